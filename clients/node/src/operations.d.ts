@@ -6,8 +6,8 @@ export interface Account {
   id: string;
   /** Whose it is. */
   tenant: string;
-  /** `smtp`, `ses` or `sandbox`. */
-  kind: "smtp" | "ses" | "sandbox";
+  /** `smtp`, `ses`, a provider (`sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`), `http` or `sandbox`. */
+  kind: "smtp" | "ses" | "sendgrid" | "mailgun" | "postmark" | "resend" | "graph" | "gmail" | "http" | "sandbox";
   /** The relay's host name or address. */
   host?: string | null;
   /** The relay's port. */
@@ -33,6 +33,14 @@ export interface Account {
   configuration_set?: string | null;
   /** SES: where to call instead of the region's own endpoint. */
   endpoint?: string | null;
+  /** Providers: whether there is an API key; it is never shown. */
+  api_key_set: boolean;
+  /** Providers: where to call instead of the provider's own address; the address of an `http` account. */
+  base_url?: string | null;
+  /** Mailgun: the sending domain. */
+  domain?: string | null;
+  /** Postmark: the message stream. */
+  message_stream?: string | null;
   /** The most connections at once, per node. */
   max_connections: number;
   /** The envelope sender, when it is not the mail's From. */
@@ -74,15 +82,15 @@ export interface AccountList {
 export interface AccountRequest {
   /** Its id, unique in your tenant; needed when it is made, and fixed then. */
   id?: string | null;
-  /** `smtp` (default), `ses`, or `sandbox`, which captures mail instead of sending it. */
-  kind?: "smtp" | "ses" | "sandbox";
+  /** `smtp` (default), `ses`, `sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`, `http`, or `sandbox`, which captures mail instead of sending it. */
+  kind?: "smtp" | "ses" | "sendgrid" | "mailgun" | "postmark" | "resend" | "graph" | "gmail" | "http" | "sandbox";
   /** The relay's host name or address. Private ones can be set with the admin key alone. */
   host?: string | null;
   /** The relay's port. */
   port?: number | null;
   /** `starttls` (default), `implicit`, `none` or `opportunistic`. */
   tls?: "starttls" | "implicit" | "none" | "opportunistic" | null;
-  /** Who signs in. */
+  /** Who signs in; the mailbox that sends by Graph or Gmail. */
   username?: string | null;
   /** The password: encrypted at rest, never shown again. `null` removes it. */
   password?: string | null;
@@ -102,6 +110,14 @@ export interface AccountRequest {
   configuration_set?: string | null;
   /** SES: scheme, host and port to call instead of the region's own endpoint. */
   endpoint?: string | null;
+  /** SendGrid, Mailgun, Postmark, Resend, and optionally `http`: the key of the API: encrypted at rest, never shown again. */
+  api_key?: string | null;
+  /** Providers: scheme, host and port to call instead of the provider's own; for `http` the whole address to post to. */
+  base_url?: string | null;
+  /** Mailgun: the sending domain. */
+  domain?: string | null;
+  /** Postmark: the message stream; `outbound` when absent. */
+  message_stream?: string | null;
   /** The most connections at once, per node, 1 to 500. */
   max_connections?: number | null;
   /** The envelope sender, when it is not the mail's From. */
@@ -128,6 +144,8 @@ export interface AccountRequest {
   password_set?: boolean;
   /** Shown only; it may be sent back as it was. */
   secret_access_key_set?: boolean;
+  /** Shown only; it may be sent back as it was. */
+  api_key_set?: boolean;
   /** Shown only; it may be sent back as it was. */
   suspended?: boolean;
   /** Shown only; it may be sent back as it was. */
@@ -641,7 +659,7 @@ export interface Gate {
 export interface Health {
   /** `ok`. */
   status: string;
-  /** What an operator should look at though mail is taken: `storage_apart`, where nodes do not share `storage.url`; `database_not_durable`, where the database is set up to lose commits when it crashes; `isolated`, while this node's heartbeat fails and it sends nothing. */
+  /** What an operator should look at though mail is taken: `storage_apart`, where nodes do not share `storage.url`; `database_not_durable`, where the database is set up to lose commits when it crashes; `isolated`, while this node's heartbeat fails and it sends nothing; `secret_key_wrong`, where stored passwords do not open with the server's secret key. */
   warnings?: Array<string>;
 }
 
@@ -817,6 +835,10 @@ export interface Key {
   scopes: Array<"send" | "read" | "manage">;
   /** From where it may be used; anywhere when empty. */
   allow_ips: Array<string>;
+  /** Whom its mail may be from: addresses, domains, patterns; whoever its tenant may be when empty. */
+  allowed_senders: Array<string>;
+  /** Whom its mail may be to; anybody when empty. */
+  allowed_recipients: Array<string>;
   /** When it was made. */
   created_at: string;
   /** After which it does not open any more. */
@@ -845,6 +867,10 @@ export interface KeyRequest {
   expires_at?: string | null;
   /** From where it may be used: addresses and networks; anywhere when absent. */
   allow_ips?: Array<string> | null;
+  /** Whom its mail may be from, besides what binds its tenant: addresses, domains, and patterns such as `*.example.com` or `news-*@example.com`, 200 at most. */
+  allowed_senders?: Array<string> | null;
+  /** Whom its mail may be to, as for test systems; anybody when absent. */
+  allowed_recipients?: Array<string> | null;
 }
 
 /** Somebody a tenant writes to. */
@@ -935,6 +961,20 @@ export interface MailFile {
 export interface MailHeader {
   name: string;
   value: string;
+}
+
+/** Something that holds mail. */
+export interface MailHolder {
+  /** As messages name it: `tenant`, `batch:CODE`, `account:ID`, `limit:ID` or `circuit:ID`. `GET /v1/messages` takes it as `held_by`. */
+  held_by: string;
+  /** How many messages it holds; 2,000 are so many or more. */
+  messages: number;
+  /** Since when. */
+  since?: string | null;
+  /** When it ends by itself, or is tried again; null where somebody must act. */
+  until?: string | null;
+  /** Why, where the holder says. */
+  reason?: string | null;
 }
 
 /** A mailbox. */
@@ -1141,6 +1181,8 @@ export interface Message {
   to?: string | null;
   /** How many recipients it has. */
   recipient_count: number;
+  /** How many of several recipients were refused for good. */
+  refused_count: number;
   /** When it was accepted. */
   created_at: string;
   /** When it changed last. */
@@ -1197,12 +1239,23 @@ export interface Message {
   notifications: Array<Notification>;
 }
 
+/** How many messages match. */
+export interface MessageCount {
+  /** How many. */
+  messages: number;
+  /** Whether there may be more: counting ends at 100,000, and earlier where too many would have to be looked at. */
+  or_more: boolean;
+}
+
 /** Some messages, and where to go on. */
 export interface MessageList {
   /** Newest first. */
   data: Array<MessageSummary>;
   /** Give this as `cursor` for the next; null at the end. It may follow a page with fewer messages than asked for, or none. */
   next_cursor?: string | null;
+  count?: MessageCount | null;
+  /** What `q` was taken for, where it was given. */
+  understood?: Array<UnderstoodTerm> | null;
 }
 
 /** A mail to send. Unknown fields are refused. */
@@ -1249,8 +1302,10 @@ export interface MessageRequest {
   sensitive?: boolean | null;
   /** 0 to 3, or `immediate`, `high`, `normal` (2, when absent), `low`. */
   priority?: number | "immediate" | "high" | "normal" | "low" | null;
-  /** The code of the batch it belongs to. */
+  /** The code of the batch it belongs to. One that begins with a stream's id and a colon is mail of that stream. */
   batch?: string | null;
+  /** The stream it belongs to, which must be there; short for a `batch` of that name. */
+  stream?: string | null;
   /** Not before this time: RFC 3339 or Unix seconds. */
   send_at?: string | null;
   /** Not after this time: RFC 3339 or Unix seconds. */
@@ -1293,6 +1348,8 @@ export interface MessageSummary {
   to?: string | null;
   /** How many recipients it has. */
   recipient_count: number;
+  /** How many of several recipients were refused for good. */
+  refused_count: number;
   /** When it was accepted. */
   created_at: string;
   /** When it changed last. */
@@ -1364,6 +1421,10 @@ export interface NewKeyView {
   scopes: Array<"send" | "read" | "manage">;
   /** From where it may be used; anywhere when empty. */
   allow_ips: Array<string>;
+  /** Whom its mail may be from: addresses, domains, patterns; whoever its tenant may be when empty. */
+  allowed_senders: Array<string>;
+  /** Whom its mail may be to; anybody when empty. */
+  allowed_recipients: Array<string>;
   /** When it was made. */
   created_at: string;
   /** After which it does not open any more. */
@@ -1539,6 +1600,8 @@ export interface Overview {
   time_in_queue: TimeInQueue;
   /** Why messages failed in the last day, of the latest that did; the most frequent first. */
   failures: Array<FailureReason>;
+  /** What holds mail back now, what holds most of it first; at most 20. */
+  holders: Array<MailHolder>;
   /** Accounts that are left alone because they are at fault. */
   circuits: Array<OpenCircuit>;
   /** Mailboxes that are behind, or cannot be read. */
@@ -1903,6 +1966,48 @@ export interface RuleTrial {
   reason?: string | null;
 }
 
+/** Addresses that get no mail of some kind. */
+export interface ScopedSuppression {
+  /** An address, or a pattern with a star for all local parts, all subdomains or all domains. */
+  pattern: string;
+  /** The stream whose mail they do not get; mail of all streams, and of none, when null. */
+  stream?: string | null;
+  /** Whether it holds for every tenant. */
+  installation: boolean;
+  /** `hard_bounce`, `complaint`, `manual` or `unsubscribe`. */
+  reason: "manual" | "hard_bounce" | "complaint" | "unsubscribe";
+  /** More about it. */
+  note?: string | null;
+  /** Since when. */
+  created_at: string;
+  /** Until when; for ever when null. */
+  expires_at?: string | null;
+}
+
+/** A page of scoped suppressions. */
+export interface ScopedSuppressionList {
+  /** By pattern and stream. */
+  data: Array<ScopedSuppression>;
+  /** Give this as `cursor` for the next; null at the end. */
+  next_cursor?: string | null;
+}
+
+/** What is not to be sent. Unknown fields are refused. */
+export interface ScopedSuppressionRequest {
+  /** An address, `*@example.net`, `*@*.example.net` or `postmaster@*`. */
+  pattern?: string | null;
+  /** Only mail of this stream. */
+  stream?: string | null;
+  /** Mail of every tenant; for the admin key. */
+  installation?: boolean | null;
+  /** `manual` (default), `hard_bounce`, `complaint` or `unsubscribe`. */
+  reason?: "manual" | "hard_bounce" | "complaint" | "unsubscribe" | null;
+  /** More about it, at most 500 characters. */
+  note?: string | null;
+  /** Until when, as RFC 3339 or Unix seconds; for ever when absent. */
+  expires_at?: string | null;
+}
+
 /** A message that was sent because of a mail that came in. */
 export interface SentOn {
   /** The rule that asked for it. */
@@ -1939,6 +2044,8 @@ export interface SettledMessage {
   to?: string | null;
   /** How many recipients it has. */
   recipient_count?: number;
+  /** How many of several recipients were refused for good. */
+  refused_count?: number;
   /** When it was accepted. */
   created_at?: string;
   /** When it changed last. */
@@ -2089,6 +2196,54 @@ export interface Stats {
   rates: Record<string, unknown>;
 }
 
+/** A named kind of mail. */
+export interface Stream {
+  /** Its id, which messages name as `stream`, or begin their `batch` with. */
+  id: string;
+  /** What readers are told it is called; its id where it is empty. */
+  name: string;
+  /** What it is for. */
+  description?: string | null;
+  /** Whether readers can leave it by links that the gateway adds and serves. */
+  unsubscribe: boolean;
+  /** An address of a watched mailbox to which readers can write to leave it. */
+  unsubscribe_mailto?: string | null;
+  /** Rises with each change. */
+  version: number;
+  /** When it was made. */
+  created_at: string;
+  /** When it was changed last. */
+  updated_at: string;
+}
+
+/** A page of streams. */
+export interface StreamList {
+  /** By id. */
+  data: Array<Stream>;
+  /** Give this as `cursor` for the next; null at the end. */
+  next_cursor?: string | null;
+}
+
+/** A stream to make or change. Unknown fields are refused. */
+export interface StreamRequest {
+  /** Its id, unique in your tenant; needed when it is made, and not changed later. */
+  id?: string | null;
+  /** What readers are told it is called, at most 200 characters. */
+  name?: string | null;
+  /** What it is for, at most 1,000 characters; `null` takes it away. */
+  description?: string | null;
+  /** Whether readers can leave it: its mail gets `List-Unsubscribe` and `List-Unsubscribe-Post`. Needs `public_url` with https, or `unsubscribe_mailto`. */
+  unsubscribe?: boolean | null;
+  /** An address of a watched mailbox to which readers can write to leave it; `null` takes it away. */
+  unsubscribe_mailto?: string | null;
+  /** With `PATCH`: only if the stream still has this version. */
+  version?: number | null;
+  /** Shown only; it may be sent back as it was. */
+  created_at?: string;
+  /** Shown only; it may be sent back as it was. */
+  updated_at?: string;
+}
+
 /** A webhook that needs a look. */
 export interface SubscriberBehind {
   id: string;
@@ -2108,8 +2263,8 @@ export interface Suppression {
   address: string;
   /** The address as people write it, where that is another spelling. */
   address_unicode?: string | null;
-  /** `hard_bounce`, `complaint` or `manual`. */
-  reason: "manual" | "hard_bounce" | "complaint";
+  /** `hard_bounce`, `complaint`, `manual` or `unsubscribe`. */
+  reason: "manual" | "hard_bounce" | "complaint" | "unsubscribe";
   /** More about it. */
   note?: string | null;
   /** Since when. */
@@ -2120,8 +2275,8 @@ export interface Suppression {
 
 /** What to change of a suppression. Unknown fields are refused. */
 export interface SuppressionChange {
-  /** `manual`, `hard_bounce` or `complaint`. */
-  reason?: "manual" | "hard_bounce" | "complaint" | null;
+  /** `manual`, `hard_bounce`, `complaint` or `unsubscribe`. */
+  reason?: "manual" | "hard_bounce" | "complaint" | "unsubscribe" | null;
   /** More about it, at most 500 characters; `null` takes it away. */
   note?: string | null;
   /** Until when, as RFC 3339 or Unix seconds; `null` means for ever. */
@@ -2148,8 +2303,8 @@ export interface SuppressionRequest {
   address?: string | null;
   /** At most 1,000 addresses. */
   addresses?: Array<string> | null;
-  /** `manual` (default), `hard_bounce` or `complaint`. */
-  reason?: "manual" | "hard_bounce" | "complaint" | null;
+  /** `manual` (default), `hard_bounce`, `complaint` or `unsubscribe`. */
+  reason?: "manual" | "hard_bounce" | "complaint" | "unsubscribe" | null;
   /** More about it, at most 500 characters. */
   note?: string | null;
   /** Until when, as RFC 3339 or Unix seconds; for ever when absent. */
@@ -2278,6 +2433,10 @@ export interface Tenant {
   id_header?: string | null;
   /** What becomes of mail in doubt, where neither the mail nor its account says it; null for `resend`. */
   on_doubt?: "resend" | "hold" | null;
+  /** Whom its mail may be from: addresses, domains, patterns; anybody when empty. */
+  allowed_senders: Array<string>;
+  /** Whether `Reply-To` must be one of them, too. */
+  bind_reply_to: boolean;
   /** Rises with each change. */
   version: number;
   /** When it was made. */
@@ -2336,6 +2495,10 @@ export interface TenantRequest {
   id_header?: string | null;
   /** What becomes of mail in doubt, where neither the mail nor its account says it: `resend` (default), or `hold`, which never sends twice. */
   on_doubt?: "resend" | "hold" | null;
+  /** Whom its mail may be from (`From`, `Sender`, envelope sender), whichever way it comes in: addresses, domains, and patterns such as `*.example.com`, 200 at most; anybody when empty. */
+  allowed_senders?: Array<string> | null;
+  /** Whether `Reply-To` must be one of them, too. */
+  bind_reply_to?: boolean | null;
   /** With `PATCH`: only if the tenant still has this version. */
   version?: number | null;
   /** Shown only; it may be sent back as it was. */
@@ -2374,6 +2537,14 @@ export interface TriedCondition {
   holds: boolean;
   /** Why, or why not. */
   why: string;
+}
+
+/** A part of a search, as it was understood. */
+export interface UnderstoodTerm {
+  /** The filter that it is: `id`, `recipient`, `domain`, `text`, `subject`, `tag`, `error_code`, `message_id`, `external_id`, `status`, `outcome`, `account` or `batch`. */
+  name: string;
+  /** What it is compared with. */
+  value: string;
 }
 
 /** Where a reader gets off a list: either or both. */
@@ -2449,7 +2620,7 @@ export interface Webhook {
   /** In whose words it is called, `postway` or `resend`; null for `client_sync` where its `kind` is another. */
   form?: string | null;
   /** Of what it is told: names of events, or `*` for all. */
-  events: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "*">;
+  events: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "email.unsubscribed" | "email.resubscribed" | "email.replied" | "*">;
   /** What it is for, in your words. */
   description?: string | null;
   /** Whether it is told at all. While it is not, nothing is collected for it. */
@@ -2479,7 +2650,7 @@ export interface WebhookRequest {
   /** Where to call, `http://` or `https://`; needed when it is made. Private hosts are refused unless the operator allows them (`POSTWAY_ALLOW_PRIVATE_TARGETS`). */
   url?: string | null;
   /** Of what: names of events, or `["*"]` (default) for all. */
-  events?: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "*"> | null;
+  events?: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "email.unsubscribed" | "email.resubscribed" | "email.replied" | "*"> | null;
   /** In whose words it is called: `postway` (default), or `resend` for receivers that were written for Resend. */
   form?: string | null;
   /** What it is for, at most 500 characters. */
@@ -2525,7 +2696,7 @@ export interface WebhookWithSecret {
   /** In whose words it is called, `postway` or `resend`; null for `client_sync` where its `kind` is another. */
   form?: string | null;
   /** Of what it is told: names of events, or `*` for all. */
-  events: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "*">;
+  events: Array<"email.accepted" | "email.invalid" | "email.deferred" | "email.sent" | "email.failed" | "email.recipient_failed" | "email.in_doubt" | "email.resent" | "email.resolved" | "email.cancelled" | "email.expired" | "email.suppressed" | "email.replayed" | "email.delivered" | "email.delayed" | "email.bounced" | "email.complained" | "email.auto_replied" | "email.pec.accepted" | "email.pec.taken_over" | "email.pec.delivered" | "email.pec.failed" | "email.pec.timeout" | "email.received" | "email.unproven_report" | "email.captured" | "email.unsubscribed" | "email.resubscribed" | "email.replied" | "*">;
   /** What it is for, in your words. */
   description?: string | null;
   /** Whether it is told at all. While it is not, nothing is collected for it. */
@@ -2565,6 +2736,12 @@ export interface GetReadinessOptions extends CallOptions {
 }
 
 export interface GetMetricsOptions extends CallOptions {
+}
+
+export interface ShowUnsubscribeOptions extends CallOptions {
+}
+
+export interface UnsubscribeOptions extends CallOptions {
 }
 
 export interface ListAccountsOptions extends CallOptions {
@@ -2789,8 +2966,16 @@ export interface TestMailboxOptions extends CallOptions {
 }
 
 export interface ListMessagesOptions extends CallOptions {
+  /** One text for all: an address or part of one, `@domain`, an id or uid, `<Message-ID>`, a failure's code, words of the subject, or `tag:`, `subject:`, `to:`, `id:`, `external:`, `code:`, `status:`, `outcome:`, `account:`, `batch:` before a value. Nothing is refused; `understood` says what it was taken for */
+  q?: string;
   /** Only those in this state */
   status?: "accepted" | "validating" | "ready" | "scheduled" | "sending" | "sent" | "failed" | "invalid" | "in_doubt" | "suppressed" | "cancelled" | "expired" | "captured";
+  /** Only those of which a recipient came to this after it was sent */
+  outcome?: "delivered" | "delayed" | "bounced" | "complained" | "auto_replied" | "pec_accepted" | "pec_taken_over" | "pec_delivered" | "pec_failed" | "pec_timeout";
+  /** Only those that this holds back now: `any`, `tenant`, `batch:CODE`, `account:ID`, `limit:ID`, `circuit:ID`, or `doubt` for those that wait for your word */
+  held_by?: string;
+  /** Only those that wait to be sent */
+  waiting?: boolean;
   /** Only those of this account */
   account?: string;
   /** Only those of this batch */
@@ -2811,6 +2996,8 @@ export interface ListMessagesOptions extends CallOptions {
   since?: string;
   /** Accepted before this time */
   until?: string;
+  /** Whether to count all that match, up to 100,000 */
+  count?: boolean;
   /** How many, 1 to 500; 50 when absent */
   limit?: number;
   /** Where to go on: the `next_cursor` of the page before */
@@ -2986,6 +3173,27 @@ export interface ChangeRuleOptions extends CallOptions {
 export interface DeleteRuleOptions extends CallOptions {
 }
 
+export interface ListScopedSuppressionsOptions extends CallOptions {
+  /** Only those of this stream */
+  stream?: string;
+  /** Those that hold for every tenant; for the admin key */
+  installation?: boolean;
+  /** How many, 1 to 500; 50 when absent */
+  limit?: number;
+  /** Where to go on: the `next_cursor` of the page before */
+  cursor?: string;
+}
+
+export interface CreateScopedSuppressionOptions extends CallOptions {
+}
+
+export interface DeleteScopedSuppressionOptions extends CallOptions {
+  /** The stream, where it is of one */
+  stream?: string;
+  /** Whether it holds for every tenant; for the admin key */
+  installation?: boolean;
+}
+
 export interface RotateSecretsOptions extends CallOptions {
 }
 
@@ -3005,6 +3213,25 @@ export interface GetStatisticsOptions extends CallOptions {
 }
 
 export interface GetStatsOptions extends CallOptions {
+}
+
+export interface ListStreamsOptions extends CallOptions {
+  /** How many, 1 to 500; 50 when absent */
+  limit?: number;
+  /** Where to go on: the `next_cursor` of the page before */
+  cursor?: string;
+}
+
+export interface CreateStreamOptions extends CallOptions {
+}
+
+export interface GetStreamOptions extends CallOptions {
+}
+
+export interface ChangeStreamOptions extends CallOptions {
+}
+
+export interface DeleteStreamOptions extends CallOptions {
 }
 
 export interface ListSuppressionsOptions extends CallOptions {
@@ -3164,6 +3391,10 @@ export declare class Operations {
   getReadiness(options?: GetReadinessOptions): Promise<Health>;
   /** Show metrics (`GET /metrics`). In Prometheus' text form. No key is needed unless `telemetry.metrics_key` is set: then that one, or the admin key. */
   getMetrics(options?: GetMetricsOptions): Promise<string>;
+  /** Show the page of an unsubscribe link (`GET /unsubscribe/{token}`). For the reader of a mail, in the language of the browser. It changes nothing. It needs no key. */
+  showUnsubscribe(token: string, options?: ShowUnsubscribeOptions): Promise<string>;
+  /** Leave a stream, or come back (`POST /unsubscribe/{token}`). A form says what to do: what a mail program posts by itself (RFC 8058: `List-Unsubscribe=One-Click`), or what the buttons of the page post, `unsubscribe=1` or `undo=1`. Asking twice is asking once. It needs no key. */
+  unsubscribe(token: string, options?: UnsubscribeOptions): Promise<string>;
   /** List accounts (`GET /v1/accounts`). All accounts of your tenant in the order of their ids, without their secrets, each with its circuit and how much of its limits is used. */
   listAccounts(options?: ListAccountsOptions): Promise<AccountList>;
   /** Everything that `listAccounts` lists, fetched page by page; `limit` is the size of a page. */
@@ -3174,7 +3405,7 @@ export declare class Operations {
   getAccount(id: string, options?: GetAccountOptions): Promise<Account>;
   /** Replace an account's settings (`PUT /v1/accounts/{id}`). Fields that are not given take their defaults; the password or secret key stays unless one is given, or the mail goes elsewhere. With `version`, only if it still is that one; 409 otherwise. */
   replaceAccount(id: string, body: AccountRequest, options?: ReplaceAccountOptions): Promise<Account>;
-  /** Change an account (`PATCH /v1/accounts/{id}`). Changes the fields given and leaves the rest. Another host, port, region or endpoint, and less protection on the way, need the password or secret key again. With `version`, only if it still is that one; 409 otherwise. */
+  /** Change an account (`PATCH /v1/accounts/{id}`). Changes the fields given and leaves the rest. Another host, port, region, endpoint or base_url, and less protection on the way, need the password or key again. With `version`, only if it still is that one; 409 otherwise. */
   changeAccount(id: string, body: AccountRequest, options?: ChangeAccountOptions): Promise<Account>;
   /** Delete an account (`DELETE /v1/accounts/{id}`). 409 while mail waits for it, while it is its tenant's default, while another account falls back to it, or, unless `force` says otherwise, while a rule forwards by it. */
   deleteAccount(id: string, options?: DeleteAccountOptions): Promise<void>;
@@ -3352,6 +3583,14 @@ export declare class Operations {
   changeRule(id: string, body: RuleRequest, options?: ChangeRuleOptions): Promise<Rule>;
   /** Delete a rule (`DELETE /v1/rules/{id}`). Its reminders end. What it has sent on stays sent. */
   deleteRule(id: string, options?: DeleteRuleOptions): Promise<void>;
+  /** List scoped suppressions (`GET /v1/scoped-suppressions`). Those of your tenant, or of the whole installation; those whose time is over left out. */
+  listScopedSuppressions(options?: ListScopedSuppressionsOptions): Promise<ScopedSuppressionList>;
+  /** Everything that `listScopedSuppressions` lists, fetched page by page; `limit` is the size of a page. */
+  allScopedSuppressions(options?: Omit<ListScopedSuppressionsOptions, "cursor">): AsyncGenerator<ScopedSuppression, void, undefined>;
+  /** Suppress a part of the mail (`POST /v1/scoped-suppressions`). To an address or a pattern of addresses, of one stream or of all. One that is there already is renewed. For an address and all mail of your tenant use `POST /v1/suppressions`. */
+  createScopedSuppression(body: ScopedSuppressionRequest, options?: CreateScopedSuppressionOptions): Promise<ScopedSuppression>;
+  /** Stop suppressing a part of the mail (`DELETE /v1/scoped-suppressions/{pattern}`). 404 where there is no such suppression: pattern, stream and whether it holds for every tenant must be the same. */
+  deleteScopedSuppression(pattern: string, options?: DeleteScopedSuppressionOptions): Promise<void>;
   /** Seal stored secrets anew (`POST /v1/secrets/rotate`). For the admin key. After `POSTWAY_SECRET_KEY` was changed, with the old key in `POSTWAY_SECRET_KEY_PREVIOUS`, on every node. Once nothing is `unreadable` or `busy`, the previous key is needed only for links, codes and return paths that were made under it and are still out. */
   rotateSecrets(options?: RotateSecretsOptions): Promise<Rotation>;
   /** Show what was done (`GET /v1/statistics`). Counts by account and hour or day, also of messages that were removed since. An event counts in the hour in which it happened. */
@@ -3360,6 +3599,18 @@ export declare class Operations {
   allStatistics(options?: Omit<GetStatisticsOptions, "cursor">): AsyncGenerator<StatisticsRow, void, undefined>;
   /** Show counts (`GET /v1/stats`). How many messages are in which state now, how old the oldest waiting ones are, and current rates. `GET /v1/statistics` has the past. */
   getStats(options?: GetStatsOptions): Promise<Stats>;
+  /** List streams (`GET /v1/streams`). The kinds of mail that your tenant has named, by id. */
+  listStreams(options?: ListStreamsOptions): Promise<StreamList>;
+  /** Everything that `listStreams` lists, fetched page by page; `limit` is the size of a page. */
+  allStreams(options?: Omit<ListStreamsOptions, "cursor">): AsyncGenerator<Stream, void, undefined>;
+  /** Create a stream (`POST /v1/streams`). 409 where the id is taken, or your tenant has as many streams as it may have. */
+  createStream(body: StreamRequest, options?: CreateStreamOptions): Promise<Stream>;
+  /** Show a stream (`GET /v1/streams/{id}`). One kind of mail, and whether readers can leave it. */
+  getStream(id: string, options?: GetStreamOptions): Promise<Stream>;
+  /** Change a stream (`PATCH /v1/streams/{id}`). Changes the fields given. With `version`, only if it still is that one; 409 otherwise. */
+  changeStream(id: string, body: StreamRequest, options?: ChangeStreamOptions): Promise<Stream>;
+  /** Delete a stream (`DELETE /v1/streams/{id}`). Its mail is mail of a batch of that name from then on. Readers who left it get none under its name all the same. */
+  deleteStream(id: string, options?: DeleteStreamOptions): Promise<void>;
   /** List suppressed addresses (`GET /v1/suppressions`). Addresses that get no mail of your tenant, in alphabetical order, those whose time is over left out. */
   listSuppressions(options?: ListSuppressionsOptions): Promise<SuppressionList>;
   /** Everything that `listSuppressions` lists, fetched page by page; `limit` is the size of a page. */

@@ -16,6 +16,14 @@ export class Operations {
     return this.request("GET", "/metrics", { answer: "text" }, options);
   }
 
+  showUnsubscribe(token, options = {}) {
+    return this.request("GET", `/unsubscribe/${segment(token)}`, { answer: "text" }, options);
+  }
+
+  unsubscribe(token, options = {}) {
+    return this.request("POST", `/unsubscribe/${segment(token)}`, { answer: "text" }, options);
+  }
+
   listAccounts(options = {}) {
     return this.request("GET", "/v1/accounts", { answer: "json", query: ["limit", "cursor"] }, options);
   }
@@ -237,7 +245,7 @@ export class Operations {
   }
 
   listMessages(options = {}) {
-    return this.request("GET", "/v1/messages", { answer: "json", query: ["status", "account", "batch", "recipient", "subject", "tag", "request_id", "provider_message_id", "error_code", "since", "until", "limit", "cursor"] }, options);
+    return this.request("GET", "/v1/messages", { answer: "json", query: ["q", "status", "outcome", "held_by", "waiting", "account", "batch", "recipient", "subject", "tag", "request_id", "provider_message_id", "error_code", "since", "until", "count", "limit", "cursor"] }, options);
   }
 
   allMessages(options = {}) {
@@ -392,6 +400,22 @@ export class Operations {
     return this.request("DELETE", `/v1/rules/${segment(id)}`, { answer: "nothing" }, options);
   }
 
+  listScopedSuppressions(options = {}) {
+    return this.request("GET", "/v1/scoped-suppressions", { answer: "json", query: ["stream", "installation", "limit", "cursor"] }, options);
+  }
+
+  allScopedSuppressions(options = {}) {
+    return this.pages((one) => this.listScopedSuppressions(one), options);
+  }
+
+  createScopedSuppression(body, options = {}) {
+    return this.request("POST", "/v1/scoped-suppressions", { answer: "json", body }, options);
+  }
+
+  deleteScopedSuppression(pattern, options = {}) {
+    return this.request("DELETE", `/v1/scoped-suppressions/${segment(pattern)}`, { answer: "nothing", query: ["stream", "installation"] }, options);
+  }
+
   rotateSecrets(options = {}) {
     return this.request("POST", "/v1/secrets/rotate", { answer: "json" }, options);
   }
@@ -406,6 +430,30 @@ export class Operations {
 
   getStats(options = {}) {
     return this.request("GET", "/v1/stats", { answer: "json" }, options);
+  }
+
+  listStreams(options = {}) {
+    return this.request("GET", "/v1/streams", { answer: "json", query: ["limit", "cursor"] }, options);
+  }
+
+  allStreams(options = {}) {
+    return this.pages((one) => this.listStreams(one), options);
+  }
+
+  createStream(body, options = {}) {
+    return this.request("POST", "/v1/streams", { answer: "json", body }, options);
+  }
+
+  getStream(id, options = {}) {
+    return this.request("GET", `/v1/streams/${segment(id)}`, { answer: "json" }, options);
+  }
+
+  changeStream(id, body, options = {}) {
+    return this.request("PATCH", `/v1/streams/${segment(id)}`, { answer: "json", body }, options);
+  }
+
+  deleteStream(id, options = {}) {
+    return this.request("DELETE", `/v1/streams/${segment(id)}`, { answer: "nothing" }, options);
   }
 
   listSuppressions(options = {}) {

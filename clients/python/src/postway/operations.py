@@ -60,6 +60,24 @@ class Operations:
         answered: str = self._call("GET", "/metrics", answer="text")
         return answered
 
+    def show_unsubscribe(self, token: str) -> str:
+        """Show the page of an unsubscribe link (`GET /unsubscribe/{token}`).
+
+        For the reader of a mail, in the language of the browser. It changes nothing. It needs no key.
+        """
+        answered: str = self._call("GET", f"/unsubscribe/{_segment(token)}", answer="text")
+        return answered
+
+    def unsubscribe(self, token: str) -> str:
+        """Leave a stream, or come back (`POST /unsubscribe/{token}`).
+
+        A form says what to do: what a mail program posts by itself (RFC 8058: `List-Unsubscribe=One-Click`), or
+        what the buttons of the page post, `unsubscribe=1` or `undo=1`. Asking twice is asking once. It needs no
+        key.
+        """
+        answered: str = self._call("POST", f"/unsubscribe/{_segment(token)}", answer="text")
+        return answered
+
     def list_accounts(
         self,
         *,
@@ -124,8 +142,8 @@ class Operations:
     def change_account(self, id: str, body: types.AccountRequest) -> types.Account:
         """Change an account (`PATCH /v1/accounts/{id}`).
 
-        Changes the fields given and leaves the rest. Another host, port, region or endpoint, and less protection
-        on the way, need the password or secret key again. With `version`, only if it still is that one; 409
+        Changes the fields given and leaves the rest. Another host, port, region, endpoint or base_url, and less
+        protection on the way, need the password or key again. With `version`, only if it still is that one; 409
         otherwise.
         """
         answered: types.Account = self._call(
@@ -734,7 +752,11 @@ class Operations:
     def list_messages(
         self,
         *,
+        q: Optional[str] = None,
         status: Optional[Literal["accepted", "validating", "ready", "scheduled", "sending", "sent", "failed", "invalid", "in_doubt", "suppressed", "cancelled", "expired", "captured"]] = None,
+        outcome: Optional[Literal["delivered", "delayed", "bounced", "complained", "auto_replied", "pec_accepted", "pec_taken_over", "pec_delivered", "pec_failed", "pec_timeout"]] = None,
+        held_by: Optional[str] = None,
+        waiting: Optional[bool] = None,
         account: Optional[str] = None,
         batch: Optional[str] = None,
         recipient: Optional[str] = None,
@@ -745,6 +767,7 @@ class Operations:
         error_code: Optional[str] = None,
         since: Optional[str] = None,
         until: Optional[str] = None,
+        count: Optional[bool] = None,
         limit: Optional[int] = None,
         cursor: Optional[str] = None,
     ) -> types.MessageList:
@@ -754,26 +777,36 @@ class Operations:
         are looked at at most: where `next_cursor` is there, go on with it, also after a page with fewer messages
         than asked for, or none.
 
-        `status`: Only those in this state. `account`: Only those of this account. `batch`: Only those of this
-        batch. `recipient`: Only those to this address. `subject`: Only those whose subject contains this, in any
-        case. `tag`: Only those with this label. `request_id`: Only those that came with this request.
-        `provider_message_id`: Only the one that the relay calls so. `error_code`: Only those whose latest failure
-        has this code, such as `smtp_550`. `since`: Accepted at or after this time. `until`: Accepted before this
-        time. `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page
-        before.
+        `q`: One text for all: an address or part of one, `@domain`, an id or uid, `<Message-ID>`, a failure's
+        code, words of the subject, or `tag:`, `subject:`, `to:`, `id:`, `external:`, `code:`, `status:`,
+        `outcome:`, `account:`, `batch:` before a value. Nothing is refused; `understood` says what it was taken
+        for. `status`: Only those in this state. `outcome`: Only those of which a recipient came to this after it
+        was sent. `held_by`: Only those that this holds back now: `any`, `tenant`, `batch:CODE`, `account:ID`,
+        `limit:ID`, `circuit:ID`, or `doubt` for those that wait for your word. `waiting`: Only those that wait to
+        be sent. `account`: Only those of this account. `batch`: Only those of this batch. `recipient`: Only those
+        to this address. `subject`: Only those whose subject contains this, in any case. `tag`: Only those with
+        this label. `request_id`: Only those that came with this request. `provider_message_id`: Only the one that
+        the relay calls so. `error_code`: Only those whose latest failure has this code, such as `smtp_550`.
+        `since`: Accepted at or after this time. `until`: Accepted before this time. `count`: Whether to count all
+        that match, up to 100,000. `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the
+        `next_cursor` of the page before.
         """
         answered: types.MessageList = self._call(
             "GET",
             "/v1/messages",
             answer="json",
-            query={"status": status, "account": account, "batch": batch, "recipient": recipient, "subject": subject, "tag": tag, "request_id": request_id, "provider_message_id": provider_message_id, "error_code": error_code, "since": since, "until": until, "limit": limit, "cursor": cursor},
+            query={"q": q, "status": status, "outcome": outcome, "held_by": held_by, "waiting": waiting, "account": account, "batch": batch, "recipient": recipient, "subject": subject, "tag": tag, "request_id": request_id, "provider_message_id": provider_message_id, "error_code": error_code, "since": since, "until": until, "count": count, "limit": limit, "cursor": cursor},
         )
         return answered
 
     def all_messages(
         self,
         *,
+        q: Optional[str] = None,
         status: Optional[Literal["accepted", "validating", "ready", "scheduled", "sending", "sent", "failed", "invalid", "in_doubt", "suppressed", "cancelled", "expired", "captured"]] = None,
+        outcome: Optional[Literal["delivered", "delayed", "bounced", "complained", "auto_replied", "pec_accepted", "pec_taken_over", "pec_delivered", "pec_failed", "pec_timeout"]] = None,
+        held_by: Optional[str] = None,
+        waiting: Optional[bool] = None,
         account: Optional[str] = None,
         batch: Optional[str] = None,
         recipient: Optional[str] = None,
@@ -784,10 +817,11 @@ class Operations:
         error_code: Optional[str] = None,
         since: Optional[str] = None,
         until: Optional[str] = None,
+        count: Optional[bool] = None,
         limit: Optional[int] = None,
     ) -> Iterator[types.MessageSummary]:
         """Everything that `list_messages` lists, fetched page by page; `limit` is the size of a page."""
-        return self._each("/v1/messages", {"status": status, "account": account, "batch": batch, "recipient": recipient, "subject": subject, "tag": tag, "request_id": request_id, "provider_message_id": provider_message_id, "error_code": error_code, "since": since, "until": until, "limit": limit})
+        return self._each("/v1/messages", {"q": q, "status": status, "outcome": outcome, "held_by": held_by, "waiting": waiting, "account": account, "batch": batch, "recipient": recipient, "subject": subject, "tag": tag, "request_id": request_id, "provider_message_id": provider_message_id, "error_code": error_code, "since": since, "until": until, "count": count, "limit": limit})
 
     def send_message(
         self,
@@ -1285,6 +1319,76 @@ class Operations:
         """
         self._call("DELETE", f"/v1/rules/{_segment(id)}", answer="nothing")
 
+    def list_scoped_suppressions(
+        self,
+        *,
+        stream: Optional[str] = None,
+        installation: Optional[bool] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> types.ScopedSuppressionList:
+        """List scoped suppressions (`GET /v1/scoped-suppressions`).
+
+        Those of your tenant, or of the whole installation; those whose time is over left out.
+
+        `stream`: Only those of this stream. `installation`: Those that hold for every tenant; for the admin key.
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page
+        before.
+        """
+        answered: types.ScopedSuppressionList = self._call(
+            "GET",
+            "/v1/scoped-suppressions",
+            answer="json",
+            query={"stream": stream, "installation": installation, "limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_scoped_suppressions(
+        self,
+        *,
+        stream: Optional[str] = None,
+        installation: Optional[bool] = None,
+        limit: Optional[int] = None,
+    ) -> Iterator[types.ScopedSuppression]:
+        """Everything that `list_scoped_suppressions` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/scoped-suppressions", {"stream": stream, "installation": installation, "limit": limit})
+
+    def create_scoped_suppression(self, body: types.ScopedSuppressionRequest) -> types.ScopedSuppression:
+        """Suppress a part of the mail (`POST /v1/scoped-suppressions`).
+
+        To an address or a pattern of addresses, of one stream or of all. One that is there already is renewed.
+        For an address and all mail of your tenant use `POST /v1/suppressions`.
+        """
+        answered: types.ScopedSuppression = self._call(
+            "POST",
+            "/v1/scoped-suppressions",
+            answer="json",
+            body=body,
+        )
+        return answered
+
+    def delete_scoped_suppression(
+        self,
+        pattern: str,
+        *,
+        stream: Optional[str] = None,
+        installation: Optional[bool] = None,
+    ) -> None:
+        """Stop suppressing a part of the mail (`DELETE /v1/scoped-suppressions/{pattern}`).
+
+        404 where there is no such suppression: pattern, stream and whether it holds for every tenant must be the
+        same.
+
+        `stream`: The stream, where it is of one. `installation`: Whether it holds for every tenant; for the admin
+        key.
+        """
+        self._call(
+            "DELETE",
+            f"/v1/scoped-suppressions/{_segment(pattern)}",
+            answer="nothing",
+            query={"stream": stream, "installation": installation},
+        )
+
     def rotate_secrets(self) -> types.Rotation:
         """Seal stored secrets anew (`POST /v1/secrets/rotate`).
 
@@ -1343,6 +1447,58 @@ class Operations:
         """
         answered: types.Stats = self._call("GET", "/v1/stats", answer="json")
         return answered
+
+    def list_streams(self, *, limit: Optional[int] = None, cursor: Optional[str] = None) -> types.StreamList:
+        """List streams (`GET /v1/streams`).
+
+        The kinds of mail that your tenant has named, by id.
+
+        `limit`: How many, 1 to 500; 50 when absent. `cursor`: Where to go on: the `next_cursor` of the page
+        before.
+        """
+        answered: types.StreamList = self._call(
+            "GET",
+            "/v1/streams",
+            answer="json",
+            query={"limit": limit, "cursor": cursor},
+        )
+        return answered
+
+    def all_streams(self, *, limit: Optional[int] = None) -> Iterator[types.Stream]:
+        """Everything that `list_streams` lists, fetched page by page; `limit` is the size of a page."""
+        return self._each("/v1/streams", {"limit": limit})
+
+    def create_stream(self, body: types.StreamRequest) -> types.Stream:
+        """Create a stream (`POST /v1/streams`).
+
+        409 where the id is taken, or your tenant has as many streams as it may have.
+        """
+        answered: types.Stream = self._call("POST", "/v1/streams", answer="json", body=body)
+        return answered
+
+    def get_stream(self, id: str) -> types.Stream:
+        """Show a stream (`GET /v1/streams/{id}`).
+
+        One kind of mail, and whether readers can leave it.
+        """
+        answered: types.Stream = self._call("GET", f"/v1/streams/{_segment(id)}", answer="json")
+        return answered
+
+    def change_stream(self, id: str, body: types.StreamRequest) -> types.Stream:
+        """Change a stream (`PATCH /v1/streams/{id}`).
+
+        Changes the fields given. With `version`, only if it still is that one; 409 otherwise.
+        """
+        answered: types.Stream = self._call("PATCH", f"/v1/streams/{_segment(id)}", answer="json", body=body)
+        return answered
+
+    def delete_stream(self, id: str) -> None:
+        """Delete a stream (`DELETE /v1/streams/{id}`).
+
+        Its mail is mail of a batch of that name from then on. Readers who left it get none under its name all the
+        same.
+        """
+        self._call("DELETE", f"/v1/streams/{_segment(id)}", answer="nothing")
 
     def list_suppressions(
         self,

@@ -10,7 +10,7 @@ Account = TypedDict(
     {
         "id": "str",
         "tenant": "str",
-        "kind": 'Literal["smtp", "ses", "sandbox"]',
+        "kind": 'Literal["smtp", "ses", "sendgrid", "mailgun", "postmark", "resend", "graph", "gmail", "http", "sandbox"]',
         "host": "NotRequired[Optional[str]]",
         "port": "NotRequired[Optional[int]]",
         "tls": 'Literal["starttls", "implicit", "none", "opportunistic"]',
@@ -24,6 +24,10 @@ Account = TypedDict(
         "secret_access_key_set": "bool",
         "configuration_set": "NotRequired[Optional[str]]",
         "endpoint": "NotRequired[Optional[str]]",
+        "api_key_set": "bool",
+        "base_url": "NotRequired[Optional[str]]",
+        "domain": "NotRequired[Optional[str]]",
+        "message_stream": "NotRequired[Optional[str]]",
         "max_connections": "int",
         "return_path": "NotRequired[Optional[str]]",
         "fallback": "NotRequired[Optional[str]]",
@@ -56,7 +60,7 @@ AccountRequest = TypedDict(
     "AccountRequest",
     {
         "id": "NotRequired[Optional[str]]",
-        "kind": 'NotRequired[Literal["smtp", "ses", "sandbox"]]',
+        "kind": 'NotRequired[Literal["smtp", "ses", "sendgrid", "mailgun", "postmark", "resend", "graph", "gmail", "http", "sandbox"]]',
         "host": "NotRequired[Optional[str]]",
         "port": "NotRequired[Optional[int]]",
         "tls": 'NotRequired[Optional[Literal["starttls", "implicit", "none", "opportunistic"]]]',
@@ -70,6 +74,10 @@ AccountRequest = TypedDict(
         "secret_access_key": "NotRequired[Optional[str]]",
         "configuration_set": "NotRequired[Optional[str]]",
         "endpoint": "NotRequired[Optional[str]]",
+        "api_key": "NotRequired[Optional[str]]",
+        "base_url": "NotRequired[Optional[str]]",
+        "domain": "NotRequired[Optional[str]]",
+        "message_stream": "NotRequired[Optional[str]]",
         "max_connections": "NotRequired[Optional[int]]",
         "return_path": "NotRequired[Optional[str]]",
         "fallback": "NotRequired[Optional[str]]",
@@ -83,6 +91,7 @@ AccountRequest = TypedDict(
         "tenant": "NotRequired[str]",
         "password_set": "NotRequired[bool]",
         "secret_access_key_set": "NotRequired[bool]",
+        "api_key_set": "NotRequired[bool]",
         "suspended": "NotRequired[bool]",
         "circuit": "NotRequired[Optional[Circuit]]",
         "used": "NotRequired[Optional[Used]]",
@@ -669,6 +678,8 @@ Key = TypedDict(
         "name": "str",
         "scopes": 'List[Literal["send", "read", "manage"]]',
         "allow_ips": "List[str]",
+        "allowed_senders": "List[str]",
+        "allowed_recipients": "List[str]",
         "created_at": "str",
         "expires_at": "NotRequired[Optional[str]]",
         "last_used_at": "NotRequired[Optional[str]]",
@@ -693,6 +704,8 @@ KeyRequest = TypedDict(
         "scopes": 'NotRequired[List[Literal["send", "read", "manage"]]]',
         "expires_at": "NotRequired[Optional[str]]",
         "allow_ips": "NotRequired[Optional[List[str]]]",
+        "allowed_senders": "NotRequired[Optional[List[str]]]",
+        "allowed_recipients": "NotRequired[Optional[List[str]]]",
     },
 )
 """A key to make. Unknown fields are refused."""
@@ -778,6 +791,18 @@ MailHeader = TypedDict(
     },
 )
 """A header field."""
+
+MailHolder = TypedDict(
+    "MailHolder",
+    {
+        "held_by": "str",
+        "messages": "int",
+        "since": "NotRequired[Optional[str]]",
+        "until": "NotRequired[Optional[str]]",
+        "reason": "NotRequired[Optional[str]]",
+    },
+)
+"""Something that holds mail."""
 
 Mailbox = TypedDict(
     "Mailbox",
@@ -915,6 +940,7 @@ Message = TypedDict(
         "subject": "str",
         "to": "NotRequired[Optional[str]]",
         "recipient_count": "int",
+        "refused_count": "int",
         "created_at": "str",
         "updated_at": "str",
         "due_at": "NotRequired[Optional[str]]",
@@ -947,11 +973,22 @@ Message = TypedDict(
 )
 """A message with its parts."""
 
+MessageCount = TypedDict(
+    "MessageCount",
+    {
+        "messages": "int",
+        "or_more": "bool",
+    },
+)
+"""How many messages match."""
+
 MessageList = TypedDict(
     "MessageList",
     {
         "data": "List[MessageSummary]",
         "next_cursor": "NotRequired[Optional[str]]",
+        "count": "NotRequired[Optional[MessageCount]]",
+        "understood": "NotRequired[Optional[List[UnderstoodTerm]]]",
     },
 )
 """Some messages, and where to go on."""
@@ -981,6 +1018,7 @@ MessageRequest = TypedDict(
         "sensitive": "NotRequired[Optional[bool]]",
         "priority": 'NotRequired[Optional[Union[int, Literal["immediate", "high", "normal", "low"]]]]',
         "batch": "NotRequired[Optional[str]]",
+        "stream": "NotRequired[Optional[str]]",
         "send_at": "NotRequired[Optional[str]]",
         "expires_at": "NotRequired[Optional[str]]",
         "tags": "NotRequired[Optional[List[str]]]",
@@ -1007,6 +1045,7 @@ MessageSummary = TypedDict(
         "subject": "str",
         "to": "NotRequired[Optional[str]]",
         "recipient_count": "int",
+        "refused_count": "int",
         "created_at": "str",
         "updated_at": "str",
         "due_at": "NotRequired[Optional[str]]",
@@ -1060,6 +1099,8 @@ NewKeyView = TypedDict(
         "name": "str",
         "scopes": 'List[Literal["send", "read", "manage"]]',
         "allow_ips": "List[str]",
+        "allowed_senders": "List[str]",
+        "allowed_recipients": "List[str]",
         "created_at": "str",
         "expires_at": "NotRequired[Optional[str]]",
         "last_used_at": "NotRequired[Optional[str]]",
@@ -1194,6 +1235,7 @@ Overview = TypedDict(
         "at": "str",
         "time_in_queue": "TimeInQueue",
         "failures": "List[FailureReason]",
+        "holders": "List[MailHolder]",
         "circuits": "List[OpenCircuit]",
         "mailboxes": "List[MailboxBehind]",
         "subscribers": "List[SubscriberBehind]",
@@ -1517,6 +1559,42 @@ RuleTrial = TypedDict(
 )
 """What a rule would do with a mail."""
 
+ScopedSuppression = TypedDict(
+    "ScopedSuppression",
+    {
+        "pattern": "str",
+        "stream": "NotRequired[Optional[str]]",
+        "installation": "bool",
+        "reason": 'Literal["manual", "hard_bounce", "complaint", "unsubscribe"]',
+        "note": "NotRequired[Optional[str]]",
+        "created_at": "str",
+        "expires_at": "NotRequired[Optional[str]]",
+    },
+)
+"""Addresses that get no mail of some kind."""
+
+ScopedSuppressionList = TypedDict(
+    "ScopedSuppressionList",
+    {
+        "data": "List[ScopedSuppression]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A page of scoped suppressions."""
+
+ScopedSuppressionRequest = TypedDict(
+    "ScopedSuppressionRequest",
+    {
+        "pattern": "NotRequired[Optional[str]]",
+        "stream": "NotRequired[Optional[str]]",
+        "installation": "NotRequired[Optional[bool]]",
+        "reason": 'NotRequired[Optional[Literal["manual", "hard_bounce", "complaint", "unsubscribe"]]]',
+        "note": "NotRequired[Optional[str]]",
+        "expires_at": "NotRequired[Optional[str]]",
+    },
+)
+"""What is not to be sent. Unknown fields are refused."""
+
 SentOn = TypedDict(
     "SentOn",
     {
@@ -1542,6 +1620,7 @@ SettledMessage = TypedDict(
         "subject": "NotRequired[str]",
         "to": "NotRequired[Optional[str]]",
         "recipient_count": "NotRequired[int]",
+        "refused_count": "NotRequired[int]",
         "created_at": "NotRequired[str]",
         "updated_at": "NotRequired[str]",
         "due_at": "NotRequired[Optional[str]]",
@@ -1656,6 +1735,45 @@ Stats = TypedDict(
 )
 """Counts of a tenant's messages."""
 
+Stream = TypedDict(
+    "Stream",
+    {
+        "id": "str",
+        "name": "str",
+        "description": "NotRequired[Optional[str]]",
+        "unsubscribe": "bool",
+        "unsubscribe_mailto": "NotRequired[Optional[str]]",
+        "version": "int",
+        "created_at": "str",
+        "updated_at": "str",
+    },
+)
+"""A named kind of mail."""
+
+StreamList = TypedDict(
+    "StreamList",
+    {
+        "data": "List[Stream]",
+        "next_cursor": "NotRequired[Optional[str]]",
+    },
+)
+"""A page of streams."""
+
+StreamRequest = TypedDict(
+    "StreamRequest",
+    {
+        "id": "NotRequired[Optional[str]]",
+        "name": "NotRequired[Optional[str]]",
+        "description": "NotRequired[Optional[str]]",
+        "unsubscribe": "NotRequired[Optional[bool]]",
+        "unsubscribe_mailto": "NotRequired[Optional[str]]",
+        "version": "NotRequired[Optional[int]]",
+        "created_at": "NotRequired[str]",
+        "updated_at": "NotRequired[str]",
+    },
+)
+"""A stream to make or change. Unknown fields are refused."""
+
 SubscriberBehind = TypedDict(
     "SubscriberBehind",
     {
@@ -1672,7 +1790,7 @@ Suppression = TypedDict(
     {
         "address": "str",
         "address_unicode": "NotRequired[Optional[str]]",
-        "reason": 'Literal["manual", "hard_bounce", "complaint"]',
+        "reason": 'Literal["manual", "hard_bounce", "complaint", "unsubscribe"]',
         "note": "NotRequired[Optional[str]]",
         "created_at": "str",
         "expires_at": "NotRequired[Optional[str]]",
@@ -1683,7 +1801,7 @@ Suppression = TypedDict(
 SuppressionChange = TypedDict(
     "SuppressionChange",
     {
-        "reason": 'NotRequired[Optional[Literal["manual", "hard_bounce", "complaint"]]]',
+        "reason": 'NotRequired[Optional[Literal["manual", "hard_bounce", "complaint", "unsubscribe"]]]',
         "note": "NotRequired[Optional[str]]",
         "expires_at": "NotRequired[Optional[str]]",
         "address": "NotRequired[str]",
@@ -1707,7 +1825,7 @@ SuppressionRequest = TypedDict(
     {
         "address": "NotRequired[Optional[str]]",
         "addresses": "NotRequired[Optional[List[str]]]",
-        "reason": 'NotRequired[Optional[Literal["manual", "hard_bounce", "complaint"]]]',
+        "reason": 'NotRequired[Optional[Literal["manual", "hard_bounce", "complaint", "unsubscribe"]]]',
         "note": "NotRequired[Optional[str]]",
         "expires_at": "NotRequired[Optional[str]]",
     },
@@ -1803,6 +1921,8 @@ Tenant = TypedDict(
         "test": "bool",
         "id_header": "NotRequired[Optional[str]]",
         "on_doubt": 'NotRequired[Optional[Literal["resend", "hold"]]]',
+        "allowed_senders": "List[str]",
+        "bind_reply_to": "bool",
         "version": "int",
         "created_at": "str",
         "updated_at": "str",
@@ -1842,6 +1962,8 @@ TenantRequest = TypedDict(
         "test": "NotRequired[Optional[bool]]",
         "id_header": "NotRequired[Optional[str]]",
         "on_doubt": 'NotRequired[Optional[Literal["resend", "hold"]]]',
+        "allowed_senders": "NotRequired[Optional[List[str]]]",
+        "bind_reply_to": "NotRequired[Optional[bool]]",
         "version": "NotRequired[Optional[int]]",
         "suspended": "NotRequired[bool]",
         "suspended_since": "NotRequired[Optional[str]]",
@@ -1880,6 +2002,15 @@ TriedCondition = TypedDict(
     },
 )
 """How a condition fared."""
+
+UnderstoodTerm = TypedDict(
+    "UnderstoodTerm",
+    {
+        "name": "str",
+        "value": "str",
+    },
+)
+"""A part of a search, as it was understood."""
 
 Unsubscribe = TypedDict(
     "Unsubscribe",
@@ -1949,7 +2080,7 @@ Webhook = TypedDict(
         "kind": 'Literal["webhook", "callback", "sync"]',
         "url": "NotRequired[Optional[str]]",
         "form": "NotRequired[Optional[str]]",
-        "events": 'List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "*"]]',
+        "events": 'List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "email.unsubscribed", "email.resubscribed", "email.replied", "*"]]',
         "description": "NotRequired[Optional[str]]",
         "active": "bool",
         "disabled_reason": "NotRequired[Optional[str]]",
@@ -1974,7 +2105,7 @@ WebhookRequest = TypedDict(
     "WebhookRequest",
     {
         "url": "NotRequired[Optional[str]]",
-        "events": 'NotRequired[Optional[List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "*"]]]]',
+        "events": 'NotRequired[Optional[List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "email.unsubscribed", "email.resubscribed", "email.replied", "*"]]]]',
         "form": "NotRequired[Optional[str]]",
         "description": "NotRequired[Optional[str]]",
         "active": "NotRequired[Optional[bool]]",
@@ -2007,7 +2138,7 @@ WebhookWithSecret = TypedDict(
         "kind": 'Literal["webhook", "callback", "sync"]',
         "url": "NotRequired[Optional[str]]",
         "form": "NotRequired[Optional[str]]",
-        "events": 'List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "*"]]',
+        "events": 'List[Literal["email.accepted", "email.invalid", "email.deferred", "email.sent", "email.failed", "email.recipient_failed", "email.in_doubt", "email.resent", "email.resolved", "email.cancelled", "email.expired", "email.suppressed", "email.replayed", "email.delivered", "email.delayed", "email.bounced", "email.complained", "email.auto_replied", "email.pec.accepted", "email.pec.taken_over", "email.pec.delivered", "email.pec.failed", "email.pec.timeout", "email.received", "email.unproven_report", "email.captured", "email.unsubscribed", "email.resubscribed", "email.replied", "*"]]',
         "description": "NotRequired[Optional[str]]",
         "active": "bool",
         "disabled_reason": "NotRequired[Optional[str]]",
