@@ -15,7 +15,8 @@ use super::{CompatConfig, DoorName, dress::LooseDoor, of, routes::DoorRoutes};
 use crate::{frame, state::Shared};
 
 /// What our own surface begins its paths with.
-const OURS: [&str; 8] = ["v1", "health", "metrics", "docs", "openapi.json", "assets", "files", "compat"];
+const OURS: [&str; 9] =
+    ["v1", "health", "metrics", "docs", "openapi.json", "assets", "files", "compat", "unsubscribe"];
 
 /// The doors, for requests that no route took.
 #[derive(Clone)]

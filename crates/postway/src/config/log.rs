@@ -46,8 +46,10 @@ fn read_level(text: &str) -> Result<String, String> {
     if let Some(word) = bare.find(|word| word.parse::<LevelFilter>().is_err()) {
         return Err(format!("`{word}` is no level; {USE}"));
     }
-    match EnvFilter::try_new(text) {
-        Ok(_) => Ok(text.to_owned()),
+    // Spaces between directives would be taken for parts of their names.
+    let text = words.join(",");
+    match EnvFilter::try_new(&text) {
+        Ok(_) => Ok(text),
         Err(error) => Err(format!("{error}; {USE}")),
     }
 }

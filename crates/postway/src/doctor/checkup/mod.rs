@@ -50,7 +50,7 @@ pub struct Subject {
 }
 
 /// How many areas there are; `ended` is called once for each.
-pub const AREAS: u64 = 12;
+pub const AREAS: u64 = 13;
 
 /// Looks at everything. `ended` is told each area as soon as it is done.
 pub async fn examine(subject: &Subject, ended: &dyn Fn(&Area)) -> Checkup {
