@@ -228,7 +228,7 @@ async fn manage(store: &Shared) {
         DirectoryChange::Suppress(list.into()),
         DirectoryChange::SuppressScoped(vec![
             streams::scoped(Some(TENANT), "größe@example.org", Some("news")),
-            streams::scoped(None, "*@example.org", None),
+            streams::scoped(None, "*@nowhere.example", None),
         ]),
         DirectoryChange::CreateStream(streams::stream("news")),
     ] {
