@@ -30,9 +30,9 @@ impl<'e> EventRow<'e> {
     }
 }
 
-/// A follower in the list of a row.
+/// An event in the list of a row: its kind and its particulars.
 #[derive(Deserialize)]
-struct Follower<'r>(i64, #[serde(borrow)] Option<&'r RawValue>);
+struct ListedEvent<'r>(i64, #[serde(borrow)] Option<&'r RawValue>);
 
 /// Whether an event of this kind may stand in the list of another's row.
 fn may_follow(kind: EventKind) -> bool {
@@ -81,8 +81,8 @@ pub(crate) fn events_of(
     let mut events = vec![Event { seq, at, kind: decode::coded(kind, EventKind::from_code)?, data }];
     if let Some(more) = more {
         let damaged = |_| StoreError::Unexpected("a stored list of events that cannot be read".into());
-        let followers: Vec<Follower<'_>> = serde_json::from_str(more).map_err(damaged)?;
-        for (seq, Follower(kind, data)) in (seq + 1..).zip(followers) {
+        let followers: Vec<ListedEvent<'_>> = serde_json::from_str(more).map_err(damaged)?;
+        for (seq, ListedEvent(kind, data)) in (seq + 1..).zip(followers) {
             let data = data.map(|data| data.get().to_owned());
             events.push(Event { seq, at, kind: decode::coded(kind, EventKind::from_code)?, data });
         }

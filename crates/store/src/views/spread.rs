@@ -10,7 +10,7 @@ use crate::{
     event_row,
     record::NewEvent,
     reports::insert_events,
-    rows::Multi,
+    rows::{Multi, MultiSql},
     sql::{MysqlSession, PostgresSession, Session, Sql, SqliteSession, Value, values},
 };
 
@@ -18,20 +18,33 @@ use crate::{
 const ROWS_AT_ONCE: i64 = 256;
 
 /// Only a message's first row tells of several events.
-const SHARED: Sql = Sql::same(
-    "SELECT uid, seq, at, kind, data, more FROM event WHERE uid > ? AND more IS NOT NULL ORDER BY uid LIMIT ?",
-);
+const SHARED: Sql =
+    Sql::same("SELECT uid FROM event WHERE uid > ? AND more IS NOT NULL ORDER BY uid LIMIT ?");
+/// Whoever removes or erases a message locks it first, so its history stays as it is until the transaction has ended.
+const MESSAGES: &str = "SELECT uid FROM message WHERE uid IN (";
+static LOCK: MultiSql = MultiSql {
+    sqlite: Multi::new(MESSAGES, 1, ")"),
+    postgres: Multi::new(MESSAGES, 1, ") ORDER BY uid FOR UPDATE"),
+    mysql: Multi::new(MESSAGES, 1, ") ORDER BY uid FOR UPDATE"),
+};
+/// MySQL would read these as they were when the transaction began, if it did not lock them.
+const ROWS: &str = "SELECT uid, seq, at, kind, more FROM event WHERE more IS NOT NULL AND uid IN (";
+static READ: MultiSql = MultiSql {
+    sqlite: Multi::new(ROWS, 1, ")"),
+    postgres: Multi::new(ROWS, 1, ") FOR UPDATE"),
+    mysql: Multi::new(ROWS, 1, ") FOR UPDATE"),
+};
 static CLEAR: Multi = Multi::new("UPDATE event SET more = NULL WHERE more IS NOT NULL AND uid IN (", 1, ")");
 
-/// Spreads all of them, a bounded number in a transaction.
+/// Spreads all of them, a bounded number in a transaction. A process that dies leaves the rest to the next call.
 pub async fn spread_events(database: &Database) -> Result<(), ViewsError> {
     // The drivers' types differ, so this cannot be a function.
     macro_rules! spread {
-        ($conn:expr, $session:ident) => {{
+        ($conn:expr, $begin:literal, $session:ident) => {{
             let mut conn = $conn;
             let mut after = Some(MessageUid::from_bytes([0; 16]));
             while let Some(uid) = after {
-                let mut txn = conn.begin().await?;
+                let mut txn = conn.begin_with($begin).await?;
                 after = spread_page(&mut $session { conn: &mut *txn, failed }, uid).await?;
                 txn.commit().await?;
             }
@@ -39,31 +52,45 @@ pub async fn spread_events(database: &Database) -> Result<(), ViewsError> {
         }};
     }
     match database {
-        Database::Sqlite(path) => spread!(sqlite::connect(path).await?, SqliteSession),
-        Database::Postgres(url) => spread!(postgres::connect(url).await?, PostgresSession),
-        Database::Mysql(url) => spread!(mysql::connect(url).await?, MysqlSession),
+        // A transaction that reads before it writes is refused as soon as a server has written in between.
+        Database::Sqlite(path) => spread!(sqlite::connect(path).await?, "BEGIN IMMEDIATE", SqliteSession),
+        Database::Postgres(url) => spread!(postgres::connect(url).await?, "BEGIN", PostgresSession),
+        Database::Mysql(url) => spread!(mysql::connect(url).await?, "START TRANSACTION", MysqlSession),
     }
     Ok(())
 }
 
-/// Spreads the next few; the last of them, unless there were none.
+/// Spreads the events of the next few messages; the last of these, unless there were none.
 async fn spread_page(session: &mut dyn Session, after: MessageUid) -> Result<Option<MessageUid>, StoreError> {
-    let mut uids = Vec::new();
+    let shared = session.rows(SHARED, values![after.as_bytes(), ROWS_AT_ONCE]).await?;
+    let shared: Vec<MessageUid> =
+        shared.iter().map(|row| row.id16(0).map(MessageUid::from_bytes)).collect::<Result<_, _>>()?;
+    let mut held = Vec::with_capacity(shared.len());
+    for (sql, run) in LOCK.runs(&shared) {
+        for row in session.rows(sql, ids(run)).await? {
+            held.push(MessageUid::from_bytes(row.id16(0)?));
+        }
+    }
     let mut events: Vec<(MessageUid, i64, Time, NewEvent)> = Vec::new();
-    for row in session.rows(SHARED, values![after.as_bytes(), ROWS_AT_ONCE]).await? {
-        let uid = MessageUid::from_bytes(row.id16(0)?);
-        let told = event_row::events_of(row.int(1)?, row.time(2)?, row.int(3)?, None, row.opt_text(5)?)?;
-        let own = told.into_iter().skip(1);
-        events.extend(
-            own.map(|event| (uid, event.seq, event.at, NewEvent { kind: event.kind, data: event.data })),
-        );
-        uids.push(uid);
+    for (sql, run) in READ.runs(&held) {
+        for row in session.rows(sql, ids(run)).await? {
+            let uid = MessageUid::from_bytes(row.id16(0)?);
+            let told = event_row::events_of(row.int(1)?, row.time(2)?, row.int(3)?, None, row.opt_text(4)?)?;
+            let own = told.into_iter().skip(1);
+            events.extend(
+                own.map(|event| (uid, event.seq, event.at, NewEvent { kind: event.kind, data: event.data })),
+            );
+        }
     }
     insert_events(session, &events).await?;
-    for (sql, run) in CLEAR.runs(&uids) {
-        session.execute(sql.into(), run.iter().map(|uid| Value::from(uid.as_bytes())).collect()).await?;
+    for (sql, run) in CLEAR.runs(&held) {
+        session.execute(sql.into(), ids(run)).await?;
     }
-    Ok(uids.last().copied())
+    Ok(shared.last().copied())
+}
+
+fn ids(uids: &[MessageUid]) -> Vec<Value> {
+    uids.iter().map(|uid| Value::from(uid.as_bytes())).collect()
 }
 
 fn failed(error: sqlx::Error) -> StoreError {

@@ -7,6 +7,7 @@ on_each! {
     a_request_can_be_read_once_the_store_has_noticed_the_views
     a_store_opens_on_a_database_with_views
     events_from_before_are_shown_as_those_from_after
+    histories_are_spread_beside_a_server_at_work
 }
 
 /// Large enough to be packed.
@@ -66,4 +67,26 @@ async fn events_from_before_are_shown_as_those_from_after(rig: Rig) {
         |rows: Vec<Vec<Option<String>>>| rows.into_iter().map(|row| row[0].clone()).collect::<Vec<_>>();
     let (before, after) = (words(steps(&rig, 1).await), words(steps(&rig, 2).await));
     assert!(before.len() > 1 && before == after, "{before:?} {after:?}");
+}
+
+/// Whoever installs reads and writes beside a server that does not stop.
+async fn histories_are_spread_beside_a_server_at_work(rig: Rig) {
+    for n in 1..=300 {
+        stage::accept(&rig.store, sample(n)).await;
+    }
+    let store = rig.store.clone();
+    let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
+    let server = tokio::spawn(async move {
+        let mut n = 1_000;
+        while stopped.try_recv().is_err() {
+            stage::accept(&store, sample(n)).await;
+            n += 1;
+        }
+    });
+    rig.install().await;
+    stop.send(()).unwrap();
+    server.await.unwrap();
+    for n in [1, 150, 300] {
+        assert!(steps(&rig, n).await.len() > 1, "{n}");
+    }
 }
