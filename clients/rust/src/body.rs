@@ -64,7 +64,7 @@ pub struct MailReceipt {
     pub status: String,
 }
 
-/// What became of a batch.
+/// The answer to a batch: one result for each mail.
 #[derive(Clone, Debug, Deserialize)]
 pub struct BatchAnswer {
     /// How many are durable.
@@ -75,7 +75,7 @@ pub struct BatchAnswer {
     pub results: Vec<BatchItemAnswer>,
 }
 
-/// What became of one mail of a batch.
+/// Whether one mail of a batch was accepted, and if not, why.
 #[derive(Clone, Debug, Deserialize)]
 pub struct BatchItemAnswer {
     /// Your id of it, or its uid.

@@ -24,7 +24,7 @@ const FAULTS_MAX: u32 = 16;
 pub(crate) struct Circuit {
     faults: u32,
     open: Option<Open>,
-    /// Until when the peer asked to be sent nothing. Nobody is at fault, so it is neither told nor does a fallback step in.
+    /// The provider asked for a pause until this time. It is no fault, so no event reports it and no fallback account takes over.
     paused_until: Option<Instant>,
 }
 

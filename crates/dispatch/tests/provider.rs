@@ -72,7 +72,7 @@ impl Clock for Fixed {
 
 /// A gate that counts, and refuses when told to.
 #[derive(Default)]
-struct Gate {
+struct CountingGate {
     commits: usize,
     begins: usize,
     accepted: usize,
@@ -81,7 +81,7 @@ struct Gate {
 }
 
 #[async_trait::async_trait]
-impl WireGate for Gate {
+impl WireGate for CountingGate {
     async fn commit(&mut self, recipients: &[RecipientReply]) -> Result<(), GateRefused> {
         self.commits += 1;
         self.accepted = recipients.iter().filter(|reply| reply.is_accepted()).count();
@@ -137,8 +137,8 @@ fn envelope<'a>(recipients: &'a [&'a str], body: &[u8]) -> Envelope<'a> {
     }
 }
 
-async fn send_mail(client: &ProviderClient, recipients: &[&str], body: &[u8]) -> (Delivery, Gate) {
-    let mut gate = Gate::default();
+async fn send_mail(client: &ProviderClient, recipients: &[&str], body: &[u8]) -> (Delivery, CountingGate) {
+    let mut gate = CountingGate::default();
     let delivery = client.deliver(&envelope(recipients, body), uid(), body, &mut gate).await;
     (delivery, gate)
 }

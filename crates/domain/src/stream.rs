@@ -18,7 +18,7 @@ pub struct MailStream {
     pub tenant: TenantId,
     /// Its name in requests and batches.
     pub id: StreamId,
-    /// What readers are told it is called; empty where they are told its id.
+    /// The name that readers see. When it is empty, they see the id.
     pub name: String,
     /// What it is for, in people's words.
     pub description: Option<String>,
@@ -62,7 +62,7 @@ impl MailStream {
         id.as_str().parse().expect("a stream's name has nothing that a batch's code may not have")
     }
 
-    /// What readers are told it is called.
+    /// The name that readers see.
     pub fn shown_name(&self) -> &str {
         if self.name.is_empty() { self.id.as_str() } else { &self.name }
     }

@@ -8,7 +8,7 @@ use postway_store::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Holders that are told of, at most.
+/// The most holders that the overview lists.
 const HOLDERS_MAX: usize = 20;
 /// Messages that are counted of one.
 const COUNTED_MAX: u32 = 2_000;
@@ -20,7 +20,7 @@ pub(crate) struct HolderView {
     /// As messages name it: `tenant`, `batch:CODE`, `account:ID`, `limit:ID` or `circuit:ID`. `GET /v1/messages` takes it as `held_by`.
     #[schema(example = "circuit:relay-1")]
     held_by: String,
-    /// How many messages it holds; 2,000 are so many or more.
+    /// How many messages it holds. Counting stops at 2,000, which then means 2,000 or more.
     messages: u64,
     /// Since when.
     #[schema(value_type = Option<String>, format = DateTime)]

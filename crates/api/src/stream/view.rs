@@ -11,7 +11,7 @@ pub(crate) struct StreamView {
     /// Its id, which messages name as `stream`, or begin their `batch` with.
     #[schema(example = "newsletter")]
     id: String,
-    /// What readers are told it is called; its id where it is empty.
+    /// The name that readers see. When it is empty, they see the id.
     #[schema(example = "Weekly letter")]
     name: String,
     /// What it is for.
@@ -66,7 +66,7 @@ pub(crate) struct StreamRequest {
     /// Its id, unique in your tenant; needed when it is made, and not changed later.
     #[schema(example = "newsletter")]
     id: Option<String>,
-    /// What readers are told it is called, at most 200 characters.
+    /// The name that readers see, at most 200 characters.
     #[schema(example = "Weekly letter")]
     name: Option<String>,
     /// What it is for, at most 1,000 characters; `null` takes it away.

@@ -45,7 +45,7 @@ pub(super) fn body(
             Vec::new()
         }
     };
-    let terms = Terms::read(&mut fields, now);
+    let terms = SuppressionTerms::read(&mut fields, now);
     let mut list: Vec<Suppression> = Vec::with_capacity(addresses.len());
     for (field, text) in addresses {
         match address(&text) {
@@ -72,7 +72,7 @@ pub(super) fn entry(object: Map<String, Value>, tenant: &TenantId, now: Time) ->
         }
         None => None,
     };
-    let terms = Terms::read(&mut fields, now);
+    let terms = SuppressionTerms::read(&mut fields, now);
     fields.finish("is not a field of a suppression");
     match (parsed, wrong.first()) {
         (Some(address), None) => Ok(terms.of(tenant, address, now)),
@@ -91,7 +91,7 @@ pub(super) fn patch(
     let mut fields = Fields::of(body, &mut wrong);
     let (has_reason, has_note, has_expiry) =
         (fields.has("reason"), fields.has("note"), fields.has("expires_at"));
-    let terms = Terms::read(&mut fields, now);
+    let terms = SuppressionTerms::read(&mut fields, now);
     // What GET shows may be sent back as it is.
     let shown = [("address", current.address.clone()), ("created_at", current.created_at.to_string())];
     for (name, shown) in shown {
@@ -112,13 +112,13 @@ pub(super) fn patch(
 }
 
 /// All but the address.
-pub(super) struct Terms {
+pub(super) struct SuppressionTerms {
     pub(super) reason: SuppressionReason,
     pub(super) note: Option<String>,
     pub(super) expires_at: Option<Time>,
 }
 
-impl Terms {
+impl SuppressionTerms {
     pub(super) fn read(fields: &mut Fields<'_>, now: Time) -> Self {
         let given = fields.text("reason", 100);
         let known = given.as_deref().map(reason);

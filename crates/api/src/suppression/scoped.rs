@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::read::Terms;
+use super::read::SuppressionTerms;
 use crate::{
     auth::{Actor, Manager, Reader},
     body,
@@ -175,7 +175,7 @@ pub(crate) async fn create(
     let pattern: Option<SuppressionPattern> = fields.parsed("pattern");
     let stream: Option<StreamId> = fields.parsed("stream");
     let installation = fields.read("installation", "must be true or false").unwrap_or(false);
-    let terms = Terms::read(&mut fields, now);
+    let terms = SuppressionTerms::read(&mut fields, now);
     fields.finish("is not a field of a scoped suppression");
     if pattern.is_none() && !wrong.iter().any(|fault| fault.field == "pattern") {
         wrong.push(crate::error::FieldError::new("pattern", "is needed: an address or a pattern"));

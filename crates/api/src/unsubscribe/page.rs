@@ -42,7 +42,7 @@ impl ReaderPage<'_> {
                 "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
             ),
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-            // The link is what its owner may do: it must not be told to anybody, nor be found by search engines.
+            // Whoever has the link can use it, so it must not leak through the Referer header or a search engine.
             (header::REFERRER_POLICY, "no-referrer"),
             (HeaderName::from_static("x-robots-tag"), "noindex, nofollow"),
             (header::CACHE_CONTROL, "private, no-store"),

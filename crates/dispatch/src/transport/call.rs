@@ -12,10 +12,9 @@ use std::{error::Error, io, net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use postway_domain::failure::{Category, Failure, Phase, Severity};
-use postway_net::{Guard, NetError};
+use postway_net::{Guard, NetError, http::GuardedResolver};
 use reqwest::{
     Body, Certificate, Method, RequestBuilder, Response, Url,
-    dns::{Addrs, Name, Resolve, Resolving},
     header::{self, HeaderMap},
     redirect, retry,
 };
@@ -53,7 +52,7 @@ impl CallTimeouts {
         self.connect.min(self.request / 2)
     }
 
-    /// The whole call for a request of so many bytes: large ones get the time to be written.
+    /// The time for a whole call whose request has this many bytes. Large requests get longer, since they take longer to write.
     pub(super) fn request(&self, bytes: usize) -> Duration {
         self.request + Duration::from_secs((bytes / UPLOAD_BYTES_PER_S_MIN) as u64)
     }
@@ -150,7 +149,7 @@ impl ApiCaller {
         format!("{}:{}", base.host_str().unwrap_or_default(), base.port_or_known_default().unwrap_or(443))
     }
 
-    /// A request whose body will have so many bytes.
+    /// A request whose body will have this many bytes.
     pub fn request(&self, method: Method, url: Url, bytes: usize) -> RequestBuilder {
         self.http.request(method, url).timeout(self.timeouts.request(bytes))
     }
@@ -210,23 +209,6 @@ async fn send_gated(
     // Whoever would hear it is gone only where the request has failed, which its answer says.
     let _ = leave.send(());
     Ok(response.await)
-}
-
-/// Resolves names to those of their addresses that a guard lets through.
-struct GuardedResolver(Arc<Guard>);
-
-impl Resolve for GuardedResolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        let guard = self.0.clone();
-        Box::pin(async move {
-            let addresses = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let allowed: Vec<_> = addresses.filter(|address| guard.allows(address.ip())).collect();
-            match allowed.is_empty() {
-                true => Err(NetError::Guarded { host: name.as_str().to_owned() }.into()),
-                false => Ok(Box::new(allowed.into_iter()) as Addrs),
-            }
-        })
-    }
 }
 
 /// What a call without an answer means.

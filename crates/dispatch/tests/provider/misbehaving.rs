@@ -108,9 +108,10 @@ async fn a_refused_gate_sends_nothing_before_or_after_the_connection() {
     for kind in KINDS {
         let fake = Fake::start(taken(kind)).await;
         let client = client(settings(kind, fake.url()));
-        for mut gate in
-            [Gate { refuse: true, ..Gate::default() }, Gate { refuse_connected: true, ..Gate::default() }]
-        {
+        for mut gate in [
+            CountingGate { refuse: true, ..CountingGate::default() },
+            CountingGate { refuse_connected: true, ..CountingGate::default() },
+        ] {
             let delivery = client.deliver(&envelope(ONE, BODY), uid(), BODY, &mut gate).await;
             assert!(matches!(delivery.end, DeliveryEnd::GateRefused), "{:?}", delivery.end);
             assert_eq!(fake.requests().len(), 0, "{kind:?}");

@@ -292,8 +292,9 @@ async fn header_text_beyond_ascii_is_carried() {
     for kind in KINDS {
         let fake = Fake::start(taken(kind)).await;
         let mail = Envelope { eight_bit: true, smtputf8: true, ..envelope(ONE, body) };
-        let delivery =
-            client(settings(kind, fake.url())).deliver(&mail, uid(), body, &mut Gate::default()).await;
+        let delivery = client(settings(kind, fake.url()))
+            .deliver(&mail, uid(), body, &mut CountingGate::default())
+            .await;
         assert_eq!(accepted(delivery.end), "taken-1", "{kind:?}");
     }
 }

@@ -23,5 +23,6 @@ pub use client::{Auth, HttpClient, HttpSettings};
 pub use error::HttpError;
 pub use fetch::{FetchMethod, FetchRequest, Fetched, Sink};
 pub use later::retry_after;
+pub use resolver::GuardedResolver;
 pub use send::{Answer, SendRequest};
 pub use target::parse_url;

@@ -12,7 +12,8 @@ use crate::{Guard, NetError};
 /// How many addresses of one name are tried.
 const ADDRESSES_MAX: usize = 8;
 
-pub(super) struct GuardedResolver(pub(super) Arc<Guard>);
+/// Resolves names to those of their addresses that a guard lets through.
+pub struct GuardedResolver(pub Arc<Guard>);
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {

@@ -3,11 +3,8 @@
 //! A password, the secret half of an AWS key, or the key of a provider's API is read from a file, the environment or the terminal; on the command line it would show in the list
 //! of processes, so `--password` is there for those who accept that.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::{Args, Subcommand, builder::PossibleValuesParser};
 use postway_domain::{AccountKind, provider_account::AccountSecret};
 use reqwest::Method;
@@ -16,7 +13,8 @@ use serde_json::{Map, Value, json};
 use super::Session;
 use super::authorize::{AuthorizeArgs, authorize};
 use super::input::read_input;
-use crate::client::{Body, Client};
+use super::secret_input::{ask_along, ask_password, read_grant};
+use crate::client::Body;
 use crate::failure::Failure;
 use crate::output::{Output, field, list};
 
@@ -355,14 +353,6 @@ impl SettingsArgs {
     }
 }
 
-/// A grant from a file.
-pub(super) fn read_grant(path: &Path) -> Result<Value, Failure> {
-    let grant: Map<String, Value> = serde_json::from_slice(&read_input(path)?).map_err(|error| {
-        Failure::Usage(format!("{} is not a JSON object of a grant: {error}", path.display()))
-    })?;
-    Ok(Value::Object(grant))
-}
-
 /// What says where an account's secret goes; a change of it needs the secret again.
 const WAY: [&str; 8] =
     ["host", "port", "tls", "allow_plaintext_auth", "ca_pem", "region", "endpoint", "base_url"];
@@ -373,74 +363,10 @@ const SECRETS: [(&str, &str); 3] = [
     ("api_key_set", "api_key"),
 ];
 
-/// Asks for the secret that a change of its way must bring along, if there is a terminal to ask at. Without one the server
-/// says what is missing.
-pub(super) async fn ask_along(
-    client: &Client,
-    path: &[&str],
-    body: &mut Map<String, Value>,
-    way: &[&str],
-    secrets: &[(&str, &'static str)],
-) -> Result<(), Failure> {
-    let is_moved = way.iter().any(|field| body.contains_key(*field));
-    if is_moved && std::io::stdin().is_terminal() {
-        let shown = client.get(path, &[]).await?;
-        if let Some(secret) = missing_secret(&shown, body, way, secrets) {
-            eprintln!("what is stored is not sent elsewhere: the {secret} is needed again");
-            body.insert(secret.to_owned(), Value::String(ask_password()?));
-        }
-    }
-    Ok(())
-}
-
-/// The secret that a change must bring along, and does not.
-fn missing_secret(
-    shown: &Value,
-    body: &Map<String, Value>,
-    way: &[&str],
-    secrets: &[(&str, &'static str)],
-) -> Option<&'static str> {
-    let changes = |field: &str| body.get(field).is_some_and(|value| *value != shown[field]);
-    if changes("kind") || !way.iter().any(|field| changes(field)) {
-        return None;
-    }
-    let is_stored = |(set, secret): &&(&str, &str)| shown[*set] == true && !body.contains_key(*secret);
-    secrets.iter().find(is_stored).map(|(_, secret)| *secret)
-}
-
-/// Asks on the terminal, without showing what is typed. A user name without a password would never sign in, so none is a
-/// usage error.
-pub(super) fn ask_password() -> Result<String, Failure> {
-    let stdin = std::io::stdin();
-    let missing = |why: &str| {
-        let help = "give it with --password-file FILE (`-`: standard input), or leave the user name out";
-        Failure::Usage(format!("{why}: {help}"))
-    };
-    if !stdin.is_terminal() {
-        return Err(missing("a user name needs a password, and there is no terminal to ask at"));
-    }
-    let echo = |flag: &str| {
-        let done =
-            Command::new("stty").arg(flag).stdin(Stdio::inherit()).status().context("cannot run stty")?;
-        anyhow::ensure!(done.success(), "stty cannot hide the input; use --password-file");
-        Ok(())
-    };
-    echo("-echo")?;
-    eprint!("Password: ");
-    let mut line = String::new();
-    let read = std::io::stderr().flush().and_then(|()| stdin.lock().read_line(&mut line));
-    echo("echo")?;
-    eprintln!();
-    read.context("cannot read the password")?;
-    match line.trim_end_matches(['\r', '\n']) {
-        "" => Err(missing("no password was typed")),
-        password => Ok(password.to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::secret_input::missing_secret;
 
     #[test]
     fn flags_win_over_the_json_file() {

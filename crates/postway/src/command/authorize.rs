@@ -21,8 +21,8 @@ use tokio::{
     time::timeout,
 };
 
-use super::accounts::ask_password;
 use super::input::read_input;
+use super::secret_input::ask_password;
 use crate::client::{Body, Client};
 use crate::failure::Failure;
 

@@ -18,7 +18,7 @@ pub enum DeadLettersCommand {
     /// List messages whose retries ran out, newest first
     List(DeadLetterArgs),
     /// Put them back in the queue with all their retries
-    Replay(ReplayArgs),
+    Replay(DeadLetterReplayArgs),
 }
 
 #[derive(Args, Debug)]
@@ -34,7 +34,7 @@ pub struct DeadLetterArgs {
 }
 
 #[derive(Args, Debug)]
-pub struct ReplayArgs {
+pub struct DeadLetterReplayArgs {
     /// Their ids or uids
     #[arg(value_name = "ID", required_unless_present = "all")]
     ids: Vec<String>,
@@ -67,7 +67,7 @@ pub async fn run(session: &Session, command: DeadLettersCommand) -> Result<(), F
     }
 }
 
-async fn replay(session: &Session, args: ReplayArgs) -> Result<(), Failure> {
+async fn replay(session: &Session, args: DeadLetterReplayArgs) -> Result<(), Failure> {
     let (client, output) = (session.client()?, session.output);
     let ids = match args.all {
         true => all_ids(session, filters(args.account, args.error_code)).await?,

@@ -10,10 +10,10 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::Session;
-use super::accounts::{ask_along, ask_password, read_grant};
 use super::authorize::{AuthorizeArgs, authorize};
 use super::input::read_input;
 use super::pages::row;
+use super::secret_input::{ask_along, ask_password, read_grant};
 use crate::client::Body;
 use crate::failure::Failure;
 use crate::output::{Output, field, list};

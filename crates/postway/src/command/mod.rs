@@ -32,6 +32,7 @@ mod pages;
 mod recipients;
 mod rules;
 mod scoped_suppressions;
+mod secret_input;
 mod secrets;
 mod send;
 mod serve;

@@ -37,7 +37,7 @@ pub struct StreamRef {
 pub struct StreamArgs {
     /// The stream's id
     id: String,
-    /// What readers are told it is called
+    /// The name that readers see
     #[arg(long)]
     name: Option<String>,
     /// What it is for

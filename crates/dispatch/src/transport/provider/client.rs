@@ -48,7 +48,7 @@ impl fmt::Debug for ProviderClient {
 }
 
 /// What one call signs in with.
-enum SignIn {
+enum RequestCredential {
     Nothing,
     Key(String),
     Token(AccessToken),
@@ -68,7 +68,7 @@ impl From<DeliveryEnd> for CallOutcome {
     }
 }
 
-impl SignIn {
+impl RequestCredential {
     fn secret(&self) -> Option<&str> {
         match self {
             Self::Nothing => None,
@@ -200,13 +200,15 @@ impl ProviderClient {
         }
         crash_point!("provider_after_gate");
         let mut answer = self.post(&request, &sign_in, gate).await;
-        if let (Ok(refused), SignIn::Token(token), ProviderCredentials::Token(source)) =
+        if let (Ok(refused), RequestCredential::Token(token), ProviderCredentials::Token(source)) =
             (&answer, &sign_in, &self.0.credentials)
             && refused.status == 401
         {
             // A token may be withdrawn before its time: one more is asked for, once. What was refused was not sent.
             match source.another(token).await {
-                Ok(Some(another)) => answer = self.post(&request, &SignIn::Token(another), gate).await,
+                Ok(Some(another)) => {
+                    answer = self.post(&request, &RequestCredential::Token(another), gate).await
+                }
                 Ok(None) => {}
                 Err(error) => return DeliveryEnd::NotSent(no_token(&error)).into(),
             }
@@ -226,12 +228,12 @@ impl ProviderClient {
         }
     }
 
-    async fn sign_in(&self) -> Result<SignIn, Failure> {
+    async fn sign_in(&self) -> Result<RequestCredential, Failure> {
         match &self.0.credentials {
-            ProviderCredentials::Nobody => Ok(SignIn::Nothing),
-            ProviderCredentials::Key(key) => Ok(SignIn::Key(key.expose_secret().to_owned())),
+            ProviderCredentials::Nobody => Ok(RequestCredential::Nothing),
+            ProviderCredentials::Key(key) => Ok(RequestCredential::Key(key.expose_secret().to_owned())),
             ProviderCredentials::Token(source) => {
-                source.token().await.map(SignIn::Token).map_err(|error| no_token(&error))
+                source.token().await.map(RequestCredential::Token).map_err(|error| no_token(&error))
             }
         }
     }
@@ -239,7 +241,7 @@ impl ProviderClient {
     async fn post(
         &self,
         request: &ProviderRequest,
-        sign_in: &SignIn,
+        sign_in: &RequestCredential,
         gate: &mut dyn WireGate,
     ) -> Result<ProviderAnswer, Unanswered> {
         let builder = self.0.caller.request(Method::POST, self.url(&request.path), request.body.len());
@@ -251,7 +253,7 @@ impl ProviderClient {
         self.0.caller.send(builder, Some((request.body.clone(), gate))).await.map(ProviderAnswer::from)
     }
 
-    fn signed(&self, builder: RequestBuilder, sign_in: &SignIn) -> RequestBuilder {
+    fn signed(&self, builder: RequestBuilder, sign_in: &RequestCredential) -> RequestBuilder {
         match sign_in.secret() {
             Some(secret) => {
                 let (name, value) = self.0.api.sign_in(secret);

@@ -47,20 +47,20 @@ pub(super) struct ProviderMail<'a> {
 pub(super) struct FieldMail<'a> {
     pub content: DissectedMail<'a>,
     /// Whom `To` names, and so on; never empty.
-    pub to: Vec<NamedRecipient>,
-    pub cc: Vec<NamedRecipient>,
+    pub to: Vec<ProviderRecipient>,
+    pub cc: Vec<ProviderRecipient>,
     /// Whom the header does not name.
-    pub bcc: Vec<NamedRecipient>,
+    pub bcc: Vec<ProviderRecipient>,
 }
 
 /// A recipient with the name that the header gives them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NamedRecipient {
+pub(super) struct ProviderRecipient {
     pub name: Option<String>,
     pub address: String,
 }
 
-impl NamedRecipient {
+impl ProviderRecipient {
     /// As a header has it: `"Doe, Jane" <jane@example.org>`.
     pub fn written(&self) -> String {
         match self.name.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
@@ -121,7 +121,7 @@ pub(super) fn divide<'a>(
             (None, Some(name)) => (&mut cc, name.clone()),
             (None, None) => (&mut bcc, None),
         };
-        list.push(NamedRecipient { name, address: (*address).to_owned() });
+        list.push(ProviderRecipient { name, address: (*address).to_owned() });
     }
     if to.is_empty() {
         to = std::mem::take(&mut cc);

@@ -15,7 +15,7 @@ use super::{
         ACCESS_DENIED, BAD_REQUEST, ErrorKind, QUOTA, RATE, RECIPIENT_POLICY, REJECTED, SENDER, SETTINGS,
         SUSPENDED, UNAVAILABLE,
     },
-    mail::{MailForm, NamedRecipient, ProviderMail, refuse_alternatives},
+    mail::{MailForm, ProviderMail, ProviderRecipient, refuse_alternatives},
 };
 
 /// What the numbers of errors mean.
@@ -133,11 +133,11 @@ fn left_out(message: &str) -> Vec<String> {
         .collect()
 }
 
-fn list(recipients: &[NamedRecipient]) -> String {
-    let written: Vec<String> = recipients.iter().map(NamedRecipient::written).collect();
+fn list(recipients: &[ProviderRecipient]) -> String {
+    let written: Vec<String> = recipients.iter().map(ProviderRecipient::written).collect();
     written.join(", ")
 }
 
 fn written(one: &HeaderAddress) -> String {
-    NamedRecipient { name: one.name.clone(), address: one.address.clone().unwrap_or_default() }.written()
+    ProviderRecipient { name: one.name.clone(), address: one.address.clone().unwrap_or_default() }.written()
 }

@@ -15,7 +15,7 @@ use super::{
         ACCESS_DENIED, BAD_REQUEST, ErrorKind, QUOTA, RATE, REJECTED, REPEATED, SENDER, SETTINGS,
         UNAVAILABLE, by_name, by_words,
     },
-    mail::{MailForm, NamedRecipient, ProviderMail, header_object, refuse_alternatives},
+    mail::{MailForm, ProviderMail, ProviderRecipient, header_object, refuse_alternatives},
 };
 
 /// What the names of errors mean.
@@ -121,10 +121,10 @@ impl ProviderApi for Resend {
     }
 }
 
-fn list(recipients: &[NamedRecipient]) -> Value {
-    recipients.iter().map(NamedRecipient::written).collect()
+fn list(recipients: &[ProviderRecipient]) -> Value {
+    recipients.iter().map(ProviderRecipient::written).collect()
 }
 
 fn written(one: &HeaderAddress) -> String {
-    NamedRecipient { name: one.name.clone(), address: one.address.clone().unwrap_or_default() }.written()
+    ProviderRecipient { name: one.name.clone(), address: one.address.clone().unwrap_or_default() }.written()
 }

@@ -11,7 +11,7 @@ use super::{
     answer::ProviderAnswer,
     api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest, fields, uncarried},
     judge::{BAD_REQUEST, ErrorKind, QUOTA, RECIPIENT, SENDER, SUSPENDED, TOO_LARGE, by_words},
-    mail::{MailForm, NamedRecipient, ProviderMail, header_object},
+    mail::{MailForm, ProviderMail, ProviderRecipient, header_object},
 };
 
 /// What errors say: they have no names.
@@ -127,8 +127,8 @@ impl ProviderApi for Sendgrid {
     }
 }
 
-fn list(recipients: &[NamedRecipient]) -> Value {
-    let one = |recipient: &NamedRecipient| named(recipient.name.as_deref(), &recipient.address);
+fn list(recipients: &[ProviderRecipient]) -> Value {
+    let one = |recipient: &ProviderRecipient| named(recipient.name.as_deref(), &recipient.address);
     recipients.iter().map(one).collect()
 }
 

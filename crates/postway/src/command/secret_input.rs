@@ -1,0 +1,85 @@
+//! Secrets and grants that a command needs: from files, and from whoever sits at the terminal.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::Context as _;
+use serde_json::{Map, Value};
+
+use super::input::read_input;
+use crate::client::Client;
+use crate::failure::Failure;
+
+/// A grant from a file.
+pub(super) fn read_grant(path: &Path) -> Result<Value, Failure> {
+    let grant: Map<String, Value> = serde_json::from_slice(&read_input(path)?).map_err(|error| {
+        Failure::Usage(format!("{} is not a JSON object of a grant: {error}", path.display()))
+    })?;
+    Ok(Value::Object(grant))
+}
+
+/// Asks for the secret that a change of its way must bring along, if there is a terminal to ask at. Without one the server
+/// says what is missing.
+pub(super) async fn ask_along(
+    client: &Client,
+    path: &[&str],
+    body: &mut Map<String, Value>,
+    way: &[&str],
+    secrets: &[(&str, &'static str)],
+) -> Result<(), Failure> {
+    let is_moved = way.iter().any(|field| body.contains_key(*field));
+    if is_moved && std::io::stdin().is_terminal() {
+        let shown = client.get(path, &[]).await?;
+        if let Some(secret) = missing_secret(&shown, body, way, secrets) {
+            eprintln!("what is stored is not sent elsewhere: the {secret} is needed again");
+            body.insert(secret.to_owned(), Value::String(ask_password()?));
+        }
+    }
+    Ok(())
+}
+
+/// The secret that a change must bring along, and does not.
+pub(super) fn missing_secret(
+    shown: &Value,
+    body: &Map<String, Value>,
+    way: &[&str],
+    secrets: &[(&str, &'static str)],
+) -> Option<&'static str> {
+    let changes = |field: &str| body.get(field).is_some_and(|value| *value != shown[field]);
+    if changes("kind") || !way.iter().any(|field| changes(field)) {
+        return None;
+    }
+    let is_stored = |(set, secret): &&(&str, &str)| shown[*set] == true && !body.contains_key(*secret);
+    secrets.iter().find(is_stored).map(|(_, secret)| *secret)
+}
+
+/// Asks on the terminal, without showing what is typed. A user name without a password would never sign in, so none is a
+/// usage error.
+pub(super) fn ask_password() -> Result<String, Failure> {
+    let stdin = std::io::stdin();
+    let missing = |why: &str| {
+        let help = "give it with --password-file FILE (`-`: standard input), or leave the user name out";
+        Failure::Usage(format!("{why}: {help}"))
+    };
+    if !stdin.is_terminal() {
+        return Err(missing("a user name needs a password, and there is no terminal to ask at"));
+    }
+    let echo = |flag: &str| {
+        let done =
+            Command::new("stty").arg(flag).stdin(Stdio::inherit()).status().context("cannot run stty")?;
+        anyhow::ensure!(done.success(), "stty cannot hide the input; use --password-file");
+        Ok(())
+    };
+    echo("-echo")?;
+    eprint!("Password: ");
+    let mut line = String::new();
+    let read = std::io::stderr().flush().and_then(|()| stdin.lock().read_line(&mut line));
+    echo("echo")?;
+    eprintln!();
+    read.context("cannot read the password")?;
+    match line.trim_end_matches(['\r', '\n']) {
+        "" => Err(missing("no password was typed")),
+        password => Ok(password.to_owned()),
+    }
+}
