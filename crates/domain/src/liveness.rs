@@ -10,7 +10,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use crate::id::Incarnation;
+use crate::identity::id::Incarnation;
 
 /// A counter that stands still for this long belongs to a dead node.
 pub const DEAD_AFTER: Duration = Duration::from_secs(10);

@@ -1,10 +1,15 @@
 //! A message: its states, what moves it between them, and the parts it is made of.
 
+pub mod dsn;
+pub mod event;
+pub mod lane;
 pub mod reason;
 mod recipient;
 mod rest;
+pub mod retry;
 mod state;
 mod transition;
+pub mod verp;
 
 pub use reason::reason;
 pub use recipient::{RecipientKind, RecipientStatus};

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::State;
-use crate::event::EventKind;
+use crate::message::event::EventKind;
 
 /// Of a message that was cancelled.
 pub const WITHDRAWN: &str = "withdrawn before it was sent";

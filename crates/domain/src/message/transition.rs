@@ -4,7 +4,7 @@
 //! ask it before they write; the store's fence makes sure that the state they asked about is still the state.
 
 use super::{RecipientStatus, Rest, State, Wait};
-use crate::event::EventKind;
+use crate::message::event::EventKind;
 
 /// What happens to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 //! In whose words a webhook is called: ours, or those of a service whose users have receivers already.
 
 use crate::{
-    event::EventKind,
+    message::event::EventKind,
     subscriber::{SubscriberKind, event_name, event_names},
 };
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    event::{Event, EventKind},
+    message::event::{Event, EventKind},
     time::Time,
 };
 

@@ -3,8 +3,10 @@
 use std::fmt;
 
 use crate::{
-    id::{RecipientId, TenantId},
-    secret::Sealed,
+    identity::{
+        id::{RecipientId, TenantId},
+        secret::Sealed,
+    },
     time::Time,
 };
 

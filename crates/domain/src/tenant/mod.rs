@@ -1,14 +1,20 @@
 //! Tenants: whose mail it is, and how much of everything they get.
 
+pub mod contact;
+pub mod known_recipient;
 mod retention;
+pub mod stream;
+pub mod template;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    address_pattern::AddressPattern,
-    id::{AccountId, TenantId},
+    address::pattern::AddressPattern,
+    identity::{
+        id::{AccountId, TenantId},
+        secret::Sealed,
+    },
     message::OnDoubt,
-    secret::Sealed,
     time::Time,
 };
 
@@ -274,12 +280,12 @@ impl TenantSettings {
             wrong.push(("large_files", "above_bytes must be at least 1".to_owned()));
         }
         if let Some(path) = &self.return_path
-            && path.parse::<crate::EmailAddress>().is_err()
+            && path.parse::<crate::address::EmailAddress>().is_err()
         {
             wrong.push(("return_path", "must be an address".to_owned()));
         }
         if let Some(from) = &self.default_from
-            && from.parse::<crate::Mailbox>().is_err()
+            && from.parse::<crate::address::Mailbox>().is_err()
         {
             wrong.push(("default_from", "must be an address such as Shop <shop@example.com>".to_owned()));
         }
@@ -296,7 +302,7 @@ impl TenantSettings {
             ));
         }
         if let Some(domain) = &self.bounce_domain
-            && format!("bounce@{domain}").parse::<crate::EmailAddress>().is_err()
+            && format!("bounce@{domain}").parse::<crate::address::EmailAddress>().is_err()
         {
             wrong.push(("bounce_domain", "must be a domain".to_owned()));
         }

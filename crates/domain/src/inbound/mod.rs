@@ -3,9 +3,12 @@
 //! `received → routing → routed | no_match | waiting | dead`; `gone` is a mail that was there when its folder was listed and not when
 //! it was fetched. A routed mail with a follow-up is taken again each time a reminder is due, and is routed again.
 
+pub mod rule;
+pub mod watched_mailbox;
+
 use std::time::Duration;
 
-use crate::{event::EventKind, time::Time};
+use crate::{message::event::EventKind, time::Time};
 
 /// How often a process may die with a mail in hand before the mail is set aside. After the first time it is dealt with alone, so that
 /// the second time tells.

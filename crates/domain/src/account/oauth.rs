@@ -10,8 +10,10 @@ use aws_lc_rs::digest;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    id::{AccountId, MailboxId, TenantId},
-    secret::Sealed,
+    identity::{
+        id::{AccountId, MailboxId, TenantId},
+        secret::Sealed,
+    },
     time::Time,
 };
 

@@ -4,10 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    account::{AccountKind, AccountSettings},
-    oauth::OAuthUse,
-};
+use crate::account::{AccountKind, AccountSettings, oauth::OAuthUse};
 
 /// The longest base URL, in bytes.
 pub const BASE_URL_BYTES_MAX: usize = 1_024;

@@ -1,9 +1,9 @@
 //! What the reference systems call the events of a message, each by what came before and after it.
 
 use super::{Sense, Told};
-use crate::{
+use crate::message::{
+    State,
     event::{Event, EventKind},
-    message::State,
 };
 
 /// How it stands with the callback about a message's end: what its history said last. `is_open` says that somebody is still to

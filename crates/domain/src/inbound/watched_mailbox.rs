@@ -3,10 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    id::{MailboxId, TenantId},
+    account::oauth::OAuthSettings,
+    identity::{
+        id::{MailboxId, TenantId},
+        secret::Sealed,
+    },
     message::OnDoubt,
-    oauth::OAuthSettings,
-    secret::Sealed,
     time::Time,
 };
 

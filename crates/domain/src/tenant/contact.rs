@@ -1,7 +1,7 @@
 //! A tenant's directory of contacts: names that rules look up, and the addresses behind them.
 
 use crate::{
-    id::{ContactId, TenantId},
+    identity::id::{ContactId, TenantId},
     time::Time,
 };
 

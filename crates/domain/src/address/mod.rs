@@ -19,9 +19,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+pub mod dns;
 mod idn;
 mod list;
 mod mailbox;
+pub mod pattern;
+pub mod suppression;
 
 pub use idn::domain_to_unicode;
 pub use list::split_list;

@@ -1,7 +1,7 @@
 //! Templates as they are kept: versioned, never changed in place.
 
 use crate::{
-    id::{TemplateName, TenantId},
+    identity::id::{TemplateName, TenantId},
     time::Time,
 };
 

@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 
 use aws_lc_rs::{constant_time, digest, hmac, pbkdf2};
 
-use crate::secret::SecretKey;
+use crate::identity::secret::SecretKey;
 
 /// Octets of a salt.
 pub const SALT_BYTES: usize = 16;

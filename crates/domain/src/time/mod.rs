@@ -1,5 +1,7 @@
 //! Time as the whole system keeps it: UTC milliseconds in 64 bits.
 
+pub mod spoken_time;
+
 use std::{fmt, str::FromStr, time::Duration};
 
 use jiff::{

@@ -16,7 +16,10 @@ use std::fmt;
 
 use aws_lc_rs::{constant_time::verify_slices_are_equal, hmac};
 
-use crate::{EmailAddress, id::MessageUid, secret::SecretKey};
+use crate::{
+    address::EmailAddress,
+    identity::{id::MessageUid, secret::SecretKey},
+};
 
 /// What every address begins with: a mailbox `b` that takes sub-addresses.
 const PREFIX: &str = "b+";

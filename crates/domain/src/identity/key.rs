@@ -9,7 +9,11 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::{address_pattern::AddressPattern, id::TenantId, scram::ScramVerifier, time::Time};
+use crate::{
+    address::pattern::AddressPattern,
+    identity::{id::TenantId, scram::ScramVerifier},
+    time::Time,
+};
 
 /// What a key may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -10,7 +10,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::{id::TenantId, lane::LaneId, message::Priority, tenant::TenantSettings, time::Time};
+use crate::{
+    identity::id::TenantId,
+    message::{Priority, lane::LaneId},
+    tenant::TenantSettings,
+    time::Time,
+};
 
 /// How many messages a tenant of the default weight may take in one turn.
 const TURN_MESSAGES: u32 = 16;

@@ -4,6 +4,9 @@
 //! before the end of the next bucket; its bucket counts until every moment at which the permit may have been used is
 //! outside the window. So for any window of sends, the debit of the latest of them saw all the others.
 
+pub mod destination;
+pub mod fairness;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};

@@ -2,19 +2,28 @@
 //!
 //! Settings are stored as JSON; a field that is added gets a default, so that what an older version stored still reads.
 
+pub mod dkim_key;
+pub mod oauth;
+pub mod provider;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    destination::{self, DestinationLimit},
-    id::{AccountId, TenantId},
-    limit::{AccountLimits, WarmUp},
-    message::OnDoubt,
-    oauth::OAuthSettings,
-    provider_account::ProviderAccount,
-    retry::{RetryPolicy, RetryPolicyError},
-    secret::Sealed,
+    account::{oauth::OAuthSettings, provider::ProviderAccount},
+    identity::{
+        id::{AccountId, TenantId},
+        secret::Sealed,
+    },
+    limit::{
+        AccountLimits, WarmUp,
+        destination::{self, DestinationLimit},
+    },
+    message::{
+        OnDoubt,
+        retry::{RetryPolicy, RetryPolicyError},
+    },
     time::Time,
 };
 
@@ -215,7 +224,7 @@ impl AccountSettings {
             wrong.push(("max_connections", format!("must be between 1 and {}", Self::CONNECTIONS_MAX)));
         }
         if let Some(path) = &self.return_path
-            && path.parse::<crate::EmailAddress>().is_err()
+            && path.parse::<crate::address::EmailAddress>().is_err()
         {
             wrong.push(("return_path", "must be an email address".to_owned()));
         }

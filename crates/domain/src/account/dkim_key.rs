@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{id::TenantId, secret::Sealed, time::Time};
+use crate::{
+    identity::{id::TenantId, secret::Sealed},
+    time::Time,
+};
 
 /// How a signature is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

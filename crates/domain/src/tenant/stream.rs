@@ -4,7 +4,7 @@
 //! as a batch is, holds up no other, and is known wherever a lane is.
 
 use crate::{
-    id::{BatchCode, StreamId, TenantId},
+    identity::id::{BatchCode, StreamId, TenantId},
     time::Time,
 };
 

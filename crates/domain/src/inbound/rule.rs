@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    id::{AccountId, MailboxId, RuleId, TenantId},
+    identity::id::{AccountId, MailboxId, RuleId, TenantId},
     message::OnDoubt,
     time::Time,
 };

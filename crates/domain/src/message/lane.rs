@@ -6,7 +6,7 @@
 use aws_lc_rs::digest;
 
 use crate::{
-    id::{AccountId, BatchCode, MailboxId, TenantId},
+    identity::id::{AccountId, BatchCode, MailboxId, TenantId},
     message::Priority,
 };
 

@@ -1,11 +1,15 @@
 //! Who is told what became of messages.
 
+pub mod webhook_form;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    event::EventKind,
-    id::{SubscriberId, TenantId},
-    secret::Sealed,
+    identity::{
+        id::{SubscriberId, TenantId},
+        secret::Sealed,
+    },
+    message::event::EventKind,
     time::Time,
 };
 
