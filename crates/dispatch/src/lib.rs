@@ -9,20 +9,11 @@
 //! the process is isolated, so that other nodes may take its mail over, it claims nothing and begins nothing.
 
 mod account;
-mod circuit;
+mod context;
 mod courier;
-mod demand;
-mod destination;
-mod freed;
-mod gate;
-mod in_hand;
 mod outcome;
 pub mod probe;
-mod queue;
-mod report;
 mod runner;
-mod settle;
-mod slot;
 pub mod transport;
 
 use std::{sync::Arc, time::Duration};
@@ -34,9 +25,12 @@ use postway_store::{Roster, Store, blob::Depot};
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use in_hand::InHand;
+pub use context::in_flight::InHand;
 
-use crate::transport::{Deadlines, Dial};
+use crate::{
+    context::{LARGE_BODIES_MIB, Shared, capacity_events::Freed},
+    transport::{Deadlines, Dial},
+};
 
 /// What dispatch needs to know.
 #[derive(Clone)]
@@ -56,35 +50,6 @@ pub struct DispatchConfig {
     /// Who connects to relays.
     pub dial: Arc<dyn Dial>,
 }
-
-/// What every part of dispatch shares.
-struct Shared {
-    config: DispatchConfig,
-    store: Arc<dyn Store>,
-    depot: Arc<Depot>,
-    clock: Arc<dyn Clock>,
-    secret_key: Arc<SecretKey>,
-    tokens: OAuthTokens,
-    tls: TlsClient,
-    /// Memory for bodies too large to come with their claim, in MiB.
-    large_bodies: tokio::sync::Semaphore,
-    tasks: TaskTracker,
-    in_hand: InHand,
-    /// Stop taking new work.
-    stop: CancellationToken,
-    /// Told when a courier has finished a message.
-    freed: freed::Freed,
-}
-
-impl Shared {
-    /// Now, in the clock of this process and in everybody's.
-    fn now(&self) -> circuit::Now {
-        circuit::Now { instant: tokio::time::Instant::now(), time: self.clock.now() }
-    }
-}
-
-/// Memory for large bodies, in MiB.
-const LARGE_BODIES_MIB: usize = 64;
 
 /// A running dispatcher.
 pub struct Dispatcher {
@@ -114,7 +79,7 @@ impl Dispatcher {
             tasks: TaskTracker::new(),
             in_hand: InHand::default(),
             stop: CancellationToken::new(),
-            freed: freed::Freed::default(),
+            freed: Freed::default(),
         });
         let runner = tokio::spawn(runner::run(shared.clone()));
         Self { shared, runner }

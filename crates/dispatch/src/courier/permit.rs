@@ -9,7 +9,7 @@ use std::{future::Future, time::Duration};
 use postway_domain::Time;
 use postway_store::record::{Changed, DirectoryChange, Permit};
 
-use crate::Shared;
+use crate::context::Shared;
 
 /// How long a permit is kept before it is moved, while there is something to wait for: half of the shortest window.
 const KEPT_FOR: Duration = Duration::from_secs(30);

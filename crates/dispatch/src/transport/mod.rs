@@ -7,17 +7,17 @@
 //!
 //! Transports know nothing of queues, leases or retries.
 
-mod call;
+mod api_call;
 mod crash;
 mod delivery;
-mod fit;
+mod fitted_mail;
 pub mod provider;
 mod recipient_list;
 pub mod sandbox;
 pub mod ses;
 pub mod smtp;
 
-pub use call::CallTimeouts;
+pub use api_call::CallTimeouts;
 pub(crate) use crash::crash_point;
 pub use delivery::{Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, Reply, WireGate};
 pub use provider::{ProviderClient, ProviderCredentials, ProviderSettings};

@@ -4,7 +4,7 @@ use postway_domain::message::Rest;
 use proptest::prelude::*;
 
 use super::*;
-use crate::gate::marks;
+use crate::outcome::wire_marks::marks;
 
 /// A message in doubt once, which is sent again to all its recipients.
 fn resend(recipients: u32) -> Claimed {

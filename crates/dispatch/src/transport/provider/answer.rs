@@ -7,7 +7,7 @@ use postway_net::http::retry_after;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use crate::transport::call::CallAnswer;
+use crate::transport::api_call::CallAnswer;
 
 /// The longest pause that an answer is granted: after it one mail tries again.
 const PAUSE_MAX: Duration = Duration::from_secs(5 * 60);

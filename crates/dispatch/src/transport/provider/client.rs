@@ -20,7 +20,7 @@ use super::{
 };
 use crate::transport::{
     Delivery, DeliveryEnd, Envelope, RecipientReply, WireGate,
-    call::{ApiCaller, CallTarget, MAIL_BYTES_MAX, Unanswered},
+    api_call::{ApiCaller, CallTarget, MAIL_BYTES_MAX, Unanswered},
     crash_point,
     recipient_list::{INVALID, RecipientBound, choose, is_address},
     smtp::no_token,

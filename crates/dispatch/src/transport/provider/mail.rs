@@ -14,7 +14,7 @@ use postway_mime::{
 use serde_json::Value;
 
 use super::api::uncarried;
-use crate::transport::{Envelope, RecipientReply, fit::FittedMail, recipient_list::RecipientBound};
+use crate::transport::{Envelope, RecipientReply, fitted_mail::FittedMail, recipient_list::RecipientBound};
 
 /// The form in which a provider takes mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use super::{
     api::ProviderApi, generic::Generic, gmail::Gmail, graph::Graph, mailgun::Mailgun, postmark::Postmark,
     resend::Resend, sendgrid::Sendgrid,
 };
-use crate::transport::call::{CallTimeouts, unusable};
+use crate::transport::api_call::{CallTimeouts, unusable};
 
 /// Everything needed to send through a provider.
 #[derive(Debug, Clone)]

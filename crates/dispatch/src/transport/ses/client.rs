@@ -14,7 +14,7 @@ use super::{
 };
 use crate::transport::{
     WireGate,
-    call::{ApiCaller, CallTarget, Unanswered},
+    api_call::{ApiCaller, CallTarget, Unanswered},
 };
 
 const JSON: &str = "application/json";

@@ -9,9 +9,9 @@ use serde_json::json;
 use super::{SesClient, client::Payload, judge};
 use crate::transport::{
     Delivery, DeliveryEnd, Envelope, RecipientReply, WireGate,
-    call::{MAIL_BYTES_MAX, Unanswered},
+    api_call::{MAIL_BYTES_MAX, Unanswered},
     crash_point,
-    fit::FittedMail,
+    fitted_mail::FittedMail,
     recipient_list::{INVALID, RecipientBound, choose, is_address},
 };
 

@@ -10,7 +10,7 @@
 //! | `answer` | what came back, read as far as it can be |
 //! | `judge` | what an answer means |
 //!
-//! There is no dot here: writing the request is the point of no return, so the gate is asked before ([`call`](super::call)). An
+//! There is no dot here: writing the request is the point of no return, so the gate is asked before ([`call`](super::api_call)). An
 //! answer of the service is definite.
 //!
 //! The mail keeps its own headers. `FromEmailAddress` is left out on purpose: with raw content SES would replace the

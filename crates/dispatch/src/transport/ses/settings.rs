@@ -7,7 +7,7 @@ use postway_net::Guard;
 use reqwest::Url;
 
 use super::SesCredentials;
-use crate::transport::call::{CallTimeouts, unusable};
+use crate::transport::api_call::{CallTimeouts, unusable};
 
 /// Everything needed to send through SES.
 #[derive(Debug, Clone)]

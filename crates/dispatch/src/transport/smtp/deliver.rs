@@ -20,7 +20,7 @@ use super::{
     wire::Heard,
 };
 use crate::transport::{
-    Delivery, DeliveryEnd, Envelope, RecipientReply, Reply, WireGate, crash_point, fit::FittedMail,
+    Delivery, DeliveryEnd, Envelope, RecipientReply, Reply, WireGate, crash_point, fitted_mail::FittedMail,
 };
 
 /// The most commands, and about the most bytes of them, before their replies are read: both sides' socket

@@ -3,7 +3,7 @@
 use postway_domain::{Status, message::Outcome};
 use postway_store::record::Claimed;
 
-use crate::outcome::{self, Verdict};
+use super::Verdict;
 
 /// Counts a message that entered a state.
 pub(crate) fn count_entered(state: Status) {
@@ -15,7 +15,7 @@ pub(crate) fn count_entered(state: Status) {
 
 /// One line and the metrics of an attempt. Never an address: the recipients' number is enough.
 pub(crate) fn report(job: &Claimed, verdict: &Verdict) {
-    let word = outcome::word(verdict.outcome);
+    let word = super::word(verdict.outcome);
     let state = verdict.then.as_ref().unwrap_or(&verdict.change).to.status();
     let duration_ms = verdict.duration.as_millis() as u64;
     let queued_ms = job.claimed_at.since(job.created_at).as_millis() as u64;

@@ -5,6 +5,9 @@
 //! at those of which it has heard. Hints wake it; polling is the guarantee. At most one claim is under way, so what is
 //! freed meanwhile is claimed together.
 
+mod account_state;
+mod scheduler;
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{
@@ -22,15 +25,15 @@ use postway_store::{
 };
 use tokio::time::Instant;
 
+use self::{
+    account_state::{Slot, day_used_up, key_of, sender_of},
+    scheduler::{Appetite, CLAIM_ACCOUNTS_MAX, Demand, Given},
+};
 use crate::{
-    Shared,
     account::{Plan, Post},
+    context::Shared,
     courier,
-    demand::{Appetite, CLAIM_ACCOUNTS_MAX, Demand, Given},
-    outcome,
-    report::count_entered,
-    settle,
-    slot::{Slot, day_used_up, key_of, sender_of},
+    outcome::{self, attempt_metrics::count_entered, settle},
 };
 
 /// How often the queue is polled, where polling is cheap.

@@ -10,7 +10,8 @@ use postway_domain::{Failure, Time};
 use postway_store::record::{self, AccountKey, DirectoryChange};
 use tokio::time::Instant;
 
-use crate::{Shared, account::Post};
+use super::Post;
+use crate::context::{ClockReading, Shared};
 
 /// The first wait after a fault.
 const WAIT_FIRST: Duration = Duration::from_secs(5);
@@ -36,13 +37,6 @@ struct Open {
     reason: String,
     opened_at: Time,
     open_until: Time,
-}
-
-/// Now, in both clocks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Now {
-    pub instant: Instant,
-    pub time: Time,
 }
 
 impl Circuit {
@@ -74,7 +68,7 @@ impl Circuit {
     }
 
     /// The account is at fault. Returns how long its mail waits, and whether that is news.
-    pub fn fault(&mut self, failure: &Failure, now: Now) -> (Duration, bool) {
+    pub fn fault(&mut self, failure: &Failure, now: ClockReading) -> (Duration, bool) {
         // The connections that were in use when it opened all report the same fault: it counts once.
         if let Some(open) = &self.open
             && now.instant < open.until
@@ -106,7 +100,7 @@ impl Circuit {
     }
 
     /// Takes over what another process, or this one before its restart, has found. What is known here is newer.
-    pub fn adopt(&mut self, found: record::Circuit, now: Now) {
+    pub fn adopt(&mut self, found: record::Circuit, now: ClockReading) {
         if self.open.is_some() {
             return;
         }
@@ -193,8 +187,8 @@ mod tests {
 
     #[test]
     fn a_fault_opens_it_a_probe_closes_it_and_repeats_wait_longer() {
-        let start = Now { instant: Instant::now(), time: Time::from_millis(1_000) };
-        let after = |by: Duration| Now { instant: start.instant + by, time: start.time.plus(by) };
+        let start = ClockReading { instant: Instant::now(), time: Time::from_millis(1_000) };
+        let after = |by: Duration| ClockReading { instant: start.instant + by, time: start.time.plus(by) };
         let mut circuit = Circuit::default();
         assert_eq!(circuit.room(10, start.instant), 10);
         assert_eq!(circuit.fault(&wrong_password(), start), (WAIT_FIRST, true));
@@ -212,7 +206,7 @@ mod tests {
         assert_eq!(circuit.fault(&wrong_password(), probe), (WAIT_FIRST, true));
         for _ in 0..40 {
             let until = circuit.open.as_ref().unwrap().until;
-            assert!(circuit.fault(&wrong_password(), Now { instant: until, ..probe }).0 <= WAIT_MAX);
+            assert!(circuit.fault(&wrong_password(), ClockReading { instant: until, ..probe }).0 <= WAIT_MAX);
         }
     }
 
@@ -236,7 +230,7 @@ mod tests {
 
     #[test]
     fn what_another_node_found_holds_here_too() {
-        let now = Now { instant: Instant::now(), time: Time::from_millis(1_000_000) };
+        let now = ClockReading { instant: Instant::now(), time: Time::from_millis(1_000_000) };
         let found = record::Circuit {
             key: key(),
             code: "smtp_535".to_owned(),

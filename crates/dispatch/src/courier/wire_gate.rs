@@ -1,14 +1,13 @@
 //! The wire gate on the store: the permission for the final dot, made durable.
 
 use async_trait::async_trait;
-use postway_domain::RecipientStatus;
-use postway_store::record::{Claimed, Permit, RecipientChange, WireCommit};
+use postway_store::record::{Claimed, Permit, WireCommit};
 use tokio::{task::JoinHandle, time::Instant};
 
+use super::permit;
 use crate::{
-    Shared,
-    courier::permit,
-    outcome::{Hold, reply_of, suppressed},
+    context::Shared,
+    outcome::{Hold, wire_marks::marks},
     transport::{GateRefused, RecipientReply, WireGate},
 };
 
@@ -35,34 +34,6 @@ pub(crate) struct StoreGate<'a> {
     pub settling: &'a mut Option<JoinHandle<()>>,
     /// What it has said.
     pub wire: &'a mut Wire,
-}
-
-/// After a crash, only recipients that the relay accepted may be in doubt. Usually that is all of them, and nothing need be
-/// written; otherwise each is marked. Those of a resend are, and stay, in doubt.
-pub(crate) fn marks(job: &Claimed, replies: &[RecipientReply]) -> Vec<RecipientChange> {
-    let all_accepted = replies.iter().all(RecipientReply::is_accepted);
-    let all_alike = all_accepted && job.doubtful_before == 0 && job.suppressed.is_empty();
-    if all_alike || job.resend {
-        return Vec::new();
-    }
-    let of_attempt = job.recipients.iter().zip(replies);
-    let mut changes: Vec<RecipientChange> = of_attempt
-        .filter_map(|(recipient, reply)| {
-            let (status, reply) = match reply {
-                RecipientReply::Accepted(_) => (RecipientStatus::InDoubt, None),
-                RecipientReply::Refused(failure) if failure.is_permanent() => {
-                    (RecipientStatus::Failed, Some(reply_of(failure)))
-                }
-                RecipientReply::Refused(failure) | RecipientReply::Deferred(failure) => {
-                    (RecipientStatus::Pending, Some(reply_of(failure)))
-                }
-                RecipientReply::NotTried => return None,
-            };
-            Some(RecipientChange { position: recipient.position, status, reply })
-        })
-        .collect();
-    changes.extend(suppressed(job));
-    changes
 }
 
 impl StoreGate<'_> {
@@ -152,7 +123,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        DispatchConfig, freed, in_hand,
+        DispatchConfig,
+        context::{capacity_events::Freed, in_flight::InHand},
         transport::{Deadlines, Reply, Tcp},
     };
 
@@ -199,9 +171,9 @@ mod tests {
             tls: TlsClient::new(),
             large_bodies: tokio::sync::Semaphore::new(1),
             tasks: tokio_util::task::TaskTracker::new(),
-            in_hand: in_hand::InHand::default(),
+            in_hand: InHand::default(),
             stop: tokio_util::sync::CancellationToken::new(),
-            freed: freed::Freed::default(),
+            freed: Freed::default(),
         };
         (shared, job)
     }

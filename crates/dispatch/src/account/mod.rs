@@ -1,5 +1,9 @@
 //! An account as dispatch uses it.
 
+pub(crate) mod circuit;
+pub(crate) mod destinations;
+mod job_queue;
+
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -19,11 +23,9 @@ use postway_net::Guard;
 use postway_oauth::{GrantOf, OAuthTokens, TokenSource};
 use postway_store::record::AccountKey;
 
+use self::{circuit::Circuit, destinations::Destinations, job_queue::Queue};
 use crate::{
-    Shared,
-    circuit::Circuit,
-    destination::Destinations,
-    queue::Queue,
+    context::Shared,
     transport::{
         Credentials, Deadlines, Dial, ProviderClient, ProviderCredentials, ProviderSettings, SesClient,
         SesCredentials, SesSettings, SmtpSettings,

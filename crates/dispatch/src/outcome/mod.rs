@@ -1,7 +1,10 @@
 //! From what the transport saw to what is written: pure, so that every case can be tested without a wire.
 
-mod told;
-mod unbegun;
+pub(crate) mod attempt_metrics;
+mod event_data;
+mod not_started;
+pub(crate) mod settle;
+pub(crate) mod wire_marks;
 
 use std::time::Duration;
 
@@ -17,8 +20,8 @@ use postway_store::record::{
 use rand::Rng;
 use serde_json::json;
 
-use self::told::Told;
-pub(crate) use self::unbegun::{Hold, all_suppressed, hold, over_limit, recipient_deleted, too_late};
+use self::event_data::Told;
+pub(crate) use self::not_started::{Hold, all_suppressed, hold, over_limit, recipient_deleted, too_late};
 use crate::transport::{Delivery, DeliveryEnd, RecipientReply, Reply};
 
 /// How an attempt went, besides the delivery itself.
@@ -67,14 +70,14 @@ pub(crate) struct Verdict {
 
 /// Recipients that are on the suppression list since the message was accepted. Those in doubt stay so: they may have got
 /// it before.
-pub(crate) fn suppressed(job: &Claimed) -> impl Iterator<Item = RecipientChange> {
+fn suppressed(job: &Claimed) -> impl Iterator<Item = RecipientChange> {
     let status = RecipientStatus::Suppressed;
     let suppressed = job.suppressed.iter().filter(|_| !job.resend);
     suppressed.map(move |&position| RecipientChange { position, status, reply: None })
 }
 
 /// A failure's reply, as kept with a recipient.
-pub(crate) fn reply_of(failure: &Failure) -> SmtpReply {
+fn reply_of(failure: &Failure) -> SmtpReply {
     SmtpReply {
         code: failure.smtp_code,
         enhanced: failure.enhanced.map(|code| code.to_string()),

@@ -3,9 +3,10 @@
 //! While the outcome of one message is being made durable the next one is already on its way; the two meet in the same
 //! commit, before the next message's dot. So a courier has at most one unsettled message, and never waits twice.
 
-mod body;
-mod fault;
-pub(crate) mod permit;
+mod account_fault;
+mod message_body;
+mod permit;
+mod wire_gate;
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -16,16 +17,14 @@ use tokio::{task::JoinHandle, time::Instant};
 use tracing::Instrument;
 
 use self::{
-    body::{Lack, body, panic_if_poisoned},
-    fault::{account_fault, is_before_the_request},
+    account_fault::{account_fault, is_before_the_request},
+    message_body::{Lack, body, panic_if_poisoned},
+    wire_gate::{StoreGate, Wire},
 };
 use crate::{
-    Shared,
-    account::{Held, Plan, Post, Route},
-    circuit,
-    gate::{StoreGate, Wire},
-    outcome::{self, Attempt, Hold, Verdict},
-    settle,
+    account::{Held, Plan, Post, Route, circuit},
+    context::Shared,
+    outcome::{self, Attempt, Hold, Verdict, settle},
     transport::{Delivery, DeliveryEnd, Envelope, RecipientReply, Sandbox, SmtpConnection, SmtpSettings},
 };
 

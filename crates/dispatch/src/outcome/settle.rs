@@ -8,12 +8,12 @@ use postway_domain::{
 };
 use postway_store::record::{AccountKey, Change, Claimed, Fence};
 
-use crate::{
-    Shared,
-    account::Post,
-    outcome::{Verdict, word},
-    report::{count_entered, report},
+use super::{
+    Verdict,
+    attempt_metrics::{count_entered, report},
+    word,
 };
+use crate::{account::Post, context::Shared};
 
 /// The first wait when the store does not answer; doubles up to the last.
 const WAIT_FIRST: Duration = Duration::from_millis(50);

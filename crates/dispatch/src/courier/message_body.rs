@@ -12,7 +12,7 @@ use postway_domain::{
 use postway_store::{blob::BlobError, record::Claimed};
 use tokio::sync::SemaphorePermit;
 
-use crate::Shared;
+use crate::context::{LARGE_BODIES_MIB, Shared};
 
 /// Why there are no bytes to send.
 pub(super) enum Lack {
@@ -33,7 +33,7 @@ pub(super) async fn body<'s>(
     let unreadable = |message: String| {
         Failure::new("body_unavailable", Category::Unknown, Phase::Compose, Severity::Transient, message)
     };
-    let mib = job.size.div_ceil(1024 * 1024).clamp(1, crate::LARGE_BODIES_MIB as u32);
+    let mib = job.size.div_ceil(1024 * 1024).clamp(1, LARGE_BODIES_MIB as u32);
     let memory = shared
         .large_bodies
         .acquire_many(mib)

@@ -6,7 +6,8 @@ use postway_domain::{Span, Time};
 use postway_store::record::{AccountKey, Claimed, Used};
 use tokio::time::Instant;
 
-use crate::{account::Post, demand::Appetite};
+use super::scheduler::Appetite;
+use crate::account::Post;
 
 /// A standing claim that nothing has come of for this long may be taken back.
 const IDLE_AFTER: Duration = Duration::from_secs(60);
