@@ -20,7 +20,7 @@ mod token;
 use std::{sync::Arc, time::Duration};
 
 use postway_dispatch::transport::{
-    Credentials, Deadlines, Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, SmtpConnection,
+    Deadlines, Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, SmtpConnection, SmtpCredentials,
     SmtpSettings, WireGate,
 };
 use postway_domain::{Failure, TlsMode};
@@ -66,8 +66,8 @@ fn hasty(sink: &SmtpSink) -> SmtpSettings {
     SmtpSettings { deadlines: Deadlines::uniform(BRIEF), ..settings(sink) }
 }
 
-fn credentials(password: &str) -> Option<Credentials> {
-    Some(Credentials::Password { username: "bob".to_owned(), password: password.into() })
+fn credentials(password: &str) -> Option<SmtpCredentials> {
+    Some(SmtpCredentials::Password { username: "bob".to_owned(), password: password.into() })
 }
 
 async fn open(settings: &SmtpSettings) -> Result<SmtpConnection, Failure> {

@@ -1,4 +1,4 @@
-//! What one account is sending to which destinations, on this node.
+//! How much mail one account is sending to each receiving domain, on this node.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,37 +11,37 @@ use postway_domain::{
     destination::{DestinationLimit, Meter, limit_of},
 };
 
-/// How many destinations are remembered before the idle ones are forgotten.
+/// How many meters are kept before idle ones are dropped.
 const METERS_MAX: usize = 10_000;
 
-/// The destinations of one account.
+/// The meters of the domains that one account sends to.
 #[derive(Debug, Default)]
-pub(crate) struct Destinations(Mutex<HashMap<Box<str>, Meter>>);
+pub(crate) struct DestinationMeters(Mutex<HashMap<Box<str>, Meter>>);
 
-/// One mail's leave to be on the wire. Ends when it is dropped.
+/// The slots that one message occupies at its receiving domains, until they are dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Leave {
-    destinations: Option<Arc<Destinations>>,
+pub(crate) struct DestinationSlots {
+    destinations: Option<Arc<DestinationMeters>>,
     taken: Vec<Box<str>>,
 }
 
-impl Destinations {
+impl DestinationMeters {
     fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Meter>> {
-        // Every critical section leaves the meters whole, so a poisoned lock is still good.
+        // Every critical section leaves the meters consistent, so a poisoned lock can still be used.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leave for a mail to all these domains, or how long it must wait for one of them.
-    pub fn ask<'d>(
+    /// Takes a slot at each of these domains, or says how long the message must wait.
+    pub fn take_slots<'d>(
         self: &Arc<Self>,
-        own: &BTreeMap<String, DestinationLimit>,
+        account_limits: &BTreeMap<String, DestinationLimit>,
         domains: impl Iterator<Item = &'d str>,
         now: Time,
-    ) -> Result<Leave, Duration> {
+    ) -> Result<DestinationSlots, Duration> {
         let mut limited: Vec<(&str, DestinationLimit)> =
-            domains.filter_map(|domain| limit_of(own, domain)).collect();
+            domains.filter_map(|domain| limit_of(account_limits, domain)).collect();
         if limited.is_empty() {
-            return Ok(Leave::default());
+            return Ok(DestinationSlots::default());
         }
         limited.sort_unstable_by_key(|(name, _)| *name);
         limited.dedup_by_key(|(name, _)| *name);
@@ -49,7 +49,7 @@ impl Destinations {
         if meters.len() >= METERS_MAX {
             meters.retain(|_, meter| !meter.is_idle(now));
         }
-        // All or none: one that is full keeps the mail, and the others must not count it.
+        // All or none: if one domain is full, the message waits and the others must not count it.
         let waits = limited.iter().filter_map(|(name, limit)| meters.get_mut(*name)?.wait(*limit, now));
         if let Some(wait) = waits.max() {
             return Err(wait);
@@ -58,11 +58,11 @@ impl Destinations {
             meters.entry(name.into()).or_default().begin(limit, now);
             name.into()
         });
-        Ok(Leave { taken: taken.collect(), destinations: Some(self.clone()) })
+        Ok(DestinationSlots { taken: taken.collect(), destinations: Some(self.clone()) })
     }
 }
 
-impl Drop for Leave {
+impl Drop for DestinationSlots {
     fn drop(&mut self) {
         let Some(destinations) = &self.destinations else { return };
         let mut meters = destinations.lock();
@@ -84,19 +84,21 @@ mod tests {
 
     #[test]
     fn a_mail_gets_leave_for_all_its_domains_or_for_none() {
-        let destinations = Arc::new(Destinations::default());
-        let own = BTreeMap::from(
+        let destinations = Arc::new(DestinationMeters::default());
+        let account_limits = BTreeMap::from(
             ["a.example", "b.example"]
                 .map(|domain| (domain.to_owned(), DestinationLimit { connections: 1, per_second: 0 })),
         );
-        let ask = |domains: &[&'static str]| destinations.ask(&own, domains.iter().copied(), now());
-        let first = ask(&["a.example", "a.example", "free.example"]).unwrap();
-        assert!(ask(&["b.example", "a.example"]).is_err());
-        let other = ask(&["b.example"]).expect("the mail that was turned away does not count");
-        assert!(ask(&["free.example"]).is_ok());
+        let take = |domains: &[&'static str]| {
+            destinations.take_slots(&account_limits, domains.iter().copied(), now())
+        };
+        let first = take(&["a.example", "a.example", "free.example"]).unwrap();
+        assert!(take(&["b.example", "a.example"]).is_err());
+        let other = take(&["b.example"]).expect("the mail that was turned away does not count");
+        assert!(take(&["free.example"]).is_ok());
         drop(first);
-        assert!(ask(&["a.example"]).is_ok());
+        assert!(take(&["a.example"]).is_ok());
         drop(other);
-        assert!(ask(&["b.example", "a.example"]).is_ok());
+        assert!(take(&["b.example", "a.example"]).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! One account's work in hand: claimed messages that wait for a courier.
+//! The claimed messages of one account that wait for a courier.
 
 use std::{
     collections::VecDeque,
@@ -15,48 +15,49 @@ use postway_store::record::Claimed;
 use tokio::sync::Notify;
 
 #[derive(Default)]
-struct Inner {
+struct JobQueueState {
     jobs: VecDeque<Claimed>,
     couriers: usize,
     idle: usize,
 }
 
-/// The queue between the runner and an account's couriers. Bounded by the room the runner claims for.
+/// The queue between the runner and an account's couriers. It is bounded because the runner claims only for free
+/// capacity.
 #[derive(Default)]
-pub(crate) struct Queue {
-    inner: Mutex<Inner>,
-    on_job: Notify,
-    in_hand: AtomicUsize,
-    /// What all accounts of its tenant have in hand.
-    of_tenant: Arc<AtomicUsize>,
+pub(crate) struct JobQueue {
+    state: Mutex<JobQueueState>,
+    job_added: Notify,
+    in_flight: AtomicUsize,
+    /// Messages in flight over all accounts of the tenant.
+    tenant_in_flight: Arc<AtomicUsize>,
 }
 
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+impl JobQueue {
+    fn lock(&self) -> MutexGuard<'_, JobQueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The queue of an account whose tenant counts there.
-    pub fn new(of_tenant: Arc<AtomicUsize>) -> Self {
-        Self { of_tenant, ..Self::default() }
+    /// An empty queue that also counts its messages in `tenant_in_flight`.
+    pub fn new(tenant_in_flight: Arc<AtomicUsize>) -> Self {
+        Self { tenant_in_flight, ..Self::default() }
     }
 
-    /// Adds a message. Returns whether another courier should be started, which then counts as one.
+    /// Adds a message. Returns whether the caller must start another courier, which is already counted.
     pub fn push(&self, job: Claimed, couriers_max: usize) -> bool {
-        self.in_hand.fetch_add(1, Ordering::Relaxed);
-        self.of_tenant.fetch_add(1, Ordering::Relaxed);
-        let mut inner = self.lock();
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        self.tenant_in_flight.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.lock();
         let urgent = job.lane.priority == Priority::Immediate;
-        // Only immediate mail overtakes: what else is in hand was claimed in its order.
-        let calm = |waiting: &Claimed| waiting.lane.priority != Priority::Immediate;
-        match inner.jobs.iter().position(calm).filter(|_| urgent) {
-            Some(place) => inner.jobs.insert(place, job),
-            None => inner.jobs.push_back(job),
+        // Only immediate mail overtakes; all other messages keep the order of their claims.
+        let can_wait = |waiting: &Claimed| waiting.lane.priority != Priority::Immediate;
+        match state.jobs.iter().position(can_wait).filter(|_| urgent) {
+            Some(at) => state.jobs.insert(at, job),
+            None => state.jobs.push_back(job),
         }
-        let starts = inner.jobs.len() > inner.idle && inner.couriers < couriers_max;
-        inner.couriers += usize::from(starts);
-        drop(inner);
-        self.on_job.notify_one();
+        let starts = state.jobs.len() > state.idle && state.couriers < couriers_max;
+        state.couriers += usize::from(starts);
+        drop(state);
+        self.job_added.notify_one();
         starts
     }
 
@@ -73,8 +74,8 @@ impl Queue {
         self.lock().idle += 1;
         let job = tokio::time::timeout(idle_max, async {
             loop {
-                // Registered before the look, so that of two jobs that come now each wakes somebody.
-                let mut notified = pin!(self.on_job.notified());
+                // Registered before the queue is checked, so that a job added in between still wakes this courier.
+                let mut notified = pin!(self.job_added.notified());
                 notified.as_mut().enable();
                 if let Some(job) = self.take() {
                     return job;
@@ -83,32 +84,32 @@ impl Queue {
             }
         })
         .await;
-        let mut inner = self.lock();
-        inner.idle -= 1;
-        job.ok().or_else(|| inner.jobs.pop_front())
+        let mut state = self.lock();
+        state.idle -= 1;
+        job.ok().or_else(|| state.jobs.pop_front())
     }
 
-    /// A courier goes home. Returns false if work came in the meantime and it must stay.
-    pub fn leave(&self) -> bool {
-        let mut inner = self.lock();
-        let free = inner.jobs.is_empty();
-        inner.couriers -= usize::from(free);
+    /// Retires a courier. Returns false if a job came in the meantime, so that the courier must stay.
+    pub fn retire_courier(&self) -> bool {
+        let mut state = self.lock();
+        let free = state.jobs.is_empty();
+        state.couriers -= usize::from(free);
         free
     }
 
-    /// Takes everything that no courier has started.
+    /// Removes and returns every message that no courier has started.
     pub fn clear(&self) -> Vec<Claimed> {
         self.lock().jobs.drain(..).collect()
     }
 
-    /// A message is settled, or given back.
-    pub fn done(&self) {
-        self.in_hand.fetch_sub(1, Ordering::Relaxed);
-        self.of_tenant.fetch_sub(1, Ordering::Relaxed);
+    /// Notes that a message is settled or returned.
+    pub fn note_settled(&self) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.tenant_in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Messages taken and not settled.
-    pub fn in_hand(&self) -> usize {
-        self.in_hand.load(Ordering::Relaxed)
+    /// Messages claimed for this account and not yet settled.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
     }
 }

@@ -1,4 +1,4 @@
-//! Accounts that have room again, from the couriers to the runner.
+//! Signals from couriers to the runner: which accounts have free capacity again.
 
 use std::{
     collections::BTreeMap,
@@ -8,33 +8,34 @@ use std::{
 use postway_store::record::AccountKey;
 use tokio::sync::Notify;
 
-/// Collected until the runner looks.
+/// Accounts with free capacity, collected until the runner asks for them.
 #[derive(Default)]
-pub(crate) struct Freed {
+pub(crate) struct CapacityEvents {
     keys: Mutex<BTreeMap<AccountKey, bool>>,
-    rung: Notify,
+    news: Notify,
 }
 
-impl Freed {
-    /// This account has finished a message, or stands otherwise than before; and whether another may be due because of it.
-    pub fn tell(&self, key: &AccountKey, has_next: bool) {
+impl CapacityEvents {
+    /// Reports that the account finished a message or changed its state. `has_next` says whether another message may have
+    /// become due because of it.
+    pub fn report(&self, key: &AccountKey, has_next: bool) {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         match keys.get_mut(key) {
             Some(known) => *known |= has_next,
             None => drop(keys.insert(key.clone(), has_next)),
         }
         drop(keys);
-        self.rung.notify_one();
+        self.news.notify_one();
     }
 
-    /// Waits for news, and takes all there is.
-    pub async fn next(&self) -> BTreeMap<AccountKey, bool> {
+    /// Waits until an account was reported, then takes all reports.
+    pub async fn next_batch(&self) -> BTreeMap<AccountKey, bool> {
         loop {
             let keys = std::mem::take(&mut *self.keys.lock().unwrap_or_else(PoisonError::into_inner));
             if !keys.is_empty() {
                 return keys;
             }
-            self.rung.notified().await;
+            self.news.notified().await;
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Which messages this process has in its hands.
+//! The messages in flight in this process.
 //!
-//! A lease can be durable without anybody here knowing: when the database goes away, the answer to its commit may be lost
-//! for good. This tells such a lease from one that is being worked on.
+//! A lease can be durable without this process knowing: if the database connection breaks, the answer to the commit is
+//! lost. Housekeeping compares leases with this set to find those that no courier works on.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use std::{
 
 use postway_domain::MessageUid;
 
-/// Messages from their claim until their outcome is written. Clones see the same.
+/// Messages from their claim until their outcome is durable. Clones share one set.
 #[derive(Clone, Default)]
 pub struct InHand(Arc<Mutex<HashMap<MessageUid, u32>>>);
 
@@ -20,7 +20,7 @@ impl InHand {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether this message is being worked on here.
+    /// Whether the message is in flight in this process.
     pub fn contains(&self, uid: MessageUid) -> bool {
         self.lock().contains_key(&uid)
     }
@@ -29,17 +29,17 @@ impl InHand {
         self.lock().len()
     }
 
-    pub(crate) fn take(&self, uid: MessageUid) {
+    pub(crate) fn add(&self, uid: MessageUid) {
         *self.lock().entry(uid).or_default() += 1;
     }
 
-    /// Counted, because a message may be claimed again before the one who gave it back has put it down.
-    pub(crate) fn put_down(&self, uid: MessageUid) {
-        let mut held = self.lock();
-        if let Some(count) = held.get_mut(&uid) {
+    /// Counted, because a message that was returned may be claimed again before its first holder removes it.
+    pub(crate) fn remove(&self, uid: MessageUid) {
+        let mut counts = self.lock();
+        if let Some(count) = counts.get_mut(&uid) {
             *count -= 1;
             if *count == 0 {
-                held.remove(&uid);
+                counts.remove(&uid);
             }
         }
     }
@@ -50,15 +50,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_taken_again_before_it_was_put_down_stays_in_hand() {
-        let (in_hand, uid) = (InHand::default(), MessageUid::from_bytes([7; 16]));
-        in_hand.take(uid);
-        in_hand.take(uid);
-        in_hand.put_down(uid);
-        assert!(in_hand.contains(uid));
-        in_hand.put_down(uid);
-        assert!(!in_hand.contains(uid));
-        in_hand.put_down(uid);
-        assert!(in_hand.lock().is_empty());
+    fn a_message_added_again_before_it_was_removed_stays_in_flight() {
+        let (in_flight, uid) = (InHand::default(), MessageUid::from_bytes([7; 16]));
+        in_flight.add(uid);
+        in_flight.add(uid);
+        in_flight.remove(uid);
+        assert!(in_flight.contains(uid));
+        in_flight.remove(uid);
+        assert!(!in_flight.contains(uid));
+        in_flight.remove(uid);
+        assert!(in_flight.lock().is_empty());
     }
 }

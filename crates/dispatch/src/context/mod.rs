@@ -1,4 +1,5 @@
-//! What every part of dispatch shares: the configuration, the store, clocks, keys, and the news between couriers and the runner.
+//! The context that every part of dispatch shares: configuration, store, clocks and keys, the messages in flight, and
+//! the signals from couriers to the runner.
 
 pub(crate) mod capacity_events;
 pub(crate) mod in_flight;
@@ -12,11 +13,11 @@ use postway_store::{Store, blob::Depot};
 use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::{capacity_events::Freed, in_flight::InHand};
+use self::{capacity_events::CapacityEvents, in_flight::InHand};
 use crate::DispatchConfig;
 
-/// What every part of dispatch shares.
-pub(crate) struct Shared {
+/// The parts that runner, couriers and accounts share.
+pub(crate) struct DispatchContext {
     pub config: DispatchConfig,
     pub store: Arc<dyn Store>,
     pub depot: Arc<Depot>,
@@ -27,24 +28,24 @@ pub(crate) struct Shared {
     /// Memory for bodies too large to come with their claim, in MiB.
     pub large_bodies: tokio::sync::Semaphore,
     pub tasks: TaskTracker,
-    pub in_hand: InHand,
-    /// Stop taking new work.
+    pub in_flight: InHand,
+    /// Cancelled when the process stops: no new work is taken.
     pub stop: CancellationToken,
-    /// Told when a courier has finished a message.
-    pub freed: Freed,
+    /// Signals that an account has free capacity again.
+    pub capacity_events: CapacityEvents,
 }
 
-impl Shared {
-    /// Now, in the clock of this process and in everybody's.
+impl DispatchContext {
+    /// The current time on both clocks.
     pub fn now(&self) -> ClockReading {
         ClockReading { instant: tokio::time::Instant::now(), time: self.clock.now() }
     }
 }
 
-/// Memory for large bodies, in MiB.
+/// The memory budget for bodies that do not come with their claim, in MiB.
 pub(crate) const LARGE_BODIES_MIB: usize = 64;
 
-/// Now, in both clocks.
+/// One moment on two clocks: the monotonic clock of this process, and the wall clock that all nodes share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClockReading {
     pub instant: Instant,

@@ -1,13 +1,13 @@
-//! Whose fault a delivery's end is, and how far it had come.
+//! Decides from the end of a delivery whether the account is at fault, and whether anything was written.
 
 use postway_domain::{Failure, failure::Phase};
 
 use crate::{
-    account::Route,
+    account::config::AccountTransport,
     transport::{Delivery, DeliveryEnd, RecipientReply},
 };
 
-/// Whether a call of an API ended before anything of it was written.
+/// Whether a call of an API ended before any part of it was written.
 pub(super) fn is_before_the_request(end: &DeliveryEnd) -> bool {
     match end {
         DeliveryEnd::NotSent(failure) => failure.phase != Phase::Request,
@@ -16,11 +16,11 @@ pub(super) fn is_before_the_request(end: &DeliveryEnd) -> bool {
     }
 }
 
-/// The failure that is the account's fault rather than the mail's: of the transaction, or of any recipient. That no
-/// connection to its relay comes to be is one, too.
-pub(super) fn account_fault<'d>(delivery: &'d Delivery, route: &Route) -> Option<&'d Failure> {
+/// The failure that is the account's fault rather than the mail's: one of the transaction, or of any recipient. A relay
+/// that cannot be reached counts as a fault of the account.
+pub(super) fn account_fault<'d>(delivery: &'d Delivery, transport: &AccountTransport) -> Option<&'d Failure> {
     if let DeliveryEnd::NotSent(failure) = &delivery.end {
-        let unreachable = failure.phase == Phase::Connect && matches!(route, Route::Smtp(_));
+        let unreachable = failure.phase == Phase::Connect && matches!(transport, AccountTransport::Smtp(_));
         if failure.is_account() || unreachable {
             return Some(failure);
         }
@@ -51,12 +51,15 @@ mod tests {
     }
 
     #[test]
-    fn a_relay_that_cannot_be_reached_is_the_accounts_trouble_and_a_lost_connection_is_not() {
-        let relay = Route::Smtp(Box::new(SmtpSettings::new("relay.example", 25, TlsMode::None)));
+    fn a_relay_that_cannot_be_reached_is_the_accounts_fault_and_a_lost_connection_is_not() {
+        let relay = AccountTransport::Smtp(Box::new(SmtpSettings::new("relay.example", 25, TlsMode::None)));
         let io = |phase| not_sent(Failure::io(phase, io::ErrorKind::ConnectionRefused, "no"));
         assert!(account_fault(&io(Phase::Connect), &relay).is_some());
         assert!(account_fault(&io(Phase::Data), &relay).is_none());
-        assert!(account_fault(&io(Phase::Connect), &Route::Sandbox).is_none(), "an API is tried again");
+        assert!(
+            account_fault(&io(Phase::Connect), &AccountTransport::Sandbox).is_none(),
+            "an API is tried again"
+        );
     }
 
     #[test]
@@ -65,7 +68,7 @@ mod tests {
         let recipients = vec![RecipientReply::NotTried, RecipientReply::Refused(quota)];
         let delivery = Delivery::new(recipients, DeliveryEnd::NoRecipients);
         assert_eq!(
-            account_fault(&delivery, &Route::Sandbox).map(|failure| failure.category),
+            account_fault(&delivery, &AccountTransport::Sandbox).map(|failure| failure.category),
             Some(Category::Quota)
         );
     }

@@ -1,8 +1,8 @@
-//! The bytes of a message, which come with its claim or are fetched for it.
+//! The body of a message: it comes with the claim or is read for the attempt.
 //!
-//! Where they cannot be read that is not the mail's fault: the storage is away, or another node keeps them in a folder of
-//! its own. Such mail is given back and uses no retry. What is damaged is tried like any other fault, and ends as a dead
-//! letter that can be replayed once it was restored.
+//! A body that cannot be read is not the message's fault: the storage may be unavailable, or another node may keep the
+//! body in a local folder. The message is returned and uses no retry. A damaged body fails like any other attempt: the
+//! message ends as a dead letter, which can be replayed once the body is restored.
 
 use bytes::Bytes;
 use postway_domain::{
@@ -12,21 +12,21 @@ use postway_domain::{
 use postway_store::{blob::BlobError, record::Claimed};
 use tokio::sync::SemaphorePermit;
 
-use crate::context::{LARGE_BODIES_MIB, Shared};
+use crate::context::{DispatchContext, LARGE_BODIES_MIB};
 
-/// Why there are no bytes to send.
-pub(super) enum Lack {
-    /// They cannot be read here and now.
-    Away(Failure),
-    /// There is something wrong with them.
-    Broken(Failure),
+/// Why there is no body to send.
+pub(super) enum BodyError {
+    /// It cannot be read here and now.
+    Unreadable(Failure),
+    /// It is missing or damaged.
+    Damaged(Failure),
 }
 
-/// The bytes to send, and for large ones the memory they count against.
-pub(super) async fn body<'s>(
-    shared: &'s Shared,
+/// The body to send, with its share of the memory budget if it is large.
+pub(super) async fn read_body<'s>(
+    context: &'s DispatchContext,
     job: &Claimed,
-) -> Result<(Bytes, Option<SemaphorePermit<'s>>), Lack> {
+) -> Result<(Bytes, Option<SemaphorePermit<'s>>), BodyError> {
     if let Some(raw) = &job.raw {
         return Ok((raw.clone(), None));
     }
@@ -34,27 +34,27 @@ pub(super) async fn body<'s>(
         Failure::new("body_unavailable", Category::Unknown, Phase::Compose, Severity::Transient, message)
     };
     let mib = job.size.div_ceil(1024 * 1024).clamp(1, LARGE_BODIES_MIB as u32);
-    let memory = shared
+    let memory = context
         .large_bodies
         .acquire_many(mib)
         .await
-        .map_err(|error| Lack::Away(unreadable(error.to_string())))?;
+        .map_err(|error| BodyError::Unreadable(unreadable(error.to_string())))?;
     let missing = |message: &str| {
         Failure::new("body_missing", Category::Unknown, Phase::Compose, Severity::Permanent, message)
     };
-    let body = match shared.store.body(job.uid).await {
+    let body = match context.store.body(job.uid).await {
         Ok(Some(body)) => body,
-        Ok(None) => return Err(Lack::Broken(missing("the stored message has no body"))),
-        Err(error) => return Err(Lack::Away(unreadable(error.to_string()))),
+        Ok(None) => return Err(BodyError::Damaged(missing("the stored message has no body"))),
+        Err(error) => return Err(BodyError::Unreadable(unreadable(error.to_string()))),
     };
-    match shared.depot.resolve(&job.lane.tenant, body).await {
+    match context.depot.resolve(&job.lane.tenant, body).await {
         Ok(bytes) => Ok((bytes, Some(memory))),
-        Err(error @ BlobError::Damaged(_)) => Err(Lack::Broken(unreadable(error.to_string()))),
-        Err(error) => Err(Lack::Away(unreadable(error.to_string()))),
+        Err(error @ BlobError::Damaged(_)) => Err(BodyError::Damaged(unreadable(error.to_string()))),
+        Err(error) => Err(BodyError::Unreadable(unreadable(error.to_string()))),
     }
 }
 
-/// Lets a test send a message that breaks its courier.
+/// Panics on a marked message, so that tests can break a courier.
 pub(super) fn panic_if_poisoned(body: &[u8]) {
     #[cfg(feature = "failpoints")]
     if body.windows(23).take(4_096).any(|window| window == b"X-Poison: break courier") {

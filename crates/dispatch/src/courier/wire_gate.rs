@@ -1,4 +1,4 @@
-//! The wire gate on the store: the permission for the final dot, made durable.
+//! The wire gate on the store: makes the wire commit, the permission for the final dot, durable.
 
 use async_trait::async_trait;
 use postway_store::record::{Claimed, Permit, WireCommit};
@@ -6,43 +6,43 @@ use tokio::{task::JoinHandle, time::Instant};
 
 use super::permit;
 use crate::{
-    context::Shared,
-    outcome::{Hold, wire_marks::marks},
+    context::DispatchContext,
+    outcome::{ReturnReason, wire_marks::recipient_marks},
     transport::{GateRefused, RecipientReply, WireGate},
 };
 
-/// What is durable of an attempt before its final word; lives outside the transport, so that it survives a panic in it.
+/// What an attempt has written and committed so far. Kept outside the transport, so that it survives a panic in it.
 #[derive(Default)]
-pub(crate) struct Wire {
-    /// The relay may have seen something of the mail: MAIL is written, or the call of an API about to be.
+pub(crate) struct WireProgress {
+    /// The relay may have seen a part of the mail: MAIL was written, or the body of an API call may have been.
     pub begun: bool,
-    /// The permission for the final word.
+    /// The wire commit is durable.
     pub committed: bool,
-    /// With it, which recipients may be in doubt and which the relay refused; otherwise all may be.
+    /// The wire commit recorded which recipients may be in doubt and which were refused; otherwise all may be in doubt.
     pub marked: bool,
-    /// Why this process did not go on, where the store had nothing against it.
-    pub held: Option<Hold>,
+    /// Why this process did not let the mail begin or end, if it was not the store that refused.
+    pub return_reason: Option<ReturnReason>,
 }
 
-/// Asks the store once per attempt.
+/// The gate of one attempt; it asks the store for one wire commit.
 pub(crate) struct StoreGate<'a> {
-    pub shared: &'a Shared,
+    pub context: &'a DispatchContext,
     pub job: &'a Claimed,
-    /// The permit with which it begins.
+    /// The permit that the mail begins with.
     pub permit: &'a mut Option<Permit>,
-    /// The settling of this courier's previous message: it shares this commit, and must be durable with it.
+    /// The write of this courier's previous outcome. It shares the commit, and must be durable before the dot.
     pub settling: &'a mut Option<JoinHandle<()>>,
-    /// What it has said.
-    pub wire: &'a mut Wire,
+    /// What this gate has allowed so far.
+    pub wire: &'a mut WireProgress,
 }
 
 impl StoreGate<'_> {
-    /// What may be taken over is not sent: two would send it.
+    /// Refuses while other nodes may take over the message: both would send it.
     fn refuse_if_isolated(&mut self) -> Result<(), GateRefused> {
-        if !self.shared.config.roster.is_isolated() {
+        if !self.context.config.roster.is_isolated() {
             return Ok(());
         }
-        self.wire.held = Some(Hold::Isolated);
+        self.wire.return_reason = Some(ReturnReason::Isolated);
         Err(GateRefused)
     }
 }
@@ -51,8 +51,8 @@ impl StoreGate<'_> {
 impl WireGate for StoreGate<'_> {
     fn begin(&mut self) -> Result<(), GateRefused> {
         self.refuse_if_isolated()?;
-        if permit::is_over(self.permit.as_ref(), self.shared.clock.now()) {
-            self.wire.held = Some(Hold::PermitExpired);
+        if permit::has_expired(self.permit.as_ref(), self.context.clock.now()) {
+            self.wire.return_reason = Some(ReturnReason::PermitExpired);
             return Err(GateRefused);
         }
         self.wire.begun = true;
@@ -60,15 +60,15 @@ impl WireGate for StoreGate<'_> {
     }
 
     async fn begin_after_wait(&mut self) -> Result<(), GateRefused> {
-        // One that cannot be renewed is refused below.
-        permit::refresh(self.shared, self.permit).await;
+        // If it cannot be renewed, `begin` refuses.
+        permit::refresh(self.context, self.permit).await;
         self.begin()
     }
 
     async fn commit(&mut self, replies: &[RecipientReply]) -> Result<(), GateRefused> {
         self.refuse_if_isolated()?;
         let asked = Instant::now();
-        let recipients = marks(self.job, replies);
+        let recipients = recipient_marks(self.job, replies);
         let marked = !recipients.is_empty();
         let commit = WireCommit {
             uid: self.job.uid,
@@ -76,22 +76,22 @@ impl WireGate for StoreGate<'_> {
             via: self.job.via.clone(),
             token: self.job.token,
             version: self.job.version,
-            at: self.shared.clock.now(),
+            at: self.context.clock.now(),
             recipients,
             resend: self.job.resend.then_some(self.job.attempt),
         };
-        let held = self.shared.store.wire_commit(vec![commit]).await;
+        let applied = self.context.store.wire_commit(vec![commit]).await;
         if let Some(settling) = self.settling.take()
             && let Err(error) = settling.await
         {
             tracing::error!(%error, "settling a message ended badly");
         }
-        match held {
-            Ok(held) if held == [true] => {
+        match applied {
+            Ok(applied) if applied == [true] => {
                 (self.wire.committed, self.wire.marked) = (true, marked);
-                // An answer that was long on its way may be of a message that others have sent meanwhile.
-                if !self.shared.config.roster.is_trusted_since(asked) {
-                    self.wire.held = Some(Hold::Isolated);
+                // If the answer took long, another node may have taken over the message and sent it meanwhile.
+                if !self.context.config.roster.is_trusted_since(asked) {
+                    self.wire.return_reason = Some(ReturnReason::Isolated);
                     return Err(GateRefused);
                 }
                 Ok(())
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::{
         DispatchConfig,
-        context::{capacity_events::Freed, in_flight::InHand},
+        context::{capacity_events::CapacityEvents, in_flight::InHand},
         transport::{Deadlines, Reply, Tcp},
     };
 
@@ -136,8 +136,8 @@ mod tests {
         }
     }
 
-    /// One leased message, and what a gate for it needs.
-    async fn leased() -> (Shared, Claimed) {
+    /// One leased message, and the context of a gate for it.
+    async fn leased() -> (DispatchContext, Claimed) {
         let store = Arc::new(MemoryStore::shared());
         store.create_tenant(Tenant::new(sample::tenant(), "Acme", at(0))).await.unwrap();
         store.create_account(sample::account(sample::TENANT, sample::ACCOUNT)).await.unwrap();
@@ -161,7 +161,7 @@ mod tests {
             secret_key.clone(),
             config.guard.clone(),
         );
-        let shared = Shared {
+        let context = DispatchContext {
             config,
             store,
             depot: Arc::new(Depot::memory()),
@@ -171,17 +171,18 @@ mod tests {
             tls: TlsClient::new(),
             large_bodies: tokio::sync::Semaphore::new(1),
             tasks: tokio_util::task::TaskTracker::new(),
-            in_hand: InHand::default(),
+            in_flight: InHand::default(),
             stop: tokio_util::sync::CancellationToken::new(),
-            freed: Freed::default(),
+            capacity_events: CapacityEvents::default(),
         };
-        (shared, job)
+        (context, job)
     }
 
-    /// What the gate says where its answer takes so long, with beats that land at these times, and what is durable then.
+    /// Commits with a store answer that takes `takes` and heartbeats at `beats_s`. Returns whether the gate opened, and
+    /// whether the commit is durable.
     async fn commit(takes: Duration, beats_s: &[u64]) -> (bool, bool) {
-        let (shared, job) = leased().await;
-        let (mut wire, roster) = (Wire::default(), shared.config.roster.clone());
+        let (context, job) = leased().await;
+        let (mut wire, roster) = (WireProgress::default(), context.config.roster.clone());
         roster.note_beat(Instant::now());
         let beats: Vec<_> = beats_s.iter().map(|at| Instant::now() + Duration::from_secs(*at)).collect();
         tokio::spawn(async move {
@@ -192,7 +193,7 @@ mod tests {
         });
         let mut settling = Some(tokio::spawn(tokio::time::sleep(takes)));
         let mut gate = StoreGate {
-            shared: &shared,
+            context: &context,
             job: &job,
             permit: &mut None,
             settling: &mut settling,
@@ -208,46 +209,46 @@ mod tests {
         let past = ISOLATED_AFTER + Duration::from_secs(2);
         assert_eq!(commit(Duration::from_secs(1), &[]).await, (true, true));
         assert_eq!(commit(past, &[]).await, (false, true), "it is durable, and not to be used");
-        assert_eq!(commit(past, &[7]).await, (false, true), "seen again, after nobody saw it for a while");
+        assert_eq!(commit(past, &[7]).await, (false, true), "seen again, after a gap");
         assert_eq!(commit(past, &[2, 4, 6]).await, (true, true), "slow, and seen all the while");
     }
 
     #[tokio::test]
     async fn a_permit_that_ran_out_while_a_connection_was_made_is_renewed() {
-        let (mut shared, job) = leased().await;
-        shared.config.roster.note_beat(Instant::now());
-        shared.store.accept(vec![Sample::new(2).build()]).await.unwrap();
+        let (mut context, job) = leased().await;
+        context.config.roster.note_beat(Instant::now());
+        context.store.accept(vec![Sample::new(2).build()]).await.unwrap();
         let limits = AccountLimits { per_minute: 5, ..AccountLimits::default() };
         let wants = vec![AccountWant { limits, ..AccountWant::unlimited(sample::relay(), 1, false) }];
         let request = ClaimRequest { lease: sample::lease(2, at(0)), now: at(0), wants, inline_bytes_max: 9 };
-        let mut permit = shared.store.claim(request).await.unwrap().remove(0).permit;
+        let mut permit = context.store.claim(request).await.unwrap().remove(0).permit;
         let late = permit.as_ref().unwrap().use_by;
-        shared.clock = Arc::new(StoppedClock(late));
-        let (mut wire, mut settling) = (Wire::default(), None);
+        context.clock = Arc::new(StoppedClock(late));
+        let (mut wire, mut settling) = (WireProgress::default(), None);
         let mut gate = StoreGate {
-            shared: &shared,
+            context: &context,
             job: &job,
             permit: &mut permit,
             settling: &mut settling,
             wire: &mut wire,
         };
-        assert!(gate.begin().is_err(), "as it is, it counts for a time in which it was not used");
+        assert!(gate.begin().is_err(), "an expired permit counts for a time in which it was not used");
         assert!(gate.begin_after_wait().await.is_ok());
         assert!(wire.begun);
         assert_eq!(permit.map(|permit| permit.debited_at), Some(late));
 
-        // Beyond its window nobody knows what else was debited meanwhile.
-        shared.clock = Arc::new(StoppedClock(at(9_000_000)));
-        let (mut wire, mut permit) = (Wire::default(), Some(expired(late)));
+        // Beyond its window the store cannot know what else was debited meanwhile.
+        context.clock = Arc::new(StoppedClock(at(9_000_000)));
+        let (mut wire, mut permit) = (WireProgress::default(), Some(expired(late)));
         let mut gate = StoreGate {
-            shared: &shared,
+            context: &context,
             job: &job,
             permit: &mut permit,
             settling: &mut settling,
             wire: &mut wire,
         };
         assert!(gate.begin_after_wait().await.is_err());
-        assert!(matches!(wire.held, Some(Hold::PermitExpired)) && !wire.begun);
+        assert!(matches!(wire.return_reason, Some(ReturnReason::PermitExpired)) && !wire.begun);
     }
 
     fn expired(debited_at: Time) -> Permit {

@@ -1,11 +1,11 @@
-//! What the log and the metrics say of an attempt, once its outcome is durable.
+//! The log line and the metrics of an attempt, written once its outcome is durable.
 
 use postway_domain::{Status, message::Outcome};
 use postway_store::record::Claimed;
 
-use super::Verdict;
+use super::AttemptVerdict;
 
-/// Counts a message that entered a state.
+/// Counts a message that entered `state`.
 pub(crate) fn count_entered(state: Status) {
     metrics::counter!("postway_state_transitions_total", "state" => state.as_str()).increment(1);
     if state.is_final() {
@@ -13,17 +13,17 @@ pub(crate) fn count_entered(state: Status) {
     }
 }
 
-/// One line and the metrics of an attempt. Never an address: the recipients' number is enough.
-pub(crate) fn report(job: &Claimed, verdict: &Verdict) {
-    let word = super::word(verdict.outcome);
+/// Logs one line and records the metrics of an attempt. The line has the number of recipients and never an address.
+pub(crate) fn record_attempt(job: &Claimed, verdict: &AttemptVerdict) {
+    let word = super::outcome_word(verdict.outcome);
     let state = verdict.then.as_ref().unwrap_or(&verdict.change).to.status();
     let duration_ms = verdict.duration.as_millis() as u64;
     let queued_ms = job.claimed_at.since(job.created_at).as_millis() as u64;
     match &verdict.failure {
-        // It was not begun, and will be: a line for each such turn would drown the others.
+        // Returned without an attempt: at a higher level these lines would drown the others.
         _ if verdict.change.attempt.is_none() && state == Status::Ready => {
             let code = verdict.failure.as_ref().map(|failure| failure.code.as_ref());
-            tracing::debug!(code, "given back unsent");
+            tracing::debug!(code, "returned unsent");
         }
         None => tracing::info!(
             state = state.as_str(),

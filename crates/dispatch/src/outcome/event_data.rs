@@ -1,7 +1,7 @@
-//! What the event of an outcome tells.
+//! The data of the event that records an outcome.
 //!
-//! Every such event has the same first eight keys, null where there is nothing, so that its readers need not ask whether
-//! one is there. It is written for every mail that is sent, so it borrows all it tells and is written as JSON at once.
+//! Every such event has the same first eight keys, `null` if there is no value, so that readers need not check for their
+//! presence. One is written for every message that is sent, so it borrows its values and is serialised once.
 
 use postway_domain::{
     EventKind, Failure, Time,
@@ -10,11 +10,11 @@ use postway_domain::{
 use postway_store::record::{ClaimedRecipient, NewEvent};
 use serde::Serialize;
 
-use super::Attempt;
+use super::AttemptFacts;
 
-/// The particulars of an outcome.
+/// The event data of an outcome.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Told<'a> {
+pub(super) struct OutcomeEventData<'a> {
     attempt: i64,
     duration_ms: i64,
     code: Option<&'a str>,
@@ -33,25 +33,25 @@ pub(super) struct Told<'a> {
     message: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     provider_message_id: Option<&'a str>,
-    /// The place of the recipient that it is about, and who that is.
+    /// The position and the address of the recipient, if the event is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     recipient: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     address: Option<&'a str>,
-    /// The places of recipients that are on the suppression list by now.
+    /// The positions of recipients that are on the suppression list by now.
     #[serde(skip_serializing_if = "<[u32]>::is_empty")]
     suppressed: &'a [u32],
-    /// What of the mail was encoded for a relay that lacks an extension.
+    /// The parts of the mail that were encoded for a relay that lacks an extension.
     #[serde(skip_serializing_if = "<[&str]>::is_empty")]
     converted: &'static [&'static str],
-    /// Whether the sender's wishes about reports went with it, where there were some.
+    /// Whether the sender's wishes about reports went with the mail, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     dsn: Option<&'static str>,
 }
 
-impl<'a> Told<'a> {
-    /// Of an attempt that ended so, after which there is no other.
-    fn of(attempt: &Attempt<'_>, failure: Option<&'a Failure>) -> Self {
+impl<'a> OutcomeEventData<'a> {
+    /// The data of an attempt that is not followed by another.
+    fn for_last_attempt(attempt: &AttemptFacts<'_>, failure: Option<&'a Failure>) -> Self {
         Self {
             attempt: attempt.job.attempt,
             duration_ms: attempt.duration_ms(),
@@ -74,9 +74,9 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// Of a message, which is due again at this time, or never by itself.
-    pub(super) fn of_message(
-        attempt: &Attempt<'a>,
+    /// The data of an event about the message, which is due again at `due_at`, if at all.
+    pub(super) fn for_message(
+        attempt: &AttemptFacts<'a>,
         failure: Option<&'a Failure>,
         due_at: Option<Time>,
         provider_message_id: Option<&'a str>,
@@ -94,27 +94,27 @@ impl<'a> Told<'a> {
                 true => "passed_on",
                 false => "not_offered",
             }),
-            ..Self::of(attempt, failure)
+            ..Self::for_last_attempt(attempt, failure)
         }
     }
 
-    /// Of a recipient that was refused for good, whatever becomes of the others.
-    pub(super) fn of_recipient(
-        attempt: &Attempt<'_>,
+    /// The data of an event about a recipient that was refused permanently.
+    pub(super) fn for_recipient(
+        attempt: &AttemptFacts<'_>,
         recipient: &'a ClaimedRecipient,
         failure: &'a Failure,
     ) -> Self {
         Self {
             recipient: Some(recipient.position),
             address: Some(recipient.address.as_str()),
-            // The recipient has the relay's words already.
+            // The recipient's own row has the reply already.
             phase: None,
             message: None,
-            ..Self::of(attempt, Some(failure))
+            ..Self::for_last_attempt(attempt, Some(failure))
         }
     }
 
-    /// The event that tells it.
+    /// The event with this data.
     pub(super) fn event(&self, kind: EventKind) -> NewEvent {
         let data = serde_json::to_string(self).expect("numbers, words and times are JSON");
         NewEvent { kind, data: Some(data) }

@@ -1,4 +1,7 @@
-//! From what the transport saw to what is written: pure, so that every case can be tested without a wire.
+//! Turns the result of an attempt into the change that is written. Pure, so that every case is tested without a network.
+//!
+//! [`judge_attempt`] is the usual way; `not_started.rs` covers messages that end or are returned before anything was
+//! sent, `wire_marks.rs` the wire commit, `event_data.rs` the events. `settle.rs` makes the change durable.
 
 pub(crate) mod attempt_metrics;
 mod event_data;
@@ -20,35 +23,37 @@ use postway_store::record::{
 use rand::Rng;
 use serde_json::json;
 
-use self::event_data::Told;
-pub(crate) use self::not_started::{Hold, all_suppressed, hold, over_limit, recipient_deleted, too_late};
+use self::event_data::OutcomeEventData;
+pub(crate) use self::not_started::{
+    ReturnReason, all_suppressed, over_limit, recipient_deleted, return_message, too_late,
+};
 use crate::transport::{Delivery, DeliveryEnd, RecipientReply, Reply};
 
-/// How an attempt went, besides the delivery itself.
-pub(crate) struct Attempt<'a> {
+/// The facts of an attempt, besides the delivery itself.
+pub(crate) struct AttemptFacts<'a> {
     pub job: &'a Claimed,
-    /// The account that sends it, which may stand in for its own.
+    /// The account that sends: the message's own or its fallback.
     pub account: &'a AccountId,
     pub committed: bool,
-    /// Whether the relay may have seen something of the mail, so that its permit is used.
+    /// Whether the relay may have seen a part of the mail, so that its permit is used.
     pub offered: bool,
-    /// That permit, if there is a limit.
+    /// The permit, if the account has a limit.
     pub permit: Option<&'a Permit>,
     pub ended_at: Time,
     pub duration: Duration,
     pub remote: Option<String>,
     pub policy: &'a RetryPolicy,
-    /// Whether the account rather than the mail is at fault, and how long the mail waits besides for its circuit.
+    /// Set if the account rather than the mail is at fault: how long the mail waits, besides the open circuit.
     pub account_at_fault: Option<Duration>,
     /// Whether the account sends certified mail, so that a receipt must follow.
     pub certified: bool,
-    /// What of the mail was encoded for the relay.
+    /// The parts of the mail that were encoded for the relay.
     pub converted: &'static [&'static str],
-    /// Whether the relay took the sender's wishes about reports.
+    /// Whether the relay offers DSN, so that the sender's wishes about reports went with the mail.
     pub takes_dsn: bool,
 }
 
-impl Attempt<'_> {
+impl AttemptFacts<'_> {
     fn duration_ms(&self) -> i64 {
         i64::try_from(self.duration.as_millis()).unwrap_or(i64::MAX)
     }
@@ -57,10 +62,10 @@ impl Attempt<'_> {
 /// How soon the provider's receipt must follow certified mail.
 const RECEIPT_WITHIN: Duration = Duration::from_secs(30 * 60);
 
-/// The decision: what to write, and what to tell metrics and log.
-pub(crate) struct Verdict {
+/// The decision about an attempt: what to write, and what metrics and log report.
+pub(crate) struct AttemptVerdict {
     pub change: Change,
-    /// What follows it in the same transaction.
+    /// A second change, written in the same transaction.
     pub then: Option<Change>,
     pub outcome: Outcome,
     pub failure: Option<Failure>,
@@ -68,16 +73,16 @@ pub(crate) struct Verdict {
     pub duration: Duration,
 }
 
-/// Recipients that are on the suppression list since the message was accepted. Those in doubt stay so: they may have got
-/// it before.
-fn suppressed(job: &Claimed) -> impl Iterator<Item = RecipientChange> {
+/// Changes for recipients that were put on the suppression list after the message was accepted. A resend changes none:
+/// its recipients stay in doubt, because they may have the first copy.
+fn suppressed_changes(job: &Claimed) -> impl Iterator<Item = RecipientChange> {
     let status = RecipientStatus::Suppressed;
     let suppressed = job.suppressed.iter().filter(|_| !job.resend);
     suppressed.map(move |&position| RecipientChange { position, status, reply: None })
 }
 
-/// A failure's reply, as kept with a recipient.
-fn reply_of(failure: &Failure) -> SmtpReply {
+/// The reply of a failure, as it is stored with a recipient.
+fn failure_reply(failure: &Failure) -> SmtpReply {
     SmtpReply {
         code: failure.smtp_code,
         enhanced: failure.enhanced.map(|code| code.to_string()),
@@ -85,7 +90,7 @@ fn reply_of(failure: &Failure) -> SmtpReply {
     }
 }
 
-fn kept(reply: &Reply) -> SmtpReply {
+fn stored_reply(reply: &Reply) -> SmtpReply {
     const TEXT_CHARS_MAX: usize = 512;
     SmtpReply {
         code: Some(reply.code),
@@ -94,10 +99,10 @@ fn kept(reply: &Reply) -> SmtpReply {
     }
 }
 
-/// What the attempt makes of each recipient, counted. Of a resend it counts what the attempt says, and writes that they are
-/// still in doubt: to refuse this copy says nothing about the one before.
+/// What the attempt means for each recipient, with counts. For a resend, the counts follow the replies, but the written
+/// status stays in doubt: a relay that refuses this copy says nothing about the first one.
 #[derive(Default)]
-struct Tally<'a> {
+struct RecipientTally<'a> {
     changes: Vec<RecipientChange>,
     refused: Vec<(&'a ClaimedRecipient, &'a Failure)>,
     open: usize,
@@ -105,11 +110,11 @@ struct Tally<'a> {
     sent: usize,
     captured: usize,
     doubtful: usize,
-    /// The failure that speaks for the message: the end's, else the first recipient's.
+    /// The failure shown for the message: that of the transaction, else the first recipient's.
     failure: Option<Failure>,
 }
 
-fn tally<'a>(job: &'a Claimed, delivery: &'a Delivery) -> Tally<'a> {
+fn tally<'a>(job: &'a Claimed, delivery: &'a Delivery) -> RecipientTally<'a> {
     let failure = match &delivery.end {
         DeliveryEnd::NotSent(failure) | DeliveryEnd::InDoubt(failure) => Some(failure.clone()),
         DeliveryEnd::Accepted { .. }
@@ -117,36 +122,36 @@ fn tally<'a>(job: &'a Claimed, delivery: &'a Delivery) -> Tally<'a> {
         | DeliveryEnd::GateRefused
         | DeliveryEnd::NoRecipients => None,
     };
-    let mut tally = Tally { failure, ..Tally::default() };
+    let mut tally = RecipientTally { failure, ..RecipientTally::default() };
     for (recipient, reply) in job.recipients.iter().zip(&delivery.recipients) {
-        let (status, kept_reply) = match (reply, &delivery.end) {
+        let (status, recipient_reply) = match (reply, &delivery.end) {
             (RecipientReply::Refused(failure), _) => {
                 tally.failure.get_or_insert_with(|| failure.clone());
                 if failure.is_permanent() {
                     if !job.resend {
                         tally.refused.push((recipient, failure));
                     }
-                    (RecipientStatus::Failed, Some(reply_of(failure)))
+                    (RecipientStatus::Failed, Some(failure_reply(failure)))
                 } else {
-                    (RecipientStatus::Pending, Some(reply_of(failure)))
+                    (RecipientStatus::Pending, Some(failure_reply(failure)))
                 }
             }
             (RecipientReply::Deferred(failure), _) => {
                 tally.split_off += 1;
                 tally.failure.get_or_insert_with(|| failure.clone());
-                (RecipientStatus::Pending, Some(reply_of(failure)))
+                (RecipientStatus::Pending, Some(failure_reply(failure)))
             }
             (RecipientReply::Accepted(_), DeliveryEnd::Accepted { reply, .. }) => {
-                (RecipientStatus::Sent, Some(kept(reply)))
+                (RecipientStatus::Sent, Some(stored_reply(reply)))
             }
             (RecipientReply::Accepted(_), DeliveryEnd::Captured { reply }) => {
-                (RecipientStatus::Captured, Some(kept(reply)))
+                (RecipientStatus::Captured, Some(stored_reply(reply)))
             }
             (RecipientReply::Accepted(_), DeliveryEnd::InDoubt(_)) => (RecipientStatus::InDoubt, None),
             (RecipientReply::Accepted(_) | RecipientReply::NotTried, DeliveryEnd::NotSent(failure)) => {
                 let status =
                     if failure.is_permanent() { RecipientStatus::Failed } else { RecipientStatus::Pending };
-                (status, Some(reply_of(failure)))
+                (status, Some(failure_reply(failure)))
             }
             (RecipientReply::Accepted(_), DeliveryEnd::GateRefused | DeliveryEnd::NoRecipients)
             | (
@@ -172,15 +177,15 @@ fn tally<'a>(job: &'a Claimed, delivery: &'a Delivery) -> Tally<'a> {
             RecipientStatus::Pending | RecipientStatus::Failed if job.resend => RecipientStatus::InDoubt,
             status => status,
         };
-        tally.changes.push(RecipientChange { position: recipient.position, status, reply: kept_reply });
+        tally.changes.push(RecipientChange { position: recipient.position, status, reply: recipient_reply });
     }
     tally
 }
 
 /// The outcome for the message as a whole, and when it is due again.
 fn decide(
-    attempt: &Attempt<'_>,
-    tally: &Tally<'_>,
+    attempt: &AttemptFacts<'_>,
+    tally: &RecipientTally<'_>,
     end: &DeliveryEnd,
     random: &mut impl Rng,
 ) -> (Outcome, Option<Duration>) {
@@ -188,7 +193,7 @@ fn decide(
         return (Outcome::Held, Some(Duration::ZERO));
     }
     let job = attempt.job;
-    // A resend that is in doubt anew is so for all its recipients: none is told apart from the others any more.
+    // A resend that ends in doubt again is in doubt for all its recipients; their replies no longer count.
     let doubtful_again = job.resend && tally.doubtful > 0;
     if tally.open > 0 && !doubtful_again {
         if let Some(wait) = attempt.account_at_fault {
@@ -220,7 +225,8 @@ fn decide(
         Outcome::Failed
     };
     match concluded {
-        // Whoever is left was refused for good, has no retry left or must not be sent to: once more would settle nothing.
+        // Every recipient of this resend was refused permanently, has no retry left or is suppressed: another resend would
+        // settle nothing.
         Outcome::DoubtEarlier if job.resend => (concluded, None),
         Outcome::Doubt | Outcome::DoubtEarlier => {
             let doubts = job.doubts + 1;
@@ -228,24 +234,35 @@ fn decide(
             let too_late = job.expires_at.is_some_and(|at| at <= attempt.ended_at.plus(delay));
             (concluded, job.on_doubt.resends(doubts, too_late).then_some(delay))
         }
-        _ => (concluded, None),
+        Outcome::Sent
+        | Outcome::Captured
+        | Outcome::Retry
+        | Outcome::Failed
+        | Outcome::Exhausted
+        | Outcome::SentEarlier
+        | Outcome::Held
+        | Outcome::Quarantined => (concluded, None),
     }
 }
 
-/// What is shown of a doubt whose own attempt is over, where the last one had nothing to complain of.
+/// The failure shown when an earlier attempt left a doubt and the last attempt has no failure of its own.
 fn doubt_remains() -> Failure {
     let (category, severity) = (Category::Unknown, Severity::Transient);
     Failure::new("in_doubt", category, Phase::Dot, severity, reason::DOUBT_REMAINS)
 }
 
-/// How long a message in doubt waits before it is sent again: the retry delay of as many failures.
+/// How long a message in doubt waits before it is resent: the n-th doubt waits the n-th retry delay.
 pub(crate) fn resend_delay(policy: &RetryPolicy, doubts: i64, random: &mut impl Rng) -> Duration {
     let nth = u32::try_from(doubts - 1).unwrap_or(0);
     policy.delay(nth, random).unwrap_or(Duration::from_secs(60))
 }
 
-/// Turns an attempt into the change that records it.
-pub(crate) fn judge(attempt: &Attempt<'_>, delivery: Delivery, random: &mut impl Rng) -> Verdict {
+/// Turns a finished attempt into the change that records it.
+pub(crate) fn judge_attempt(
+    attempt: &AttemptFacts<'_>,
+    delivery: Delivery,
+    random: &mut impl Rng,
+) -> AttemptVerdict {
     let job = attempt.job;
     let mut tally = tally(job, &delivery);
     let (outcome, delay) = decide(attempt, &tally, &delivery.end, random);
@@ -260,13 +277,13 @@ pub(crate) fn judge(attempt: &Attempt<'_>, delivery: Delivery, random: &mut impl
     }
     let (reply, provider_message_id) = match &delivery.end {
         DeliveryEnd::Accepted { reply, provider_message_id } => {
-            (Some(kept(reply)), provider_message_id.clone())
+            (Some(stored_reply(reply)), provider_message_id.clone())
         }
-        DeliveryEnd::Captured { reply } => (Some(kept(reply)), None),
+        DeliveryEnd::Captured { reply } => (Some(stored_reply(reply)), None),
         DeliveryEnd::NotSent(_)
         | DeliveryEnd::InDoubt(_)
         | DeliveryEnd::GateRefused
-        | DeliveryEnd::NoRecipients => (tally.failure.as_ref().map(reply_of), None),
+        | DeliveryEnd::NoRecipients => (tally.failure.as_ref().map(failure_reply), None),
     };
     let failure = match outcome {
         Outcome::Sent | Outcome::SentEarlier | Outcome::Captured => None,
@@ -278,10 +295,11 @@ pub(crate) fn judge(attempt: &Attempt<'_>, delivery: Delivery, random: &mut impl
         | Outcome::Quarantined => tally.failure.clone(),
         Outcome::DoubtEarlier => tally.failure.clone().or_else(|| Some(doubt_remains())),
     };
-    let mut change = settled(attempt, outcome, delay, failure.as_ref(), provider_message_id.as_deref());
+    let mut change =
+        settling_change(attempt, outcome, delay, failure.as_ref(), provider_message_id.as_deref());
     change.exhausted = outcome == Outcome::Exhausted;
     let recipient_failed = |(recipient, failure): &(&ClaimedRecipient, &Failure)| {
-        Told::of_recipient(attempt, recipient, failure).event(EventKind::RecipientFailed)
+        OutcomeEventData::for_recipient(attempt, recipient, failure).event(EventKind::RecipientFailed)
     };
     let recipient_events = tally.refused.iter().map(recipient_failed);
     change.events.splice(0..0, recipient_events);
@@ -292,17 +310,17 @@ pub(crate) fn judge(attempt: &Attempt<'_>, delivery: Delivery, random: &mut impl
         duration_ms: attempt.duration_ms(),
         account: attempt.account.clone(),
         remote: attempt.remote.clone(),
-        outcome: word(outcome),
+        outcome: outcome_word(outcome),
         reply,
         provider_message_id: provider_message_id.clone(),
     });
-    Verdict { change, then: None, outcome, failure, provider_message_id, duration: attempt.duration }
+    AttemptVerdict { change, then: None, outcome, failure, provider_message_id, duration: attempt.duration }
 }
 
-/// A message that broke its worker: set aside, or in doubt and held if its dot may have gone out. What earlier attempts
-/// sent, or may have sent, stays so. `marked` says whether the recipients that may be in doubt are marked as such: then
-/// the relay had refused the others.
-pub(crate) fn quarantine(attempt: &Attempt<'_>, marked: bool, failure: Failure) -> Verdict {
+/// Records a message whose attempt panicked: it is quarantined, or in doubt and on hold if its dot may have gone out.
+/// Recipients that earlier attempts sent to, or may have sent to, stay as they are. `marked` says that the wire commit
+/// recorded which recipients may be in doubt; then the relay had refused the others.
+pub(crate) fn quarantine(attempt: &AttemptFacts<'_>, marked: bool, failure: Failure) -> AttemptVerdict {
     let job = attempt.job;
     let outcome = match attempt.committed {
         true => Outcome::Doubt,
@@ -311,7 +329,7 @@ pub(crate) fn quarantine(attempt: &Attempt<'_>, marked: bool, failure: Failure) 
         false => Outcome::Quarantined,
     };
     let shown = Some(&failure).filter(|_| outcome != Outcome::SentEarlier);
-    let mut change = settled(attempt, outcome, None, shown, None);
+    let mut change = settling_change(attempt, outcome, None, shown, None);
     if attempt.committed {
         let open = if marked { RecipientStatus::Failed } else { RecipientStatus::InDoubt };
         change.ends_open_recipients = Some(open);
@@ -321,13 +339,20 @@ pub(crate) fn quarantine(attempt: &Attempt<'_>, marked: bool, failure: Failure) 
         change.recipients.extend(job.recipients.iter().map(failed));
     }
     let duration = attempt.duration;
-    Verdict { change, then: None, outcome, failure: Some(failure), provider_message_id: None, duration }
+    AttemptVerdict {
+        change,
+        then: None,
+        outcome,
+        failure: Some(failure),
+        provider_message_id: None,
+        duration,
+    }
 }
 
-/// Gives a message back unsent, without using a retry.
-pub(crate) fn give_back(job: &Claimed, now: Time) -> Change {
+/// Returns a message that no courier has started, without using a retry.
+pub(crate) fn return_unstarted(job: &Claimed, now: Time) -> Change {
     let policy = RetryPolicy { delays_s: Vec::new(), jitter: 0.0 };
-    let attempt = Attempt {
+    let attempt = AttemptFacts {
         job,
         account: &job.lane.account,
         committed: false,
@@ -342,14 +367,14 @@ pub(crate) fn give_back(job: &Claimed, now: Time) -> Change {
         converted: &[],
         takes_dsn: false,
     };
-    let mut change = settled(&attempt, Outcome::Held, Some(Duration::ZERO), None, None);
-    // It was not started, so whatever became of its workers before is still all that is known.
+    let mut change = settling_change(&attempt, Outcome::Held, Some(Duration::ZERO), None, None);
+    // It was not started, so its count of lost leases stays.
     change.lost_leases = None;
     change
 }
 
-fn settled(
-    attempt: &Attempt<'_>,
+fn settling_change(
+    attempt: &AttemptFacts<'_>,
     outcome: Outcome,
     delay: Option<Duration>,
     failure: Option<&Failure>,
@@ -359,25 +384,26 @@ fn settled(
     let from = State::Sending { wire_committed: attempt.committed };
     let (to, effects) = match transition(from, Input::Settle(outcome)) {
         Ok(next) => next,
-        // The table refuses nothing that `decide` produces; if it ever did, doubt is the truth about the wire.
+        // The table accepts every outcome that `decide` produces. If it ever did not, the wire commit decides.
         Err(error) => {
-            tracing::error!(uid = %job.uid, %error, "an outcome that the table does not know");
+            tracing::error!(uid = %job.uid, %error, "the state table refuses an outcome");
             let fallback = if attempt.committed { Outcome::Doubt } else { Outcome::Held };
-            return settled(attempt, fallback, delay, failure, provider_message_id);
+            return settling_change(attempt, fallback, delay, failure, provider_message_id);
         }
     };
     let due_at = delay.map(|delay| attempt.ended_at.plus(delay));
     let retries = effects.uses_retry.then_some(job.retries + 1);
-    // The doubt that a resend could not settle has been counted.
+    // A doubt that a resend could not settle was counted when it arose.
     let is_new = outcome == Outcome::Doubt || (outcome == Outcome::DoubtEarlier && !job.resend);
     let doubts = is_new.then_some(job.doubts + 1);
-    let told = Told::of_message(attempt, failure, due_at, provider_message_id);
+    let data = OutcomeEventData::for_message(attempt, failure, due_at, provider_message_id);
     Change {
         uid: job.uid,
         fence: Fence {
             status: Status::Sending,
             token: Some(job.token),
-            // Where the permission was refused because the database went away, nobody knows whether it was written.
+            // If the wire commit failed because the database went away, it may or may not have been written, so a returned
+            // message is not fenced by version.
             version: (outcome != Outcome::Held).then_some(job.version + i64::from(attempt.committed)),
         },
         to,
@@ -389,9 +415,9 @@ fn settled(
         lost_leases: Some(0),
         exhausted: false,
         error: failure.map(error_json),
-        events: effects.event.map(|kind| told.event(kind)).into_iter().collect(),
-        recipients: suppressed(job).collect(),
-        // Each recipient of the attempt is written by name; only a quarantined message ends the rest wholesale.
+        events: effects.event.map(|kind| data.event(kind)).into_iter().collect(),
+        recipients: suppressed_changes(job).collect(),
+        // The recipients of the attempt are written one by one; only a quarantine ends all open ones at once.
         ends_open_recipients: (outcome == Outcome::Quarantined).then_some(RecipientStatus::Failed),
         attempt: None,
         refund: attempt.permit.filter(|_| !attempt.offered).cloned(),
@@ -411,8 +437,8 @@ fn error_json(failure: &Failure) -> String {
     .to_string()
 }
 
-/// The outcome as attempts, metrics and log lines name it.
-pub(crate) fn word(outcome: Outcome) -> &'static str {
+/// The word for an outcome in attempts, metrics and log lines.
+pub(crate) fn outcome_word(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Sent | Outcome::SentEarlier => "sent",
         Outcome::Captured => "captured",

@@ -1,4 +1,4 @@
-//! Messages that end, or go back, before anything of them was sent. There is no attempt to record.
+//! Messages that end or are returned before anything was sent. There is no attempt to record.
 
 use std::time::Duration;
 
@@ -11,91 +11,103 @@ use postway_store::record::{Change, Fence, NewEvent};
 use rand::Rng;
 use serde_json::{Value, json};
 
-use super::{Attempt, Verdict, judge, settled};
+use super::{AttemptFacts, AttemptVerdict, judge_attempt, settling_change};
 use crate::transport::{Delivery, DeliveryEnd, RecipientReply};
 
-/// How long a message waits whose bytes could not be read; doubles up to the last.
+/// The first wait of a message whose body could not be read; each further wait is twice as long.
 const BODY_WAIT_FIRST: Duration = Duration::from_secs(5);
-/// The longest such wait: seldom enough to leave a readable history, often enough to notice a mended folder.
+/// The longest such wait: rare enough to keep the history readable, frequent enough to notice repaired storage.
 const BODY_WAIT_MAX: Duration = Duration::from_secs(300);
 
-/// Why a message is given back.
-pub(crate) enum Hold {
-    /// Its permit has run out: used now, it would count for a time in which it was not used.
+/// Why a message is returned.
+pub(crate) enum ReturnReason {
+    /// The permit has expired: its debit counts for a time that has passed.
     PermitExpired,
-    /// This process is isolated: others may send it instead.
+    /// The process is isolated: another node may send the message instead.
     Isolated,
-    /// The account's provider asked to be sent nothing for this long.
+    /// The provider asked for a pause of this length.
     Paused(Duration),
-    /// A receiving domain is sent enough for this long.
+    /// The limit of a receiving domain is used up for this long.
     Destination(Duration),
-    /// Its bytes cannot be read here and now; another node, or an hour later, may find them.
+    /// The body cannot be read here and now; another node or a later attempt may read it.
     Body(Failure),
 }
 
-/// Gives a message back that was about to be sent, without using a retry.
-pub(crate) fn hold(attempt: &Attempt<'_>, hold: Hold) -> Verdict {
-    let (failure, delay, reason) = match hold {
-        Hold::PermitExpired => (None, Duration::ZERO, Some("permit expired")),
-        Hold::Isolated => (None, Duration::ZERO, Some("its node was isolated")),
-        Hold::Destination(wait) => {
+/// Returns a message that was about to be sent, without using a retry.
+pub(crate) fn return_message(attempt: &AttemptFacts<'_>, reason: ReturnReason) -> AttemptVerdict {
+    let (failure, delay, note) = match reason {
+        ReturnReason::PermitExpired => (None, Duration::ZERO, Some("permit expired")),
+        ReturnReason::Isolated => (None, Duration::ZERO, Some("its node was isolated")),
+        ReturnReason::Destination(wait) => {
             let message = "a receiving domain is being sent as much as it may be for now";
-            let failure = unbegun("destination_limit", Category::RateLimited, Severity::Transient, message);
+            let failure =
+                not_started("destination_limit", Category::RateLimited, Severity::Transient, message);
             (Some(failure), wait, None)
         }
-        Hold::Paused(wait) => {
+        ReturnReason::Paused(wait) => {
             let message = "the provider asked to be sent nothing for a while";
-            let failure = unbegun("provider_paused", Category::RateLimited, Severity::Transient, message);
+            let failure = not_started("provider_paused", Category::RateLimited, Severity::Transient, message);
             (Some(failure), wait, None)
         }
-        Hold::Body(failure) => (Some(failure), body_wait(attempt.job.attempt), None),
+        ReturnReason::Body(failure) => (Some(failure), body_wait(attempt.job.attempt), None),
     };
-    let mut change = settled(attempt, Outcome::Held, Some(delay), failure.as_ref(), None);
-    if let Some(reason) = reason {
-        tell_reason(&mut change, reason);
+    let mut change = settling_change(attempt, Outcome::Held, Some(delay), failure.as_ref(), None);
+    if let Some(note) = note {
+        add_reason(&mut change, note);
     }
-    // It was not started, so whatever became of its workers before is still all that is known.
+    // It was not started, so its count of lost leases stays.
     change.lost_leases = None;
     let duration = attempt.duration;
-    Verdict { change, then: None, outcome: Outcome::Held, failure, provider_message_id: None, duration }
+    AttemptVerdict {
+        change,
+        then: None,
+        outcome: Outcome::Held,
+        failure,
+        provider_message_id: None,
+        duration,
+    }
 }
 
-/// How long a message waits whose bytes could not be read, by the number of its attempt.
+/// How long a message waits whose body could not be read, by the number of the attempt.
 fn body_wait(attempt: i64) -> Duration {
     let doublings = u32::try_from(attempt - 1).unwrap_or_default().min(16);
     (BODY_WAIT_FIRST * (1 << doublings)).min(BODY_WAIT_MAX)
 }
 
-/// Ends a message that is beyond a limit that rejects.
-pub(crate) fn over_limit(attempt: &Attempt<'_>, random: &mut impl Rng) -> Verdict {
+/// Fails a message that exceeds a limit of an account that rejects such mail.
+pub(crate) fn over_limit(attempt: &AttemptFacts<'_>, random: &mut impl Rng) -> AttemptVerdict {
     let message = "the account's limit is used up, and it rejects what is beyond";
-    fail(attempt, unbegun("limit_exceeded", Category::Quota, Severity::Permanent, message), random)
+    fail(attempt, not_started("limit_exceeded", Category::Quota, Severity::Permanent, message), random)
 }
 
-/// Holds a message in doubt whose time is over: it may have arrived, and must not be sent any more.
-pub(crate) fn too_late(attempt: &Attempt<'_>, random: &mut impl Rng) -> Verdict {
+/// Puts a message in doubt on hold when its `expires_at` has passed: it may have arrived, and must not be resent.
+pub(crate) fn too_late(attempt: &AttemptFacts<'_>, random: &mut impl Rng) -> AttemptVerdict {
     let message = "its expires_at passed before it was sent again";
-    fail(attempt, unbegun("expired", Category::Unknown, Severity::Permanent, message), random)
+    fail(attempt, not_started("expired", Category::Unknown, Severity::Permanent, message), random)
 }
 
-/// Ends a message to somebody whom its tenant has deleted meanwhile.
-pub(crate) fn recipient_deleted(attempt: &Attempt<'_>, random: &mut impl Rng) -> Verdict {
+/// Fails a message whose recipient the tenant has deleted meanwhile.
+pub(crate) fn recipient_deleted(attempt: &AttemptFacts<'_>, random: &mut impl Rng) -> AttemptVerdict {
     let message = "its recipient was deleted from the directory of recipients";
-    fail(attempt, unbegun("RECIPIENT_NOT_FOUND", Category::Policy, Severity::Permanent, message), random)
+    fail(attempt, not_started("RECIPIENT_NOT_FOUND", Category::Policy, Severity::Permanent, message), random)
 }
 
-/// Ends a message whose recipients are all on the suppression list by now. Where some were sent to before, or may have
-/// been, that is what became of it.
-pub(crate) fn all_suppressed(attempt: &Attempt<'_>, random: &mut impl Rng) -> Verdict {
+/// Ends a message whose remaining recipients are all on the suppression list. If earlier attempts sent to some, or may
+/// have, that decides its final state.
+pub(crate) fn all_suppressed(attempt: &AttemptFacts<'_>, random: &mut impl Rng) -> AttemptVerdict {
     let job = attempt.job;
     let message = "every recipient that was left is on the suppression list";
     if job.sent_before + job.doubtful_before > 0 || job.resend {
-        return fail(attempt, unbegun("suppressed", Category::Policy, Severity::Permanent, message), random);
+        return fail(
+            attempt,
+            not_started("suppressed", Category::Policy, Severity::Permanent, message),
+            random,
+        );
     }
-    // Only what waits can be suppressed: it is given back and ended in one transaction.
-    let mut change = settled(attempt, Outcome::Held, None, None, None);
+    // Only a waiting message can be suppressed, so it is returned and suppressed in one transaction.
+    let mut change = settling_change(attempt, Outcome::Held, None, None, None);
     change.fence.version = Some(job.version);
-    tell_reason(&mut change, "suppressed");
+    add_reason(&mut change, "suppressed");
     let data = Some(json!({"attempt": job.attempt, "reason": message}).to_string());
     let then = transition(change.to, Input::Suppress).ok().map(|(to, effects)| Change {
         fence: Fence { status: change.to.status(), token: None, version: Some(job.version + 1) },
@@ -107,22 +119,30 @@ pub(crate) fn all_suppressed(attempt: &Attempt<'_>, random: &mut impl Rng) -> Ve
         ..change.clone()
     });
     let duration = attempt.duration;
-    Verdict { change, then, outcome: Outcome::Held, failure: None, provider_message_id: None, duration }
+    AttemptVerdict {
+        change,
+        then,
+        outcome: Outcome::Held,
+        failure: None,
+        provider_message_id: None,
+        duration,
+    }
 }
 
-fn fail(attempt: &Attempt<'_>, failure: Failure, random: &mut impl Rng) -> Verdict {
+fn fail(attempt: &AttemptFacts<'_>, failure: Failure, random: &mut impl Rng) -> AttemptVerdict {
     let recipients = attempt.job.recipients.iter().map(|_| RecipientReply::NotTried).collect();
-    let mut verdict = judge(attempt, Delivery::new(recipients, DeliveryEnd::NotSent(failure)), random);
+    let mut verdict =
+        judge_attempt(attempt, Delivery::new(recipients, DeliveryEnd::NotSent(failure)), random);
     verdict.change.attempt = None;
     verdict
 }
 
-fn unbegun(code: &'static str, category: Category, severity: Severity, message: &str) -> Failure {
+fn not_started(code: &'static str, category: Category, severity: Severity, message: &str) -> Failure {
     Failure::new(code, category, Phase::Compose, severity, message)
 }
 
-/// Adds the reason to the event that tells the outcome.
-fn tell_reason(change: &mut Change, reason: &str) {
+/// Adds a reason to the data of the last event.
+fn add_reason(change: &mut Change, reason: &str) {
     let Some(data) = change.events.last_mut().and_then(|event| event.data.as_mut()) else { return };
     if let Ok(Value::Object(mut object)) = serde_json::from_str(data) {
         object.insert("reason".to_owned(), json!(reason));

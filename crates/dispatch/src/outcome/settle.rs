@@ -1,4 +1,4 @@
-//! Making an outcome durable, whatever it takes.
+//! Makes an outcome durable: writes it again and again until the store has answered.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,66 +9,72 @@ use postway_domain::{
 use postway_store::record::{AccountKey, Change, Claimed, Fence};
 
 use super::{
-    Verdict,
-    attempt_metrics::{count_entered, report},
-    word,
+    AttemptVerdict,
+    attempt_metrics::{count_entered, record_attempt},
+    outcome_word,
 };
-use crate::{account::Post, context::Shared};
+use crate::{account::AccountSender, context::DispatchContext};
 
-/// The first wait when the store does not answer; doubles up to the last.
+/// The first wait after a write failed; each further wait is twice as long.
 const WAIT_FIRST: Duration = Duration::from_millis(50);
-/// The longest wait between tries.
+/// The longest wait between two writes.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Writes a verdict, retrying while the store is away, then frees the slot. Ends only when the outcome is durable, when
-/// the fence says that the message is no longer ours, or with the process: then the lease and, after the dot, the doubt
-/// speak for it.
-pub(crate) async fn settle(shared: Arc<Shared>, post: Arc<Post>, job: Claimed, verdict: Verdict) {
+/// Writes a verdict, again while the store is unavailable, and then frees the slot. It ends when the outcome is durable
+/// or when the fence refuses it, because the lease was taken over. If the process dies first, reclaiming the lease
+/// decides: before the wire commit the message is returned, after it the message is in doubt.
+pub(crate) async fn settle(
+    context: Arc<DispatchContext>,
+    sender: Arc<AccountSender>,
+    job: Claimed,
+    verdict: AttemptVerdict,
+) {
     let changes = [&verdict.change].into_iter().chain(&verdict.then).cloned().collect();
-    let durable = write_all(&shared, changes).await || settle_late(&shared, &verdict).await;
+    let durable = write_all(&context, changes).await || settle_late(&context, &verdict).await;
     if durable {
-        report(&job, &verdict);
+        record_attempt(&job, &verdict);
     } else {
-        tracing::warn!(outcome = word(verdict.outcome), "an outcome came too late and was refused");
+        tracing::warn!(outcome = outcome_word(verdict.outcome), "an outcome came too late and was refused");
     }
-    shared.in_hand.put_down(job.uid);
-    post.queue.done();
-    // The next of a lane that is in order waits for this one.
+    context.in_flight.remove(job.uid);
+    sender.queue.note_settled();
+    // In an ordered lane the next message waits for this one.
     let has_next = job.lane.is_ordered();
-    shared.freed.tell(&post.key, has_next);
-    if has_next && job.lane.account != post.key.account {
+    context.capacity_events.report(&sender.key, has_next);
+    if has_next && job.lane.account != sender.key.account {
         let key = AccountKey { tenant: job.lane.tenant, account: job.lane.account };
-        shared.freed.tell(&key, true);
+        context.capacity_events.report(&key, true);
     }
 }
 
-/// Somebody took the lease for lost and called it doubt: this attempt's answer still settles it.
-async fn settle_late(shared: &Shared, verdict: &Verdict) -> bool {
+/// Settles a doubt late: another node took the lease for lost and put the message in doubt, but this attempt has the
+/// relay's answer.
+async fn settle_late(context: &DispatchContext, verdict: &AttemptVerdict) -> bool {
     match late_change(verdict) {
-        Some(late) => write(shared, late).await,
+        Some(late) => write(context, late).await,
         None => false,
     }
 }
 
-/// Writes a change; false if the fence refused it.
-pub(crate) async fn write(shared: &Shared, change: Change) -> bool {
-    write_all(shared, vec![change]).await
+/// Writes a change. Returns false if the fence refused it.
+pub(crate) async fn write(context: &DispatchContext, change: Change) -> bool {
+    write_all(context, vec![change]).await
 }
 
-/// Gives mail back that was not begun.
-pub(crate) async fn give_back(shared: &Shared, change: Change) {
+/// Writes the return of a message that was not started, and counts its new state.
+pub(crate) async fn write_return(context: &DispatchContext, change: Change) {
     let state = change.to.status();
-    if write(shared, change).await {
+    if write(context, change).await {
         count_entered(state);
     }
 }
 
-/// Writes changes of one message together, one after the other; false if a fence refused one.
-async fn write_all(shared: &Shared, changes: Vec<Change>) -> bool {
+/// Writes the changes of one message in one transaction, in order. Returns false if a fence refused one.
+async fn write_all(context: &DispatchContext, changes: Vec<Change>) -> bool {
     let mut wait = WAIT_FIRST;
     loop {
-        match shared.store.apply(changes.clone()).await {
-            Ok(held) => return held.into_iter().all(|held| held),
+        match context.store.apply(changes.clone()).await {
+            Ok(applied) => return applied.into_iter().all(|applied| applied),
             Err(error) => {
                 let uid = changes.first().map(|change| change.uid.to_string());
                 tracing::warn!(uid, %error, "an outcome could not be stored yet");
@@ -79,8 +85,8 @@ async fn write_all(shared: &Shared, changes: Vec<Change>) -> bool {
     }
 }
 
-/// The same verdict as the answer to a doubt, where the answer is definite.
-fn late_change(verdict: &Verdict) -> Option<Change> {
+/// The change that settles a doubt with this verdict, if the verdict is definite.
+fn late_change(verdict: &AttemptVerdict) -> Option<Change> {
     let (to, effects) = transition(postway_domain::State::InDoubt, Input::Settle(verdict.outcome)).ok()?;
     if !matches!(
         verdict.outcome,

@@ -3,12 +3,13 @@
 use postway_domain::RecipientStatus;
 use postway_store::record::{Claimed, RecipientChange};
 
-use super::{reply_of, suppressed};
+use super::{failure_reply, suppressed_changes};
 use crate::transport::RecipientReply;
 
-/// After a crash, only recipients that the relay accepted may be in doubt. Usually that is all of them, and nothing need be
-/// written; otherwise each is marked. Those of a resend are, and stay, in doubt.
-pub(crate) fn marks(job: &Claimed, replies: &[RecipientReply]) -> Vec<RecipientChange> {
+/// The statuses that the wire commit writes. After a crash only recipients that the relay accepted may be in doubt. If
+/// it accepted all of them, nothing need be written; otherwise each is marked. The recipients of a resend are already in
+/// doubt and stay so.
+pub(crate) fn recipient_marks(job: &Claimed, replies: &[RecipientReply]) -> Vec<RecipientChange> {
     let all_accepted = replies.iter().all(RecipientReply::is_accepted);
     let all_alike = all_accepted && job.doubtful_before == 0 && job.suppressed.is_empty();
     if all_alike || job.resend {
@@ -20,16 +21,16 @@ pub(crate) fn marks(job: &Claimed, replies: &[RecipientReply]) -> Vec<RecipientC
             let (status, reply) = match reply {
                 RecipientReply::Accepted(_) => (RecipientStatus::InDoubt, None),
                 RecipientReply::Refused(failure) if failure.is_permanent() => {
-                    (RecipientStatus::Failed, Some(reply_of(failure)))
+                    (RecipientStatus::Failed, Some(failure_reply(failure)))
                 }
                 RecipientReply::Refused(failure) | RecipientReply::Deferred(failure) => {
-                    (RecipientStatus::Pending, Some(reply_of(failure)))
+                    (RecipientStatus::Pending, Some(failure_reply(failure)))
                 }
                 RecipientReply::NotTried => return None,
             };
             Some(RecipientChange { position: recipient.position, status, reply })
         })
         .collect();
-    changes.extend(suppressed(job));
+    changes.extend(suppressed_changes(job));
     changes
 }

@@ -1,4 +1,4 @@
-//! What the runner knows of an account: its post, the room it left standing, and how much it could take.
+//! What the runner knows about an account: its sender, its standing claim, and how much more it could take.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -6,83 +6,93 @@ use postway_domain::{Span, Time};
 use postway_store::record::{AccountKey, Claimed, Used};
 use tokio::time::Instant;
 
-use super::scheduler::Appetite;
-use crate::account::Post;
+use super::scheduler::AccountCapacity;
+use crate::account::AccountSender;
 
-/// A standing claim that nothing has come of for this long may be taken back.
+/// A standing claim that has brought no message for this long may be withdrawn.
 const IDLE_AFTER: Duration = Duration::from_secs(60);
 
-/// An account that has had work, as the runner sees it.
-pub(crate) struct Slot {
-    pub post: Arc<Post>,
-    /// Room left standing with the store at the last claim, less what came of it.
-    pub parked: usize,
+/// The runner's view of an account that has had work.
+pub(crate) struct AccountState {
+    pub sender: Arc<AccountSender>,
+    /// The capacity registered as a standing claim, less the messages handed over since.
+    pub standing: usize,
     /// Whether there may be due work.
-    pub dirty: bool,
-    /// When work last came, or was looked for.
+    pub may_have_work: bool,
+    /// When a message last came, or the account was first read.
     pub used_at: Instant,
-    /// When its settings were last read, and in which generation of the directory.
+    /// When the settings were last read, and in which generation of the directory.
     pub read_at: Instant,
     pub generation: u64,
-    /// Its limit of the day is used up until then: its fallback may send.
+    /// Until this time the daily limit is used up, and the fallback may send.
     pub spent_until: Option<Time>,
 }
 
-impl Slot {
-    /// A slot for an account that was just read.
-    pub fn new(post: Arc<Post>, generation: u64) -> Self {
+impl AccountState {
+    /// The state of an account that was just read.
+    pub fn new(sender: Arc<AccountSender>, generation: u64) -> Self {
         let now = Instant::now();
-        Self { post, parked: 0, dirty: true, used_at: now, read_at: now, generation, spent_until: None }
+        Self {
+            sender,
+            standing: 0,
+            may_have_work: true,
+            used_at: now,
+            read_at: now,
+            generation,
+            spent_until: None,
+        }
     }
 
-    /// Who sends its mail now: itself, or its fallback where its circuit is open or its day is used up.
-    pub fn carrier<'s>(&'s self, slots: &'s BTreeMap<AccountKey, Slot>, now: Time) -> &'s Self {
-        let plan = self.post.plan();
+    /// The account that sends now: this one, or its fallback while its circuit is open or its daily limit is used up.
+    pub fn active<'s>(&'s self, accounts: &'s BTreeMap<AccountKey, AccountState>, now: Time) -> &'s Self {
+        let config = self.sender.config();
         let spent = self.spent_until.is_some_and(|until| now < until);
-        let Some(fallback) = plan.fallback.as_ref().filter(|_| spent || self.is_open()) else { return self };
-        let key = AccountKey { tenant: self.post.key.tenant.clone(), account: fallback.clone() };
-        slots.get(&key).filter(|fallback| !fallback.is_open()).unwrap_or(self)
+        let Some(fallback) = config.fallback.as_ref().filter(|_| spent || self.is_open()) else {
+            return self;
+        };
+        let key = AccountKey { tenant: self.sender.key.tenant.clone(), account: fallback.clone() };
+        accounts.get(&key).filter(|fallback| !fallback.is_open()).unwrap_or(self)
     }
 
-    /// Whether its account is at fault and left alone.
+    /// Whether the circuit of the account is open.
     fn is_open(&self) -> bool {
-        self.post.circuit().is_open(Instant::now())
+        self.sender.circuit().is_open(Instant::now())
     }
 
-    /// What it could take, sent by `carrier`.
-    pub fn appetite(&self, carrier: &Slot, crowded: bool) -> Appetite {
-        let plan = carrier.post.plan();
-        // Twice the connections, so that each finds its next message waiting.
-        let capacity = carrier.post.circuit().room(plan.connections_max * 2, Instant::now());
-        let in_hand = carrier.post.queue.in_hand();
-        let room = capacity.saturating_sub(in_hand);
-        let low = self.parked + in_hand <= capacity / 2;
-        let fills = if self.dirty { room > 0 } else { low && room > self.parked };
-        // An open circuit takes its standing claim back, and so does an account that nobody uses.
-        let idle = crowded && !self.dirty && self.used_at.elapsed() > IDLE_AFTER;
-        let withdraws = self.parked > 0 && (capacity == 0 || idle);
-        Appetite { room: if fills && !idle { room } else { 0 }, held: in_hand, withdraws }
+    /// How much more it could take when `active` sends it.
+    pub fn capacity(&self, active: &AccountState, crowded: bool) -> AccountCapacity {
+        let config = active.sender.config();
+        // Twice the connections, so that each courier finds its next message waiting.
+        let slots = active.sender.circuit().capacity(config.connections_max * 2, Instant::now());
+        let in_flight = active.sender.queue.in_flight();
+        let free = slots.saturating_sub(in_flight);
+        let low = self.standing + in_flight <= slots / 2;
+        let fills = if self.may_have_work { free > 0 } else { low && free > self.standing };
+        // A standing claim is withdrawn when the circuit is open, and when the account is idle while capacity is scarce.
+        let idle = crowded && !self.may_have_work && self.used_at.elapsed() > IDLE_AFTER;
+        let withdraws = self.standing > 0 && (slots == 0 || idle);
+        AccountCapacity { free: if fills && !idle { free } else { 0 }, in_flight, withdraws }
     }
 
-    /// Whether it stands ready and nobody has used it for long.
-    pub fn stands_idle(&self) -> bool {
-        self.parked > 0 && self.used_at.elapsed() > IDLE_AFTER
+    /// Whether it has a standing claim that has brought nothing for long.
+    pub fn has_idle_claim(&self) -> bool {
+        self.standing > 0 && self.used_at.elapsed() > IDLE_AFTER
     }
 }
 
-/// Until when a day's limit is used up, if it is.
+/// Until when the daily limit is used up, if it is.
 pub(crate) fn day_used_up(used: &[(Span, Used)], per_day: u32) -> Option<Time> {
     let (_, day) = used.iter().find(|(span, _)| *span == Span::Day)?;
     day.frees_at.filter(|_| day.count >= i64::from(per_day))
 }
 
-/// The account that sends it.
-pub(crate) fn sender_of(job: &Claimed) -> AccountKey {
+/// The account that sends the message, which may be a fallback.
+pub(crate) fn sending_account(job: &Claimed) -> AccountKey {
     let account = job.via.as_ref().unwrap_or(&job.lane.account);
     AccountKey { tenant: job.lane.tenant.clone(), account: account.clone() }
 }
 
-/// The account it was accepted for.
-pub(crate) fn key_of(job: &Claimed) -> AccountKey {
+/// The account that the message was accepted for.
+pub(crate) fn accepting_account(job: &Claimed) -> AccountKey {
     AccountKey { tenant: job.lane.tenant.clone(), account: job.lane.account.clone() }
 }

@@ -1,4 +1,8 @@
-//! Who wants to send, and how much each gets: turns and places among tenants, and among the accounts of each.
+//! Divides free capacity: turns and slots among tenants, and among the accounts of each tenant.
+//!
+//! Tenants take turns (`domain`'s `Turns`), so that free slots are divided by weight. A bound on slots in use keeps some
+//! free for others: without it, mail that does not end, such as mail to a relay that hangs, would collect every slot turn
+//! by turn.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -11,47 +15,47 @@ use postway_domain::{
 };
 use postway_store::record::AccountKey;
 
-/// Accounts in one claim: so many statements, and no more, however many wait.
+/// The most accounts in one claim, so that its cost does not grow with the number of accounts that wait.
 pub(crate) const CLAIM_ACCOUNTS_MAX: usize = 16;
-/// What remains after the turns is given out in portions of this size, so that no account takes all of it.
+/// Slots that remain after the turns are granted in portions of this size, so that no account takes all of them.
 const PORTION: usize = 16;
 
-/// What an account could take now, and what it has already.
+/// How much more an account could take now, and how much it has already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Appetite {
-    /// Messages it has room for.
-    pub room: usize,
-    /// Messages that it has in hand.
-    pub held: usize,
-    /// Whether it must be asked for even without room, to take a standing claim back.
+pub(crate) struct AccountCapacity {
+    /// Messages that it could take.
+    pub free: usize,
+    /// Messages that it has in flight.
+    pub in_flight: usize,
+    /// Whether the claim must name it even without free slots, to withdraw its standing claim.
     pub withdraws: bool,
 }
 
-/// Room given to an account.
+/// Slots granted to an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Given {
+pub(crate) struct CapacityGrant {
     pub key: AccountKey,
-    pub room: usize,
-    appetite: Appetite,
+    pub slots: usize,
+    capacity: AccountCapacity,
 }
 
-impl Given {
-    /// Whether it could take more than it was given.
-    fn is_hungry(&self) -> bool {
-        self.room < self.appetite.room
+impl CapacityGrant {
+    /// Whether the account could take more than it was granted.
+    fn wants_more(&self) -> bool {
+        self.slots < self.capacity.free
     }
 }
 
-/// A tenant's accounts that may have something to send, in the order of their names, from one behind the other.
+/// The accounts of one tenant that may have something to send, as a ring in the order of their names.
 #[derive(Default)]
 struct AccountRing {
     waiting: BTreeSet<AccountId>,
-    /// Who was first the last time: the next one is first this time, however soon the former is back.
+    /// The account that was first the last time. The next one is first this time, however soon that one is back.
     first: Option<AccountId>,
 }
 
 impl AccountRing {
-    /// The next one behind `last`, all round.
+    /// Removes and returns the next account behind `last`, starting over at the end.
     fn take_behind(&mut self, last: Option<&AccountId>) -> Option<AccountId> {
         let behind = match last {
             Some(last) => self.waiting.range((Bound::Excluded(last), Bound::Unbounded)).next(),
@@ -62,47 +66,47 @@ impl AccountRing {
     }
 }
 
-/// Places in hand, by tenant; what is given out on the way counts.
-struct Places<'a> {
+/// The free slots of one claim, and what was granted to each tenant so far.
+struct FreeSlots<'a> {
     free: usize,
-    held: &'a dyn Fn(&TenantId) -> usize,
-    given: HashMap<TenantId, usize>,
+    in_flight: &'a dyn Fn(&TenantId) -> usize,
+    granted: HashMap<TenantId, usize>,
 }
 
-impl Places<'_> {
-    /// How many more a tenant may take.
-    fn of_tenant(&self, tenant: &TenantId, weight: u32) -> usize {
-        let given = self.given.get(tenant).copied().unwrap_or(0);
-        places(self.free, (self.held)(tenant) + given, weight)
+impl FreeSlots<'_> {
+    /// How many more slots the tenant may take.
+    fn for_tenant(&self, tenant: &TenantId, weight: u32) -> usize {
+        let granted = self.granted.get(tenant).copied().unwrap_or(0);
+        places(self.free, (self.in_flight)(tenant) + granted, weight)
     }
 
-    /// How many more an account may take of its tenant's.
-    fn of_account(&self, one: &Given, weight: u32) -> usize {
-        let of_tenant = self.of_tenant(&one.key.tenant, weight);
-        places(of_tenant, one.appetite.held + one.room, TenantSettings::WEIGHT_DEFAULT)
+    /// How many more slots the account may take of those for its tenant.
+    fn for_account(&self, one: &CapacityGrant, weight: u32) -> usize {
+        let for_tenant = self.for_tenant(&one.key.tenant, weight);
+        places(for_tenant, one.capacity.in_flight + one.slots, TenantSettings::WEIGHT_DEFAULT)
     }
 
-    fn give(&mut self, one: &mut Given, messages: usize) {
+    fn grant(&mut self, one: &mut CapacityGrant, messages: usize) {
         if messages == 0 {
             return;
         }
-        one.room += messages;
+        one.slots += messages;
         self.free -= messages;
-        *self.given.entry(one.key.tenant.clone()).or_default() += messages;
+        *self.granted.entry(one.key.tenant.clone()).or_default() += messages;
     }
 }
 
-/// Accounts that may have something to send.
+/// The accounts that may have something to send, and whose turn it is.
 #[derive(Default)]
-pub(crate) struct Demand {
+pub(crate) struct ClaimScheduler {
     turns: Turns,
     accounts: BTreeMap<TenantId, AccountRing>,
     weights: HashMap<TenantId, u32>,
 }
 
-impl Demand {
-    /// A tenant has this weight.
-    pub fn weigh(&mut self, tenant: &TenantId, weight: u32) {
+impl ClaimScheduler {
+    /// Sets the weight of a tenant.
+    pub fn set_weight(&mut self, tenant: &TenantId, weight: u32) {
         if weight == TenantSettings::WEIGHT_DEFAULT {
             self.weights.remove(tenant);
         } else {
@@ -114,7 +118,7 @@ impl Demand {
         self.weights.get(tenant).copied().unwrap_or(TenantSettings::WEIGHT_DEFAULT)
     }
 
-    /// An account may have something to send.
+    /// Notes that an account may have something to send.
     pub fn add(&mut self, key: &AccountKey) {
         self.turns.join(&key.tenant, self.weight(&key.tenant));
         self.accounts.entry(key.tenant.clone()).or_default().waiting.insert(key.account.clone());
@@ -124,78 +128,79 @@ impl Demand {
         self.turns.is_empty()
     }
 
-    /// Gives out `free` messages' room, as far as those who already hold much leave it: to each tenant by its turn, account by
-    /// account, then what is left to those that could take more. `held` is what a tenant has in hand. An account without
-    /// appetite is forgotten until it is added again, and so is one that was served: the claim tells whether it wants more. One
-    /// that got nothing keeps its place in the ring.
-    pub fn serve(
+    /// Grants `free` slots: to each tenant by its turn, account by account, then the remainder to those that could take
+    /// more. `in_flight` says how many messages a tenant has in flight; the more it has, the less it gets.
+    ///
+    /// An account without capacity is dropped until it is added again. So is one that was granted slots: the result of the
+    /// claim says whether it wants more. One that could take some and was granted none stays in the ring.
+    pub fn grant_slots(
         &mut self,
         free: usize,
-        held: &dyn Fn(&TenantId) -> usize,
-        mut appetite: impl FnMut(&AccountKey) -> Appetite,
-    ) -> Vec<Given> {
-        let mut places = Places { free, held, given: HashMap::new() };
-        let mut given: Vec<Given> = Vec::new();
-        // Twice round, so that where few tenants want something their other accounts get something, too.
+        in_flight: &dyn Fn(&TenantId) -> usize,
+        mut capacity: impl FnMut(&AccountKey) -> AccountCapacity,
+    ) -> Vec<CapacityGrant> {
+        let mut slots = FreeSlots { free, in_flight, granted: HashMap::new() };
+        let mut granted: Vec<CapacityGrant> = Vec::new();
+        // Two rounds, so that when few tenants wait their other accounts get slots too.
         for _ in 0..2 * self.turns.len() {
-            if given.len() >= CLAIM_ACCOUNTS_MAX {
+            if granted.len() >= CLAIM_ACCOUNTS_MAX {
                 break;
             }
             let Some((tenant, turn)) = self.turns.take() else { break };
-            self.serve_tenant(&tenant, turn as usize, &mut places, &mut given, &mut appetite);
+            self.grant_to_tenant(&tenant, turn as usize, &mut slots, &mut granted, &mut capacity);
         }
-        self.give_rest(&mut places, &mut given);
-        let (given, passed_over): (Vec<Given>, Vec<Given>) =
-            given.into_iter().partition(|one| one.room > 0 || one.appetite.withdraws);
+        self.grant_remainder(&mut slots, &mut granted);
+        let (granted, passed_over): (Vec<CapacityGrant>, Vec<CapacityGrant>) =
+            granted.into_iter().partition(|one| one.slots > 0 || one.capacity.withdraws);
         for one in passed_over {
             self.add(&one.key);
         }
-        given
+        granted
     }
 
-    fn serve_tenant(
+    fn grant_to_tenant(
         &mut self,
         tenant: &TenantId,
         mut turn: usize,
-        places: &mut Places<'_>,
-        given: &mut Vec<Given>,
-        appetite: &mut impl FnMut(&AccountKey) -> Appetite,
+        slots: &mut FreeSlots<'_>,
+        granted: &mut Vec<CapacityGrant>,
+        capacity: &mut impl FnMut(&AccountKey) -> AccountCapacity,
     ) {
         let weight = self.weight(tenant);
         let Some(ring) = self.accounts.get_mut(tenant) else { return };
         let mut last = ring.first.clone();
-        while turn > 0 && given.len() < CLAIM_ACCOUNTS_MAX && places.of_tenant(tenant, weight) > 0 {
+        while turn > 0 && granted.len() < CLAIM_ACCOUNTS_MAX && slots.for_tenant(tenant, weight) > 0 {
             let Some(account) = ring.take_behind(last.as_ref()) else { break };
             last = Some(account.clone());
             let key = AccountKey { tenant: tenant.clone(), account };
-            let mut one = Given { appetite: appetite(&key), key, room: 0 };
-            if one.appetite.room == 0 && !one.appetite.withdraws {
+            let mut one = CapacityGrant { capacity: capacity(&key), key, slots: 0 };
+            if one.capacity.free == 0 && !one.capacity.withdraws {
                 continue;
             }
-            let taken = one.appetite.room.min(turn).min(places.of_account(&one, weight));
-            if taken > 0 && !places.given.contains_key(tenant) {
+            let taken = one.capacity.free.min(turn).min(slots.for_account(&one, weight));
+            if taken > 0 && !slots.granted.contains_key(tenant) {
                 ring.first = Some(one.key.account.clone());
             }
             turn -= taken;
             self.turns.took(tenant, taken as u32);
-            places.give(&mut one, taken);
-            given.push(one);
+            slots.grant(&mut one, taken);
+            granted.push(one);
         }
         if ring.waiting.is_empty() {
             self.turns.leave(tenant);
         }
     }
 
-    /// Gives out what the turns have left, portion by portion.
-    fn give_rest(&self, places: &mut Places<'_>, given: &mut [Given]) {
-        let mut goes_on = true;
-        while goes_on && places.free > 0 {
-            goes_on = false;
-            for one in given.iter_mut().filter(|one| one.is_hungry()) {
-                let more = places.of_account(one, self.weight(&one.key.tenant));
-                let more = more.min(one.appetite.room - one.room).min(PORTION);
-                places.give(one, more);
-                goes_on |= more > 0;
+    /// Grants the slots that remain after the turns, portion by portion.
+    fn grant_remainder(&self, slots: &mut FreeSlots<'_>, granted: &mut [CapacityGrant]) {
+        let mut progress = true;
+        while progress && slots.free > 0 {
+            progress = false;
+            for one in granted.iter_mut().filter(|one| one.wants_more()) {
+                let more = slots.for_account(one, self.weight(&one.key.tenant));
+                let more = more.min(one.capacity.free - one.slots).min(PORTION);
+                slots.grant(one, more);
+                progress |= more > 0;
             }
         }
     }
@@ -209,95 +214,100 @@ mod tests {
         AccountKey { tenant: tenant.parse().unwrap(), account: account.parse().unwrap() }
     }
 
-    fn hungry(room: usize) -> impl FnMut(&AccountKey) -> Appetite {
-        move |_| Appetite { room, ..Appetite::default() }
+    fn always_free(free: usize) -> impl FnMut(&AccountKey) -> AccountCapacity {
+        move |_| AccountCapacity { free, ..AccountCapacity::default() }
     }
 
-    fn serve(demand: &mut Demand, free: usize, room: usize) -> Vec<Given> {
-        demand.serve(free, &|_| 0, hungry(room))
+    fn serve(scheduler: &mut ClaimScheduler, free: usize, per_account: usize) -> Vec<CapacityGrant> {
+        scheduler.grant_slots(free, &|_| 0, always_free(per_account))
     }
 
-    fn rooms(given: &[Given]) -> Vec<(&str, usize)> {
-        given.iter().map(|one| (one.key.tenant.as_str(), one.room)).collect()
+    fn slots(granted: &[CapacityGrant]) -> Vec<(&str, usize)> {
+        granted.iter().map(|one| (one.key.tenant.as_str(), one.slots)).collect()
     }
 
     #[test]
     fn a_tenant_alone_gets_what_it_can_take() {
-        let mut demand = Demand::default();
-        demand.add(&key("a", "relay"));
-        assert_eq!(rooms(&serve(&mut demand, 500, 200)), [("a", 200)]);
-        assert!(demand.is_empty(), "served, until it is added again");
+        let mut scheduler = ClaimScheduler::default();
+        scheduler.add(&key("a", "relay"));
+        assert_eq!(slots(&serve(&mut scheduler, 500, 200)), [("a", 200)]);
+        assert!(scheduler.is_empty(), "served, until it is added again");
     }
 
     #[test]
-    fn tenants_share_what_is_scarce_by_weight_and_nobody_is_passed_over() {
-        let (mut demand, mut served) = (Demand::default(), HashMap::<TenantId, usize>::new());
-        demand.weigh(&"b".parse().unwrap(), 300);
+    fn tenants_share_scarce_slots_by_weight_and_none_is_passed_over() {
+        let (mut scheduler, mut served) = (ClaimScheduler::default(), HashMap::<TenantId, usize>::new());
+        scheduler.set_weight(&"b".parse().unwrap(), 300);
         for round in 0..999 {
             let mut tenants = ["a", "b", "c"];
             tenants.rotate_left(round % 3);
             for tenant in tenants {
-                demand.add(&key(tenant, "relay"));
+                scheduler.add(&key(tenant, "relay"));
             }
-            for one in serve(&mut demand, 64, 1_000) {
-                *served.entry(one.key.tenant).or_default() += one.room;
+            for one in serve(&mut scheduler, 64, 1_000) {
+                *served.entry(one.key.tenant).or_default() += one.slots;
             }
         }
         let [a, b, c] = ["a", "b", "c"].map(|tenant| served[&tenant.parse::<TenantId>().unwrap()]);
         assert!(a.abs_diff(c) < a / 4 && (2 * a..4 * a).contains(&b), "{served:?}");
     }
 
-    /// Its relay does not answer, so nothing that it was given comes back.
+    /// The relay does not answer, so no granted slot becomes free again.
     #[test]
-    fn a_tenant_whose_mail_does_not_end_leaves_room_for_others() {
-        let (mut demand, mut stuck) = (Demand::default(), 0);
+    fn a_tenant_whose_mail_does_not_end_leaves_slots_for_others() {
+        let (mut scheduler, mut stuck) = (ClaimScheduler::default(), 0);
         for _ in 0..100 {
             for account in ["hangs", "hangs-too"] {
-                demand.add(&key("hog", account));
+                scheduler.add(&key("hog", account));
             }
-            let given = demand.serve(512 - stuck, &|_| stuck, |_| Appetite {
-                room: 600 - stuck / 2,
-                held: stuck / 2,
+            let granted = scheduler.grant_slots(512 - stuck, &|_| stuck, |_| AccountCapacity {
+                free: 600 - stuck / 2,
+                in_flight: stuck / 2,
                 withdraws: false,
             });
-            stuck += given.iter().map(|one| one.room).sum::<usize>();
+            stuck += granted.iter().map(|one| one.slots).sum::<usize>();
         }
         assert!((256..=420).contains(&stuck), "{stuck}");
-        demand.add(&key("other", "relay"));
-        let held = |tenant: &TenantId| if tenant.as_str() == "hog" { stuck } else { 0 };
-        let given = demand.serve(512 - stuck, &held, |key| match key.tenant.as_str() {
-            "hog" => Appetite { room: 600 - stuck / 2, held: stuck / 2, withdraws: false },
-            _ => Appetite { room: 20, ..Appetite::default() },
+        scheduler.add(&key("other", "relay"));
+        let in_flight = |tenant: &TenantId| if tenant.as_str() == "hog" { stuck } else { 0 };
+        let granted = scheduler.grant_slots(512 - stuck, &in_flight, |key| match key.tenant.as_str() {
+            "hog" => AccountCapacity { free: 600 - stuck / 2, in_flight: stuck / 2, withdraws: false },
+            _ => AccountCapacity { free: 20, ..AccountCapacity::default() },
         });
-        assert_eq!(rooms(&given), [("other", 20)]);
+        assert_eq!(slots(&granted), [("other", 20)]);
     }
 
     #[test]
-    fn an_account_whose_mail_does_not_end_leaves_room_for_its_neighbour() {
-        let (mut demand, mut stuck) = (Demand::default(), 0);
+    fn an_account_whose_mail_does_not_end_leaves_slots_for_its_neighbour() {
+        let (mut scheduler, mut stuck) = (ClaimScheduler::default(), 0);
         for _ in 0..100 {
-            demand.add(&key("a", "hangs"));
-            let eats = |_: &AccountKey| Appetite { room: 1_000 - stuck, held: stuck, withdraws: false };
-            stuck += demand.serve(512 - stuck, &|_| stuck, eats).iter().map(|one| one.room).sum::<usize>();
+            scheduler.add(&key("a", "hangs"));
+            let eats =
+                |_: &AccountKey| AccountCapacity { free: 1_000 - stuck, in_flight: stuck, withdraws: false };
+            stuck += scheduler
+                .grant_slots(512 - stuck, &|_| stuck, eats)
+                .iter()
+                .map(|one| one.slots)
+                .sum::<usize>();
         }
         assert!((256..=400).contains(&stuck), "{stuck}");
-        demand.add(&key("a", "works"));
+        scheduler.add(&key("a", "works"));
         let eats = |key: &AccountKey| match key.account.as_str() {
-            "works" => Appetite { room: 20, ..Appetite::default() },
-            _ => Appetite { room: 1_000, held: stuck, withdraws: false },
+            "works" => AccountCapacity { free: 20, ..AccountCapacity::default() },
+            _ => AccountCapacity { free: 1_000, in_flight: stuck, withdraws: false },
         };
-        let given = demand.serve(512 - stuck, &|_| stuck, eats);
-        assert_eq!((given.len(), given[0].key.account.as_str(), given[0].room), (1, "works", 20));
+        let granted = scheduler.grant_slots(512 - stuck, &|_| stuck, eats);
+        assert_eq!((granted.len(), granted[0].key.account.as_str(), granted[0].slots), (1, "works", 20));
     }
 
     #[test]
     fn accounts_of_a_tenant_take_turns_however_fast_the_first_is() {
-        let (mut demand, mut served) = (Demand::default(), HashMap::<AccountId, usize>::new());
+        let (mut scheduler, mut served) = (ClaimScheduler::default(), HashMap::<AccountId, usize>::new());
         for _ in 0..1_000 {
-            demand.add(&key("t", "bulk"));
-            demand.add(&key("t", "transactional"));
-            for one in serve(&mut demand, 16, 1_000) {
-                *served.entry(one.key.account).or_default() += one.room;
+            scheduler.add(&key("t", "bulk"));
+            scheduler.add(&key("t", "transactional"));
+            for one in serve(&mut scheduler, 16, 1_000) {
+                *served.entry(one.key.account).or_default() += one.slots;
             }
         }
         let shares: Vec<usize> = served.values().copied().collect();
@@ -305,30 +315,30 @@ mod tests {
     }
 
     #[test]
-    fn an_account_without_room_is_forgotten_and_a_withdrawal_is_not() {
-        let mut demand = Demand::default();
-        demand.add(&key("a", "full"));
-        demand.add(&key("a", "broken"));
-        let given = demand.serve(64, &|_| 0, |key| Appetite {
+    fn an_account_without_free_slots_is_dropped_and_a_withdrawal_is_not() {
+        let mut scheduler = ClaimScheduler::default();
+        scheduler.add(&key("a", "full"));
+        scheduler.add(&key("a", "broken"));
+        let granted = scheduler.grant_slots(64, &|_| 0, |key| AccountCapacity {
             withdraws: key.account.as_str() == "broken",
-            ..Appetite::default()
+            ..AccountCapacity::default()
         });
-        assert_eq!(given.len(), 1);
-        assert_eq!((given[0].key.account.as_str(), given[0].room), ("broken", 0));
-        assert!(demand.is_empty());
+        assert_eq!(granted.len(), 1);
+        assert_eq!((granted[0].key.account.as_str(), granted[0].slots), ("broken", 0));
+        assert!(scheduler.is_empty());
     }
 
     #[test]
-    fn a_claim_names_so_many_accounts_whoever_waits() {
-        let mut demand = Demand::default();
+    fn a_claim_names_a_bounded_number_of_accounts_however_many_wait() {
+        let mut scheduler = ClaimScheduler::default();
         for n in 0..10_000 {
-            demand.add(&key(&format!("t{n}"), "relay"));
+            scheduler.add(&key(&format!("t{n}"), "relay"));
         }
         let mut served = BTreeSet::new();
         for _ in 0..(10_000usize.div_ceil(CLAIM_ACCOUNTS_MAX)) {
-            let given = serve(&mut demand, 100_000, 1);
-            assert!(given.len() <= CLAIM_ACCOUNTS_MAX);
-            served.extend(given.into_iter().map(|one| one.key));
+            let granted = serve(&mut scheduler, 100_000, 1);
+            assert!(granted.len() <= CLAIM_ACCOUNTS_MAX);
+            served.extend(granted.into_iter().map(|one| one.key));
         }
         assert_eq!(served.len(), 10_000, "each has had its turn");
     }

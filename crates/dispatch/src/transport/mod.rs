@@ -21,6 +21,6 @@ pub use api_call::CallTimeouts;
 pub(crate) use crash::crash_point;
 pub use delivery::{Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, Reply, WireGate};
 pub use provider::{ProviderClient, ProviderCredentials, ProviderSettings};
-pub use sandbox::Sandbox;
+pub use sandbox::SandboxTransport;
 pub use ses::{SesClient, SesCredentials, SesSettings};
-pub use smtp::{Credentials, Deadlines, Dial, Milestones, SmtpConnection, SmtpSettings, Tcp};
+pub use smtp::{Deadlines, Dial, HandshakeMilestones, SmtpConnection, SmtpCredentials, SmtpSettings, Tcp};

@@ -8,12 +8,12 @@ use super::{Delivery, DeliveryEnd, Envelope, RecipientReply, Reply, WireGate, cr
 
 /// The transport of sandbox accounts.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Sandbox {
+pub struct SandboxTransport {
     /// Whether it plays a relay that takes the mail.
     pub plays_relay: bool,
 }
 
-impl Sandbox {
+impl SandboxTransport {
     /// Accepts the mail, if the gate agrees.
     pub async fn deliver(&self, envelope: &Envelope<'_>, gate: &mut dyn WireGate) -> Delivery {
         let captured = || Reply { code: 250, enhanced: None, text: "captured".to_owned() };
@@ -71,17 +71,17 @@ mod tests {
     #[tokio::test]
     async fn every_recipient_is_captured_after_one_commit() {
         let mut gate = Gate { calls: 0, answer: Ok(()) };
-        let delivery = Sandbox::default().deliver(&TWO, &mut gate).await;
+        let delivery = SandboxTransport::default().deliver(&TWO, &mut gate).await;
         assert!(matches!(delivery.end, DeliveryEnd::Captured { .. }));
         assert_eq!((delivery.recipients.len(), gate.calls), (2, 1));
-        let played = Sandbox { plays_relay: true }.deliver(&TWO, &mut gate).await;
+        let played = SandboxTransport { plays_relay: true }.deliver(&TWO, &mut gate).await;
         assert!(matches!(played.end, DeliveryEnd::Accepted { .. }));
     }
 
     #[tokio::test]
     async fn a_refused_gate_captures_nothing() {
         let mut gate = Gate { calls: 0, answer: Err(GateRefused) };
-        let delivery = Sandbox::default().deliver(&TWO, &mut gate).await;
+        let delivery = SandboxTransport::default().deliver(&TWO, &mut gate).await;
         assert!(matches!(delivery.end, DeliveryEnd::GateRefused));
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{
 
 use postway_dispatch::{
     probe::Prober,
-    transport::{Credentials, SmtpSettings},
+    transport::{SmtpCredentials, SmtpSettings},
 };
 use postway_domain::{
     Account, AccountKind, AccountSettings, Clock, Failure, Time, TlsMode,
@@ -72,7 +72,7 @@ fn source(server: &HttpSource, clock: &Arc<Still>) -> TokenSource {
 }
 
 fn by_token(sink: &SmtpSink, source: &TokenSource) -> SmtpSettings {
-    let credentials = Credentials::Token { username: "bob".to_owned(), source: source.clone() };
+    let credentials = SmtpCredentials::Token { username: "bob".to_owned(), source: source.clone() };
     SmtpSettings { credentials: Some(credentials), allow_plaintext_auth: true, ..settings(sink) }
 }
 

@@ -4,7 +4,7 @@ use postway_domain::message::Rest;
 use proptest::prelude::*;
 
 use super::*;
-use crate::outcome::wire_marks::marks;
+use crate::outcome::wire_marks::recipient_marks;
 
 /// A message in doubt once, which is sent again to all its recipients.
 fn resend(recipients: u32) -> Claimed {
@@ -16,7 +16,7 @@ fn lost() -> DeliveryEnd {
 }
 
 /// What to withdraw it makes of it now.
-fn withdrawn(verdict: &Verdict) -> Option<State> {
+fn withdrawn(verdict: &AttemptVerdict) -> Option<State> {
     let rest = Rest::beside_open(statuses(verdict));
     transition(verdict.change.to, Input::Cancel(rest)).ok().map(|(to, _)| to)
 }
@@ -135,7 +135,7 @@ fn what_may_not_be_sent_again_is_not_called_unsent() {
 fn the_permission_for_the_dot_says_who_may_be_in_doubt_unless_all_are() {
     let answers = || vec![accepted(), refused(450), refused(550)];
     let marked = |job: &Claimed, answers: Vec<RecipientReply>| {
-        marks(job, &answers).into_iter().map(|change| change.status).collect::<Vec<_>>()
+        recipient_marks(job, &answers).into_iter().map(|change| change.status).collect::<Vec<_>>()
     };
     let each = [RecipientStatus::InDoubt, RecipientStatus::Pending, RecipientStatus::Failed];
     assert_eq!(marked(&job(3), answers()), each);

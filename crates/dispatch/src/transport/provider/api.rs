@@ -6,8 +6,8 @@ use postway_domain::failure::{Category, Failure, Phase, Severity};
 
 use super::{
     answer::ProviderAnswer,
-    judge::ErrorKind,
-    mail::{FieldMail, MailForm, ProviderMail},
+    judge::ProviderErrorKind,
+    mail::{FieldedMail, ProviderMail, ProviderMailForm},
 };
 
 /// How many recipients and bytes one call takes.
@@ -42,25 +42,29 @@ pub(super) struct AnswerContent {
     /// Its id for the mail.
     pub id: Option<String>,
     /// Its error. Only the provider itself names one; what stands before it does not.
-    pub error: Option<NamedError>,
+    pub error: Option<ProviderError>,
     /// Recipients to whom it will not send, though it takes the mail.
     pub left_out: Vec<String>,
 }
 
 /// An error as the provider names it.
 #[derive(Debug)]
-pub(super) struct NamedError {
+pub(super) struct ProviderError {
     /// Its own name or number for the trouble.
     pub name: String,
     /// What it said.
     pub message: String,
     /// What that means, where it is known.
-    pub kind: Option<ErrorKind>,
+    pub kind: Option<ProviderErrorKind>,
 }
 
 impl AnswerContent {
-    pub fn error(name: impl Into<String>, message: impl Into<String>, kind: Option<ErrorKind>) -> Self {
-        let error = NamedError { name: name.into(), message: message.into(), kind };
+    pub fn error(
+        name: impl Into<String>,
+        message: impl Into<String>,
+        kind: Option<ProviderErrorKind>,
+    ) -> Self {
+        let error = ProviderError { name: name.into(), message: message.into(), kind };
         Self { error: Some(error), ..Self::default() }
     }
 
@@ -72,7 +76,7 @@ impl AnswerContent {
 
 /// A call that tells whether an account may send, and sends nothing.
 #[derive(Debug)]
-pub(super) struct CheckCall {
+pub(super) struct AccountCheckCall {
     pub path: String,
     /// Such a call is a GET, or a POST of a form that names nobody.
     pub form: Option<&'static str>,
@@ -87,7 +91,7 @@ pub(super) trait ProviderApi: Send + Sync {
     fn base(&self) -> &'static str;
 
     /// The form in which it takes mail.
-    fn form(&self) -> MailForm;
+    fn form(&self) -> ProviderMailForm;
 
     /// How much one call takes.
     fn bounds(&self) -> CallBounds;
@@ -104,7 +108,7 @@ pub(super) trait ProviderApi: Send + Sync {
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent;
 
     /// How to ask whether the account may send; none where every call sends.
-    fn check(&self) -> Option<CheckCall>;
+    fn check(&self) -> Option<AccountCheckCall>;
 
     /// Whether an answer to the check that is no success shows a key that may send all the same.
     fn is_good_check(&self, _answer: &ProviderAnswer) -> bool {
@@ -129,7 +133,7 @@ pub(super) fn uncarried(message: impl AsRef<str>) -> Failure {
 }
 
 /// The fields of a mail; whoever asks for them has said so by its form.
-pub(super) fn fields<'m, 'a>(mail: &'m ProviderMail<'a>) -> Result<&'m FieldMail<'a>, Failure> {
+pub(super) fn fields<'m, 'a>(mail: &'m ProviderMail<'a>) -> Result<&'m FieldedMail<'a>, Failure> {
     mail.fields.as_ref().ok_or_else(|| uncarried("the mail was not taken apart"))
 }
 

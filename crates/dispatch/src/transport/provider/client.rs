@@ -16,7 +16,7 @@ use super::{
     answer::ProviderAnswer,
     api::{ProviderApi, ProviderRequest},
     judge::{self, TIMEOUT_CODE, TOO_MANY_RECIPIENTS_CODE},
-    mail::{MailForm, ProviderMail, addressed, divide, fit, take_apart},
+    mail::{ProviderMail, ProviderMailForm, addressed, divide, fit, take_apart},
 };
 use crate::transport::{
     Delivery, DeliveryEnd, Envelope, RecipientReply, WireGate,
@@ -31,9 +31,9 @@ const PAUSE_UNTOLD: Duration = Duration::from_secs(5);
 
 /// A client of one provider for one account. Cheap to clone; clones share their connections.
 #[derive(Clone)]
-pub struct ProviderClient(Arc<ClientParts>);
+pub struct ProviderClient(Arc<ProviderClientParts>);
 
-struct ClientParts {
+struct ProviderClientParts {
     api: Box<dyn ProviderApi>,
     caller: ApiCaller,
     credentials: ProviderCredentials,
@@ -90,7 +90,7 @@ impl ProviderClient {
             extra_roots_pem: settings.extra_roots_pem.as_deref(),
             guard: &settings.guard,
         })?;
-        Ok(Self(Arc::new(ClientParts { api, caller, credentials: settings.credentials, clock })))
+        Ok(Self(Arc::new(ProviderClientParts { api, caller, credentials: settings.credentials, clock })))
     }
 
     /// The host and port calls go to, for the records of attempts.
@@ -158,15 +158,15 @@ impl ProviderClient {
             return Ok(None);
         }
         let fields = match api.form() {
-            MailForm::Fields => {
+            ProviderMailForm::Fields => {
                 let content = take_apart(body, api.name())?;
                 Some(divide(content, &mut named, envelope, &bound, recipients))
             }
-            MailForm::Enveloped | MailForm::Addressed => None,
+            ProviderMailForm::Enveloped | ProviderMailForm::Addressed => None,
         };
         let raw = match api.form() {
-            MailForm::Addressed => addressed(body, &named)?,
-            MailForm::Enveloped | MailForm::Fields => Cow::Borrowed(body),
+            ProviderMailForm::Addressed => addressed(body, &named)?,
+            ProviderMailForm::Enveloped | ProviderMailForm::Fields => Cow::Borrowed(body),
         };
         let mail = ProviderMail {
             uid,
@@ -310,7 +310,12 @@ fn refuse_left_out(left_out: &[String], envelope: &Envelope<'_>, recipients: &mu
 fn untold_pause(end: &DeliveryEnd) -> Option<Duration> {
     match end {
         DeliveryEnd::NotSent(failure) if failure.category == Category::RateLimited => Some(PAUSE_UNTOLD),
-        _ => None,
+        DeliveryEnd::NotSent(_)
+        | DeliveryEnd::Accepted { .. }
+        | DeliveryEnd::Captured { .. }
+        | DeliveryEnd::InDoubt(_)
+        | DeliveryEnd::GateRefused
+        | DeliveryEnd::NoRecipients => None,
     }
 }
 
@@ -332,7 +337,7 @@ fn check(envelope: &Envelope<'_>, body: &[u8], api: &dyn ProviderApi) -> Result<
         Err(Failure::new(code, category, Phase::Compose, Severity::Permanent, message))
     };
     let mut addresses = envelope.recipients.iter().chain([&envelope.sender]);
-    let needs_utf8 = envelope.smtputf8 && api.form() != MailForm::Fields;
+    let needs_utf8 = envelope.smtputf8 && api.form() != ProviderMailForm::Fields;
     if needs_utf8 || addresses.any(|address| !address.is_ascii()) {
         let message =
             format!("{} is not known to take SMTPUTF8, which this mail's addresses need", api.name());

@@ -10,13 +10,13 @@ use serde_json::json;
 
 use super::{
     answer::ProviderAnswer,
-    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest},
-    judge::{ACCESS_DENIED, ErrorKind, QUOTA, RATE, REJECTED, UNAVAILABLE, by_name},
-    mail::{MailForm, ProviderMail},
+    api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest},
+    judge::{ACCESS_DENIED, ProviderErrorKind, QUOTA, RATE, REJECTED, UNAVAILABLE, by_name},
+    mail::{ProviderMail, ProviderMailForm},
 };
 
 /// Whose fault an error says that it is.
-const FAULTS: &[(&[&str], ErrorKind)] = &[
+const FAULTS: &[(&[&str], ProviderErrorKind)] = &[
     (&["mail"], REJECTED),
     (&["account"], ACCESS_DENIED),
     (&["quota"], QUOTA),
@@ -25,9 +25,9 @@ const FAULTS: &[(&[&str], ErrorKind)] = &[
 ];
 
 /// The form.
-pub(super) struct Generic;
+pub(super) struct GenericApi;
 
-impl ProviderApi for Generic {
+impl ProviderApi for GenericApi {
     fn name(&self) -> &'static str {
         "The service"
     }
@@ -37,8 +37,8 @@ impl ProviderApi for Generic {
         ""
     }
 
-    fn form(&self) -> MailForm {
-        MailForm::Enveloped
+    fn form(&self) -> ProviderMailForm {
+        ProviderMailForm::Enveloped
     }
 
     fn bounds(&self) -> CallBounds {
@@ -73,7 +73,7 @@ impl ProviderApi for Generic {
         AnswerContent::taken(answer.at("/id"))
     }
 
-    fn check(&self) -> Option<CheckCall> {
+    fn check(&self) -> Option<AccountCheckCall> {
         None
     }
 }

@@ -7,16 +7,16 @@ use postway_domain::Failure;
 
 use super::{
     answer::ProviderAnswer,
-    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest, percent_encoded},
+    api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, percent_encoded},
     judge::{
-        ACCESS_DENIED, BAD_REQUEST, ErrorKind, QUOTA, RATE, RECIPIENT, SETTINGS, SUSPENDED, TOO_LARGE,
-        UNAVAILABLE, by_name, by_words,
+        ACCESS_DENIED, BAD_REQUEST, ProviderErrorKind, QUOTA, RATE, RECIPIENT, SETTINGS, SUSPENDED,
+        TOO_LARGE, UNAVAILABLE, by_name, by_words,
     },
-    mail::{MailForm, ProviderMail},
+    mail::{ProviderMail, ProviderMailForm},
 };
 
 /// What the reasons of errors mean.
-const REASONS: &[(&[&str], ErrorKind)] = &[
+const REASONS: &[(&[&str], ProviderErrorKind)] = &[
     (&["authError", "insufficientPermissions", "forbidden", "required", "delegationDenied"], ACCESS_DENIED),
     (&["dailyLimitExceeded", "quotaExceeded", "limitExceeded"], QUOTA),
     (&["rateLimitExceeded", "userRateLimitExceeded"], RATE),
@@ -27,7 +27,7 @@ const REASONS: &[(&[&str], ErrorKind)] = &[
     (&["serviceUnavailable"], UNAVAILABLE),
 ];
 /// What is said beside a reason that stands for many troubles.
-const WORDS: &[(&[&str], ErrorKind)] = &[
+const WORDS: &[(&[&str], ProviderErrorKind)] = &[
     (&["mail service not enabled", "delegation denied"], SETTINGS),
     (
         &["invalid to header", "invalid cc header", "invalid bcc header", "recipient address required"],
@@ -36,11 +36,11 @@ const WORDS: &[(&[&str], ErrorKind)] = &[
 ];
 
 /// The API for one mailbox.
-pub(super) struct Gmail {
+pub(super) struct GmailApi {
     pub mailbox: String,
 }
 
-impl ProviderApi for Gmail {
+impl ProviderApi for GmailApi {
     fn name(&self) -> &'static str {
         "Gmail"
     }
@@ -49,8 +49,8 @@ impl ProviderApi for Gmail {
         "https://gmail.googleapis.com"
     }
 
-    fn form(&self) -> MailForm {
-        MailForm::Addressed
+    fn form(&self) -> ProviderMailForm {
+        ProviderMailForm::Addressed
     }
 
     fn bounds(&self) -> CallBounds {
@@ -76,9 +76,9 @@ impl ProviderApi for Gmail {
         AnswerContent::taken(answer.at("/id"))
     }
 
-    fn check(&self) -> Option<CheckCall> {
+    fn check(&self) -> Option<AccountCheckCall> {
         let mailbox = percent_encoded(&self.mailbox);
-        Some(CheckCall { path: format!("/gmail/v1/users/{mailbox}/profile"), form: None })
+        Some(AccountCheckCall { path: format!("/gmail/v1/users/{mailbox}/profile"), form: None })
     }
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {

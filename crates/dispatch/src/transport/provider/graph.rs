@@ -8,16 +8,16 @@ use postway_domain::Failure;
 
 use super::{
     answer::ProviderAnswer,
-    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest, percent_encoded},
+    api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, percent_encoded},
     judge::{
-        ACCESS_DENIED, BAD_REQUEST, ErrorKind, QUOTA, RATE, RECIPIENT, REJECTED, SENDER, SETTINGS, SUSPENDED,
-        TOO_LARGE, UNAVAILABLE, by_name,
+        ACCESS_DENIED, BAD_REQUEST, ProviderErrorKind, QUOTA, RATE, RECIPIENT, REJECTED, SENDER, SETTINGS,
+        SUSPENDED, TOO_LARGE, UNAVAILABLE, by_name,
     },
-    mail::{MailForm, ProviderMail},
+    mail::{ProviderMail, ProviderMailForm},
 };
 
 /// What the names of errors mean.
-const NAMES: &[(&[&str], ErrorKind)] = &[
+const NAMES: &[(&[&str], ProviderErrorKind)] = &[
     (
         &[
             "InvalidAuthenticationToken",
@@ -55,17 +55,17 @@ const NAMES: &[(&[&str], ErrorKind)] = &[
 ];
 
 /// The API for one mailbox.
-pub(super) struct Graph {
+pub(super) struct GraphApi {
     pub mailbox: String,
 }
 
-impl Graph {
+impl GraphApi {
     fn user(&self) -> String {
         format!("/v1.0/users/{}", percent_encoded(&self.mailbox))
     }
 }
 
-impl ProviderApi for Graph {
+impl ProviderApi for GraphApi {
     fn name(&self) -> &'static str {
         "Microsoft Graph"
     }
@@ -74,8 +74,8 @@ impl ProviderApi for Graph {
         "https://graph.microsoft.com"
     }
 
-    fn form(&self) -> MailForm {
-        MailForm::Addressed
+    fn form(&self) -> ProviderMailForm {
+        ProviderMailForm::Addressed
     }
 
     fn bounds(&self) -> CallBounds {
@@ -100,8 +100,8 @@ impl ProviderApi for Graph {
         AnswerContent::taken(answer.header("request-id").filter(|_| is_taken))
     }
 
-    fn check(&self) -> Option<CheckCall> {
-        Some(CheckCall { path: self.user(), form: None })
+    fn check(&self) -> Option<AccountCheckCall> {
+        Some(AccountCheckCall { path: self.user(), form: None })
     }
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {

@@ -12,31 +12,31 @@ use postway_domain::failure::{
 
 use super::{
     answer::ProviderAnswer,
-    api::{AnswerContent, NamedError},
+    api::{AnswerContent, ProviderError},
 };
 use crate::transport::{DeliveryEnd, Reply};
 
 /// Code, category and severity of an error.
-pub(super) type ErrorKind = (&'static str, Category, Severity);
+pub(super) type ProviderErrorKind = (&'static str, Category, Severity);
 
 // The mail's own fault.
-pub(super) const REJECTED: ErrorKind = ("provider_rejected", ContentRejected, Permanent);
-pub(super) const BAD_REQUEST: ErrorKind = ("provider_rejected", Protocol, Permanent);
-pub(super) const TOO_LARGE: ErrorKind = ("provider_rejected", MessageTooLarge, Permanent);
-pub(super) const SENDER: ErrorKind = ("provider_sender_rejected", SenderRejected, Permanent);
-pub(super) const RECIPIENT: ErrorKind = ("provider_recipient_rejected", UnknownRecipient, Permanent);
-pub(super) const RECIPIENT_POLICY: ErrorKind = ("provider_recipient_rejected", Policy, Permanent);
+pub(super) const REJECTED: ProviderErrorKind = ("provider_rejected", ContentRejected, Permanent);
+pub(super) const BAD_REQUEST: ProviderErrorKind = ("provider_rejected", Protocol, Permanent);
+pub(super) const TOO_LARGE: ProviderErrorKind = ("provider_rejected", MessageTooLarge, Permanent);
+pub(super) const SENDER: ProviderErrorKind = ("provider_sender_rejected", SenderRejected, Permanent);
+pub(super) const RECIPIENT: ProviderErrorKind = ("provider_recipient_rejected", UnknownRecipient, Permanent);
+pub(super) const RECIPIENT_POLICY: ProviderErrorKind = ("provider_recipient_rejected", Policy, Permanent);
 // The account's.
-pub(super) const ACCESS_DENIED: ErrorKind = ("provider_access_denied", Authentication, Account);
-pub(super) const SUSPENDED: ErrorKind = ("provider_account_suspended", AccountSuspended, Account);
-pub(super) const SETTINGS: ErrorKind = ("provider_settings", Configuration, Account);
-pub(super) const QUOTA: ErrorKind = ("provider_quota", Quota, Account);
+pub(super) const ACCESS_DENIED: ProviderErrorKind = ("provider_access_denied", Authentication, Account);
+pub(super) const SUSPENDED: ProviderErrorKind = ("provider_account_suspended", AccountSuspended, Account);
+pub(super) const SETTINGS: ProviderErrorKind = ("provider_settings", Configuration, Account);
+pub(super) const QUOTA: ProviderErrorKind = ("provider_quota", Quota, Account);
 // The provider's, or nobody's.
-pub(super) const RATE: ErrorKind = ("provider_rate_limited", RateLimited, Transient);
-pub(super) const UNAVAILABLE: ErrorKind = ("provider_unavailable", ServerBusy, Transient);
+pub(super) const RATE: ProviderErrorKind = ("provider_rate_limited", RateLimited, Transient);
+pub(super) const UNAVAILABLE: ProviderErrorKind = ("provider_unavailable", ServerBusy, Transient);
 /// An earlier try under this key was taken, with other content: nobody knows what arrived.
-pub(super) const REPEATED: ErrorKind = ("provider_repeated", Unknown, Transient);
-const UNEXPECTED: ErrorKind = ("provider_unexpected_answer", Protocol, Transient);
+pub(super) const REPEATED: ProviderErrorKind = ("provider_repeated", Unknown, Transient);
+const UNEXPECTED: ProviderErrorKind = ("provider_unexpected_answer", Protocol, Transient);
 /// The code of a call that got no answer in time.
 pub(super) const TIMEOUT_CODE: &str = "provider_timeout";
 /// The code of a recipient that waits for the next call.
@@ -78,7 +78,7 @@ pub(super) fn judge(answer: &ProviderAnswer, content: AnswerContent) -> Delivery
 }
 
 /// An answer that was not the one hoped for, classified.
-pub(super) fn failure(answer: &ProviderAnswer, error: Option<&NamedError>) -> Failure {
+pub(super) fn failure(answer: &ProviderAnswer, error: Option<&ProviderError>) -> Failure {
     match error {
         Some(error) => named(error, error.kind.unwrap_or_else(|| by_status(answer.status))),
         None => {
@@ -95,11 +95,11 @@ pub(super) fn left_out() -> Failure {
     made(RECIPIENT_POLICY, "the provider takes the mail and will not send it to this recipient")
 }
 
-fn made((code, category, severity): ErrorKind, message: impl AsRef<str>) -> Failure {
+fn made((code, category, severity): ProviderErrorKind, message: impl AsRef<str>) -> Failure {
     Failure::new(code, category, Phase::Request, severity, message)
 }
 
-fn named(error: &NamedError, kind: ErrorKind) -> Failure {
+fn named(error: &ProviderError, kind: ProviderErrorKind) -> Failure {
     let message = match error.message.trim() {
         "" => format!("the provider answered {} and said no more", error.name),
         said => said.to_owned(),
@@ -111,7 +111,7 @@ fn named(error: &NamedError, kind: ErrorKind) -> Failure {
 }
 
 /// An error of the provider whose name is not known.
-fn by_status(status: u16) -> ErrorKind {
+fn by_status(status: u16) -> ProviderErrorKind {
     match status {
         401 | 403 => ACCESS_DENIED,
         402 => QUOTA,
@@ -126,7 +126,7 @@ fn by_status(status: u16) -> ErrorKind {
 }
 
 /// An error that the provider did not name: whoever answered may not even be the provider.
-fn unnamed(status: u16) -> ErrorKind {
+fn unnamed(status: u16) -> ProviderErrorKind {
     match status {
         // A redirect is not followed: mail and key would go elsewhere.
         300..=399 => SETTINGS,
@@ -136,7 +136,7 @@ fn unnamed(status: u16) -> ErrorKind {
 }
 
 /// The kind of an error by its name, from a table of a provider.
-pub(super) fn by_name(table: &[(&[&str], ErrorKind)], name: &str) -> Option<ErrorKind> {
+pub(super) fn by_name(table: &[(&[&str], ProviderErrorKind)], name: &str) -> Option<ProviderErrorKind> {
     table
         .iter()
         .find(|(names, _)| names.iter().any(|known| known.eq_ignore_ascii_case(name)))
@@ -144,7 +144,7 @@ pub(super) fn by_name(table: &[(&[&str], ErrorKind)], name: &str) -> Option<Erro
 }
 
 /// The kind of an error by what it says, from a table of a provider; its phrases are in lower case.
-pub(super) fn by_words(table: &[(&[&str], ErrorKind)], said: &str) -> Option<ErrorKind> {
+pub(super) fn by_words(table: &[(&[&str], ProviderErrorKind)], said: &str) -> Option<ProviderErrorKind> {
     let said = said.to_lowercase();
     table
         .iter()

@@ -18,7 +18,7 @@ use crate::transport::{Envelope, RecipientReply, fitted_mail::FittedMail, recipi
 
 /// The form in which a provider takes mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MailForm {
+pub(super) enum ProviderMailForm {
     /// The mail as it is, and the recipients beside it.
     Enveloped,
     /// The mail as it is; the recipients are those in its header.
@@ -40,11 +40,11 @@ pub(super) struct ProviderMail<'a> {
     /// Its bytes, addressed to the recipients where the form asks for it.
     pub raw: Cow<'a, [u8]>,
     /// Its fields, where the form asks for them.
-    pub fields: Option<FieldMail<'a>>,
+    pub fields: Option<FieldedMail<'a>>,
 }
 
 /// A mail in fields, with the recipients of this call.
-pub(super) struct FieldMail<'a> {
+pub(super) struct FieldedMail<'a> {
     pub content: DissectedMail<'a>,
     /// Whom `To` names, and so on; never empty.
     pub to: Vec<ProviderRecipient>,
@@ -73,11 +73,11 @@ impl ProviderRecipient {
 }
 
 /// The mail as a service without SMTPUTF8 takes it; none where it is to be sent as it is.
-pub(super) fn fit(envelope: &Envelope<'_>, body: &[u8], form: MailForm) -> Option<FittedMail> {
+pub(super) fn fit(envelope: &Envelope<'_>, body: &[u8], form: ProviderMailForm) -> Option<FittedMail> {
     match form {
         // Fields are text, in whatever charset the header was.
-        MailForm::Fields => None,
-        MailForm::Enveloped | MailForm::Addressed => {
+        ProviderMailForm::Fields => None,
+        ProviderMailForm::Enveloped | ProviderMailForm::Addressed => {
             FittedMail::new(envelope, body, RelayLacks { eight_bit_mime: false, smtputf8: true })
         }
     }
@@ -105,7 +105,7 @@ pub(super) fn divide<'a>(
     envelope: &Envelope<'_>,
     bound: &RecipientBound,
     recipients: &mut [RecipientReply],
-) -> FieldMail<'a> {
+) -> FieldedMail<'a> {
     let keyed = |list: &[postway_mime::reader::HeaderAddress]| -> HashMap<String, Option<String>> {
         let with_key = |one: &postway_mime::reader::HeaderAddress| {
             Some((EmailAddress::key_of(one.address.as_deref()?), one.name.clone()))
@@ -144,7 +144,7 @@ pub(super) fn divide<'a>(
             }
         }
     }
-    FieldMail { content, to, cc, bcc }
+    FieldedMail { content, to, cc, bcc }
 }
 
 /// The other header fields as an object, for providers that take each name once.

@@ -8,13 +8,17 @@ use postway_domain::Failure;
 
 use super::{
     answer::ProviderAnswer,
-    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest, basic, percent_encoded},
-    judge::{BAD_REQUEST, ErrorKind, QUOTA, RECIPIENT, SENDER, SETTINGS, SUSPENDED, TOO_LARGE, by_words},
-    mail::{MailForm, ProviderMail},
+    api::{
+        AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, basic, percent_encoded,
+    },
+    judge::{
+        BAD_REQUEST, ProviderErrorKind, QUOTA, RECIPIENT, SENDER, SETTINGS, SUSPENDED, TOO_LARGE, by_words,
+    },
+    mail::{ProviderMail, ProviderMailForm},
 };
 
 /// What errors say: they have no names.
-const WORDS: &[(&[&str], ErrorKind)] = &[
+const WORDS: &[(&[&str], ProviderErrorKind)] = &[
     (&["limit exceeded", "exceeded the limit", "plan limit", "message limit", "quota"], QUOTA),
     (&["is not allowed to send", "disabled", "suspended", "not activated"], SUSPENDED),
     (&["domain not found", "mailgun magnificent api", "sandbox subdomains"], SETTINGS),
@@ -24,17 +28,17 @@ const WORDS: &[(&[&str], ErrorKind)] = &[
 ];
 
 /// The API for one sending domain.
-pub(super) struct Mailgun {
+pub(super) struct MailgunApi {
     pub domain: String,
 }
 
-impl Mailgun {
+impl MailgunApi {
     fn path(&self) -> String {
         format!("/v3/{}/messages.mime", percent_encoded(&self.domain))
     }
 }
 
-impl ProviderApi for Mailgun {
+impl ProviderApi for MailgunApi {
     fn name(&self) -> &'static str {
         "Mailgun"
     }
@@ -43,8 +47,8 @@ impl ProviderApi for Mailgun {
         "https://api.mailgun.net"
     }
 
-    fn form(&self) -> MailForm {
-        MailForm::Enveloped
+    fn form(&self) -> ProviderMailForm {
+        ProviderMailForm::Enveloped
     }
 
     fn bounds(&self) -> CallBounds {
@@ -90,8 +94,8 @@ impl ProviderApi for Mailgun {
     }
 
     /// A form without recipients is refused for that, once the key and the domain are found to be good.
-    fn check(&self) -> Option<CheckCall> {
-        Some(CheckCall { path: self.path(), form: Some("") })
+    fn check(&self) -> Option<AccountCheckCall> {
+        Some(AccountCheckCall { path: self.path(), form: Some("") })
     }
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {

@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 
 use super::{
     answer::ProviderAnswer,
-    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest, fields},
+    api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, fields},
     judge::{
-        ACCESS_DENIED, BAD_REQUEST, ErrorKind, QUOTA, RATE, RECIPIENT_POLICY, REJECTED, SENDER, SETTINGS,
-        SUSPENDED, UNAVAILABLE,
+        ACCESS_DENIED, BAD_REQUEST, ProviderErrorKind, QUOTA, RATE, RECIPIENT_POLICY, REJECTED, SENDER,
+        SETTINGS, SUSPENDED, UNAVAILABLE,
     },
-    mail::{MailForm, ProviderMail, ProviderRecipient, refuse_alternatives},
+    mail::{ProviderMail, ProviderMailForm, ProviderRecipient, refuse_alternatives},
 };
 
 /// What the numbers of errors mean.
-const CODES: &[(&[i64], ErrorKind)] = &[
+const CODES: &[(&[i64], ProviderErrorKind)] = &[
     (&[10, 11, 12], ACCESS_DENIED),
     (&[300, 402, 403, 409, 410], BAD_REQUEST),
     (&[400, 401], SENDER),
@@ -33,11 +33,11 @@ const CODES: &[(&[i64], ErrorKind)] = &[
 ];
 
 /// The API, with the stream that mails go by.
-pub(super) struct Postmark {
+pub(super) struct PostmarkApi {
     pub message_stream: Option<String>,
 }
 
-impl ProviderApi for Postmark {
+impl ProviderApi for PostmarkApi {
     fn name(&self) -> &'static str {
         "Postmark"
     }
@@ -46,8 +46,8 @@ impl ProviderApi for Postmark {
         "https://api.postmarkapp.com"
     }
 
-    fn form(&self) -> MailForm {
-        MailForm::Fields
+    fn form(&self) -> ProviderMailForm {
+        ProviderMailForm::Fields
     }
 
     fn bounds(&self) -> CallBounds {
@@ -117,8 +117,8 @@ impl ProviderApi for Postmark {
         }
     }
 
-    fn check(&self) -> Option<CheckCall> {
-        Some(CheckCall { path: "/server".to_owned(), form: None })
+    fn check(&self) -> Option<AccountCheckCall> {
+        Some(AccountCheckCall { path: "/server".to_owned(), form: None })
     }
 }
 

@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 
 use super::{
     answer::ProviderAnswer,
-    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest, fields},
+    api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, fields},
     judge::{
-        ACCESS_DENIED, BAD_REQUEST, ErrorKind, QUOTA, RATE, REJECTED, REPEATED, SENDER, SETTINGS,
+        ACCESS_DENIED, BAD_REQUEST, ProviderErrorKind, QUOTA, RATE, REJECTED, REPEATED, SENDER, SETTINGS,
         UNAVAILABLE, by_name, by_words,
     },
-    mail::{MailForm, ProviderMail, ProviderRecipient, header_object, refuse_alternatives},
+    mail::{ProviderMail, ProviderMailForm, ProviderRecipient, header_object, refuse_alternatives},
 };
 
 /// What the names of errors mean.
-const NAMES: &[(&[&str], ErrorKind)] = &[
+const NAMES: &[(&[&str], ProviderErrorKind)] = &[
     (&["missing_api_key", "restricted_api_key", "invalid_api_key", "invalid_access"], ACCESS_DENIED),
     (&["monthly_quota_exceeded", "daily_quota_exceeded"], QUOTA),
     (&["rate_limit_exceeded"], RATE),
@@ -32,13 +32,13 @@ const NAMES: &[(&[&str], ErrorKind)] = &[
     (&["concurrent_idempotent_requests"], UNAVAILABLE),
 ];
 /// What is meant by the name that stands for many troubles.
-const WORDS: &[(&[&str], ErrorKind)] =
+const WORDS: &[(&[&str], ProviderErrorKind)] =
     &[(&["domain is not verified", "testing emails", "`from`"], SENDER), (&[""], BAD_REQUEST)];
 
 /// The API.
-pub(super) struct Resend;
+pub(super) struct ResendApi;
 
-impl ProviderApi for Resend {
+impl ProviderApi for ResendApi {
     fn name(&self) -> &'static str {
         "Resend"
     }
@@ -47,8 +47,8 @@ impl ProviderApi for Resend {
         "https://api.resend.com"
     }
 
-    fn form(&self) -> MailForm {
-        MailForm::Fields
+    fn form(&self) -> ProviderMailForm {
+        ProviderMailForm::Fields
     }
 
     fn bounds(&self) -> CallBounds {
@@ -111,8 +111,8 @@ impl ProviderApi for Resend {
         AnswerContent::error(name, message, kind)
     }
 
-    fn check(&self) -> Option<CheckCall> {
-        Some(CheckCall { path: "/domains".to_owned(), form: None })
+    fn check(&self) -> Option<AccountCheckCall> {
+        Some(AccountCheckCall { path: "/domains".to_owned(), form: None })
     }
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use super::{
     answer::ProviderAnswer,
-    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest, fields, uncarried},
-    judge::{BAD_REQUEST, ErrorKind, QUOTA, RECIPIENT, SENDER, SUSPENDED, TOO_LARGE, by_words},
-    mail::{MailForm, ProviderMail, ProviderRecipient, header_object},
+    api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, fields, uncarried},
+    judge::{BAD_REQUEST, ProviderErrorKind, QUOTA, RECIPIENT, SENDER, SUSPENDED, TOO_LARGE, by_words},
+    mail::{ProviderMail, ProviderMailForm, ProviderRecipient, header_object},
 };
 
 /// What errors say: they have no names.
-const WORDS: &[(&[&str], ErrorKind)] = &[
+const WORDS: &[(&[&str], ProviderErrorKind)] = &[
     (&["maximum credits exceeded", "exceeded your messaging limits", "sending limit"], QUOTA),
     (
         &["account is suspended", "account has been disabled", "is under review", "account disabled"],
@@ -29,9 +29,9 @@ const WORDS: &[(&[&str], ErrorKind)] = &[
 const RESERVED: [&str; 2] = ["x-sg-id", "x-sg-eid"];
 
 /// The API.
-pub(super) struct Sendgrid;
+pub(super) struct SendgridApi;
 
-impl ProviderApi for Sendgrid {
+impl ProviderApi for SendgridApi {
     fn name(&self) -> &'static str {
         "SendGrid"
     }
@@ -40,8 +40,8 @@ impl ProviderApi for Sendgrid {
         "https://api.sendgrid.com"
     }
 
-    fn form(&self) -> MailForm {
-        MailForm::Fields
+    fn form(&self) -> ProviderMailForm {
+        ProviderMailForm::Fields
     }
 
     fn bounds(&self) -> CallBounds {
@@ -117,8 +117,8 @@ impl ProviderApi for Sendgrid {
         AnswerContent::taken(answer.header("x-message-id"))
     }
 
-    fn check(&self) -> Option<CheckCall> {
-        Some(CheckCall { path: "/v3/scopes".to_owned(), form: None })
+    fn check(&self) -> Option<AccountCheckCall> {
+        Some(AccountCheckCall { path: "/v3/scopes".to_owned(), form: None })
     }
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {

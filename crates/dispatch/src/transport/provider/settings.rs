@@ -9,8 +9,8 @@ use reqwest::Url;
 use secrecy::SecretString;
 
 use super::{
-    api::ProviderApi, generic::Generic, gmail::Gmail, graph::Graph, mailgun::Mailgun, postmark::Postmark,
-    resend::Resend, sendgrid::Sendgrid,
+    api::ProviderApi, generic::GenericApi, gmail::GmailApi, graph::GraphApi, mailgun::MailgunApi,
+    postmark::PostmarkApi, resend::ResendApi, sendgrid::SendgridApi,
 };
 use crate::transport::api_call::{CallTimeouts, unusable};
 
@@ -67,18 +67,18 @@ impl ProviderSettings {
     pub(super) fn api(&self) -> Result<Box<dyn ProviderApi>, Failure> {
         let username = || self.username.clone().ok_or_else(|| unusable("the account has no username"));
         Ok(match self.kind {
-            AccountKind::Sendgrid => Box::new(Sendgrid),
+            AccountKind::Sendgrid => Box::new(SendgridApi),
             AccountKind::Mailgun => {
                 let domain = self.account.domain.clone();
-                Box::new(Mailgun { domain: domain.ok_or_else(|| unusable("the account has no domain"))? })
+                Box::new(MailgunApi { domain: domain.ok_or_else(|| unusable("the account has no domain"))? })
             }
             AccountKind::Postmark => {
-                Box::new(Postmark { message_stream: self.account.message_stream.clone() })
+                Box::new(PostmarkApi { message_stream: self.account.message_stream.clone() })
             }
-            AccountKind::Resend => Box::new(Resend),
-            AccountKind::Graph => Box::new(Graph { mailbox: username()? }),
-            AccountKind::Gmail => Box::new(Gmail { mailbox: username()? }),
-            AccountKind::Http => Box::new(Generic),
+            AccountKind::Resend => Box::new(ResendApi),
+            AccountKind::Graph => Box::new(GraphApi { mailbox: username()? }),
+            AccountKind::Gmail => Box::new(GmailApi { mailbox: username()? }),
+            AccountKind::Http => Box::new(GenericApi),
             AccountKind::Smtp | AccountKind::Ses | AccountKind::Sandbox => {
                 return Err(unusable("the account is not one of a provider over HTTP"));
             }
@@ -126,7 +126,7 @@ mod tests {
                 account,
                 ..ProviderSettings::new(AccountKind::Resend, ProviderCredentials::Nobody)
             };
-            assert!(settings.base(&Resend).unwrap_err().is_account(), "{base_url}");
+            assert!(settings.base(&ResendApi).unwrap_err().is_account(), "{base_url}");
         }
     }
 }

@@ -8,7 +8,7 @@ const NAME_CHARS_MAX: usize = 64;
 
 /// An answer, whole or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct SesAnswer {
     /// The HTTP status.
     pub status: u16,
     /// The service's own name for the trouble, without its namespace: `MessageRejected`. Only the service itself
@@ -20,7 +20,7 @@ pub(super) struct Answer {
     pub document: Option<Value>,
 }
 
-impl Answer {
+impl SesAnswer {
     pub fn new(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
         let document: Option<Value> = serde_json::from_slice(body).ok();
         let field = |names: &[&str]| {
@@ -59,12 +59,12 @@ fn bare_name(name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn answer(header: Option<&'static str>, body: &str) -> Answer {
+    fn answer(header: Option<&'static str>, body: &str) -> SesAnswer {
         let mut headers = HeaderMap::new();
         if let Some(value) = header {
             headers.insert("x-amzn-ErrorType", value.parse().unwrap());
         }
-        Answer::new(400, &headers, body.as_bytes())
+        SesAnswer::new(400, &headers, body.as_bytes())
     }
 
     #[test]

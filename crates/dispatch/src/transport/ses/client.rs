@@ -8,9 +8,9 @@ use reqwest::{Method, header};
 
 use super::{
     SesSettings,
-    answer::Answer,
-    credentials::AccessKey,
-    sign::{Signed, sha256_hex},
+    answer::SesAnswer,
+    credentials::AwsAccessKey,
+    sign::{SignableRequest, sha256_hex},
 };
 use crate::transport::{
     WireGate,
@@ -22,10 +22,10 @@ const JSON: &str = "application/json";
 /// A client of SES for one account. Cheap to clone; clones share their connections.
 #[derive(Clone)]
 pub struct SesClient {
-    inner: Arc<Inner>,
+    inner: Arc<SesClientParts>,
 }
 
-struct Inner {
+struct SesClientParts {
     caller: ApiCaller,
     host: String,
     settings: SesSettings,
@@ -40,12 +40,12 @@ impl fmt::Debug for SesClient {
 }
 
 /// The body of a request, with its hash, so that signing it takes no time.
-pub(super) struct Payload {
+pub(super) struct SesPayload {
     pub json: Bytes,
     pub sha256: String,
 }
 
-impl Payload {
+impl SesPayload {
     pub fn new(json: String) -> Self {
         Self { sha256: sha256_hex(json.as_bytes()), json: json.into() }
     }
@@ -65,7 +65,7 @@ impl SesClient {
             extra_roots_pem: settings.extra_roots_pem.as_deref(),
             guard: &settings.guard,
         })?;
-        Ok(Self { inner: Arc::new(Inner { caller, host, settings, clock }) })
+        Ok(Self { inner: Arc::new(SesClientParts { caller, host, settings, clock }) })
     }
 
     /// The host and port calls go to, for the records of attempts.
@@ -82,12 +82,12 @@ impl SesClient {
         &self,
         method: Method,
         path: &str,
-        body: Option<(Payload, &mut dyn WireGate)>,
-        key: &AccessKey,
-    ) -> Result<Answer, Unanswered> {
-        let Inner { caller, host, settings, clock } = &*self.inner;
+        body: Option<(SesPayload, &mut dyn WireGate)>,
+        key: &AwsAccessKey,
+    ) -> Result<SesAnswer, Unanswered> {
+        let SesClientParts { caller, host, settings, clock } = &*self.inner;
         let empty = sha256_hex(b"");
-        let signed = Signed {
+        let signed = SignableRequest {
             method: method.as_str(),
             host,
             path,
@@ -106,6 +106,6 @@ impl SesClient {
             request = request.header(header::CONTENT_TYPE, JSON);
         }
         let answer = caller.send(request, body.map(|(payload, gate)| (payload.json, gate))).await?;
-        Ok(Answer::new(answer.status, &answer.headers, &answer.body))
+        Ok(SesAnswer::new(answer.status, &answer.headers, &answer.body))
     }
 }

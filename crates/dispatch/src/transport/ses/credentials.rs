@@ -19,19 +19,19 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// What calls are signed with. Nothing of it is ever printed.
 #[derive(Clone)]
-pub struct SesCredentials(KeyOrigin);
+pub struct SesCredentials(AwsKeyOrigin);
 
 #[derive(Clone)]
-enum KeyOrigin {
+enum AwsKeyOrigin {
     /// A key that stays.
-    Key(AccessKey),
+    Key(AwsAccessKey),
     /// Keys of a role, which end.
     Role(RoleKeys),
 }
 
 /// An access key. Nothing of it is ever printed.
 #[derive(Clone)]
-pub(super) struct AccessKey {
+pub(super) struct AwsAccessKey {
     pub(super) access_key_id: String,
     pub(super) secret_access_key: SecretString,
     pub(super) session_token: Option<SecretString>,
@@ -51,7 +51,7 @@ impl SesCredentials {
         session_token: Option<SecretString>,
     ) -> Self {
         let access_key_id = access_key_id.into();
-        Self(KeyOrigin::Key(AccessKey { access_key_id, secret_access_key, session_token }))
+        Self(AwsKeyOrigin::Key(AwsAccessKey { access_key_id, secret_access_key, session_token }))
     }
 
     /// The key of this machine: from the environment, from the shared credentials file, or by its role.
@@ -60,10 +60,10 @@ impl SesCredentials {
     }
 
     /// The key to sign with now. A role may have to be asked for it.
-    pub(super) async fn key(&self) -> Result<AccessKey, Failure> {
+    pub(super) async fn key(&self) -> Result<AwsAccessKey, Failure> {
         match &self.0 {
-            KeyOrigin::Key(key) => Ok(key.clone()),
-            KeyOrigin::Role(keys) => keys.key().await.map_err(|reason| missing(&reason)),
+            AwsKeyOrigin::Key(key) => Ok(key.clone()),
+            AwsKeyOrigin::Role(keys) => keys.key().await.map_err(|reason| missing(&reason)),
         }
     }
 
@@ -80,14 +80,14 @@ impl SesCredentials {
         let role = RoleSettings::find(region, variable);
         let by_role = |role: RoleSettings, reason: String| {
             let keys = role.keys(reason.clone()).map_err(|error| missing(&format!("{reason}; {error}")))?;
-            Ok(Self(KeyOrigin::Role(keys)))
+            Ok(Self(AwsKeyOrigin::Role(keys)))
         };
         if role.is_of_container() {
             return by_role(role, "the container's role was asked".to_owned());
         }
         let found = in_file(variable, read);
         match found {
-            Ok(key) => Ok(Self(KeyOrigin::Key(key))),
+            Ok(key) => Ok(Self(AwsKeyOrigin::Key(key))),
             Err(reason) if role.is_switched_off() => Err(missing(&reason)),
             Err(reason) => by_role(role, reason),
         }
@@ -98,7 +98,7 @@ impl SesCredentials {
 fn in_file(
     variable: impl Fn(&'static str) -> Option<String>,
     read: impl Fn(&PathBuf) -> Result<String, String>,
-) -> Result<AccessKey, String> {
+) -> Result<AwsAccessKey, String> {
     let path = match (variable("AWS_SHARED_CREDENTIALS_FILE"), variable("HOME")) {
         (Some(path), _) => PathBuf::from(path),
         (None, Some(home)) => PathBuf::from(home).join(".aws/credentials"),
@@ -126,7 +126,7 @@ fn missing(reason: &str) -> Failure {
 }
 
 /// The key under `[profile]` in the text of a shared credentials file.
-fn in_profile(text: &str, profile: &str) -> Option<AccessKey> {
+fn in_profile(text: &str, profile: &str) -> Option<AwsAccessKey> {
     let (mut id, mut secret, mut token) = (None, None, None);
     let mut is_inside = false;
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
@@ -143,7 +143,7 @@ fn in_profile(text: &str, profile: &str) -> Option<AccessKey> {
         }
     }
     let session_token = token.map(SecretString::from);
-    Some(AccessKey { access_key_id: id?, secret_access_key: secret?.into(), session_token })
+    Some(AwsAccessKey { access_key_id: id?, secret_access_key: secret?.into(), session_token })
 }
 
 #[cfg(test)]
@@ -168,7 +168,7 @@ mod tests {
             _ => Err("no such file".to_owned()),
         };
         let found = SesCredentials::find_in("eu-west-1", variable, read)?;
-        let KeyOrigin::Key(key) = found.0 else { panic!("this is to be a key that stays") };
+        let AwsKeyOrigin::Key(key) = found.0 else { panic!("this is to be a key that stays") };
         let token = key.session_token.map(|token| token.expose_secret().to_owned());
         Ok((key.access_key_id, key.secret_access_key.expose_secret().to_owned(), token))
     }

@@ -6,7 +6,7 @@ use postway_mime::downgrade::RelayLacks;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{SesClient, client::Payload, judge};
+use super::{SesClient, client::SesPayload, judge};
 use crate::transport::{
     Delivery, DeliveryEnd, Envelope, RecipientReply, WireGate,
     api_call::{MAIL_BYTES_MAX, Unanswered},
@@ -55,7 +55,7 @@ impl SesClient {
             Ok(key) => key,
             Err(failure) => return DeliveryEnd::NotSent(failure),
         };
-        let payload = Payload::new(self.request(envelope, named, body));
+        let payload = SesPayload::new(self.request(envelope, named, body));
         if gate.commit(recipients).await.is_err() {
             return DeliveryEnd::GateRefused;
         }

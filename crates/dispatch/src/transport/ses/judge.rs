@@ -12,33 +12,33 @@ use postway_domain::failure::{
     Severity::{self, Account, Permanent, Transient},
 };
 
-use super::answer::Answer;
+use super::answer::SesAnswer;
 use crate::transport::{DeliveryEnd, Envelope, Reply};
 
-type Kind = (&'static str, Category, Severity);
+type SesErrorKind = (&'static str, Category, Severity);
 
-const MESSAGE_REJECTED: Kind = ("SES_MESSAGE_REJECTED", ContentRejected, Permanent);
-const RECIPIENT_NOT_VERIFIED: Kind = ("SES_MESSAGE_REJECTED", RelayDenied, Permanent);
-const BAD_REQUEST: Kind = ("SES_BAD_REQUEST", Protocol, Permanent);
-const TOO_LARGE: Kind = ("SES_BAD_REQUEST", MessageTooLarge, Permanent);
-const SENDING_PAUSED: Kind = ("SES_ACCOUNT_SENDING_PAUSED", AccountSuspended, Account);
-const MAIL_FROM: Kind = ("SES_MAIL_FROM_DOMAIN_NOT_VERIFIED", Configuration, Account);
-const IDENTITY: Kind = ("SES_IDENTITY_NOT_VERIFIED", Configuration, Account);
-const CONFIGURATION_SET: Kind = ("SES_CONFIGURATION_SET_DOES_NOT_EXIST", Configuration, Account);
-const ACCESS_DENIED: Kind = ("SES_ACCESS_DENIED", Authentication, Account);
-const ENDPOINT: Kind = ("SES_ENDPOINT_INVALID", Configuration, Account);
-const DAILY_QUOTA: Kind = ("SES_DAILY_QUOTA_EXCEEDED", Quota, Account);
-const SEND_RATE: Kind = ("SES_MAX_SEND_RATE_EXCEEDED", RateLimited, Transient);
-const THROTTLING: Kind = ("SES_THROTTLING", RateLimited, Transient);
-const UNAVAILABLE: Kind = ("SES_SERVICE_UNAVAILABLE", ServerBusy, Transient);
-const TIMEOUT: Kind = ("SES_TIMEOUT", Timeout, Transient);
-const UNEXPECTED: Kind = ("SES_UNEXPECTED_ANSWER", Protocol, Transient);
+const MESSAGE_REJECTED: SesErrorKind = ("SES_MESSAGE_REJECTED", ContentRejected, Permanent);
+const RECIPIENT_NOT_VERIFIED: SesErrorKind = ("SES_MESSAGE_REJECTED", RelayDenied, Permanent);
+const BAD_REQUEST: SesErrorKind = ("SES_BAD_REQUEST", Protocol, Permanent);
+const TOO_LARGE: SesErrorKind = ("SES_BAD_REQUEST", MessageTooLarge, Permanent);
+const SENDING_PAUSED: SesErrorKind = ("SES_ACCOUNT_SENDING_PAUSED", AccountSuspended, Account);
+const MAIL_FROM: SesErrorKind = ("SES_MAIL_FROM_DOMAIN_NOT_VERIFIED", Configuration, Account);
+const IDENTITY: SesErrorKind = ("SES_IDENTITY_NOT_VERIFIED", Configuration, Account);
+const CONFIGURATION_SET: SesErrorKind = ("SES_CONFIGURATION_SET_DOES_NOT_EXIST", Configuration, Account);
+const ACCESS_DENIED: SesErrorKind = ("SES_ACCESS_DENIED", Authentication, Account);
+const ENDPOINT: SesErrorKind = ("SES_ENDPOINT_INVALID", Configuration, Account);
+const DAILY_QUOTA: SesErrorKind = ("SES_DAILY_QUOTA_EXCEEDED", Quota, Account);
+const SEND_RATE: SesErrorKind = ("SES_MAX_SEND_RATE_EXCEEDED", RateLimited, Transient);
+const THROTTLING: SesErrorKind = ("SES_THROTTLING", RateLimited, Transient);
+const UNAVAILABLE: SesErrorKind = ("SES_SERVICE_UNAVAILABLE", ServerBusy, Transient);
+const TIMEOUT: SesErrorKind = ("SES_TIMEOUT", Timeout, Transient);
+const UNEXPECTED: SesErrorKind = ("SES_UNEXPECTED_ANSWER", Protocol, Transient);
 
 /// The longest id that is the service's: they are of about sixty characters.
 const ID_BYTES_MAX: usize = 256;
 
 /// How the transaction ended that got this answer.
-pub(super) fn judge(answer: &Answer, envelope: &Envelope<'_>) -> DeliveryEnd {
+pub(super) fn judge(answer: &SesAnswer, envelope: &Envelope<'_>) -> DeliveryEnd {
     if answer.is_success() {
         return match answer.text("MessageId").filter(|id| !id.is_empty() && id.len() <= ID_BYTES_MAX) {
             Some(id) => DeliveryEnd::Accepted {
@@ -56,7 +56,7 @@ pub(super) fn judge(answer: &Answer, envelope: &Envelope<'_>) -> DeliveryEnd {
 }
 
 /// A success that does not say what the mail was taken as: nobody knows whether the service has seen it.
-fn without_id(answer: &Answer) -> Failure {
+fn without_id(answer: &SesAnswer) -> Failure {
     let (code, category, severity) = UNEXPECTED;
     let message = format!("the answer {} has no message id: it may not be the service's own", answer.status);
     let mut failure = Failure::new(code, category, Phase::Request, severity, message);
@@ -65,7 +65,7 @@ fn without_id(answer: &Answer) -> Failure {
 }
 
 /// An answer that was not the one hoped for, classified.
-pub(super) fn failure(answer: &Answer, envelope: &Envelope<'_>) -> Failure {
+pub(super) fn failure(answer: &SesAnswer, envelope: &Envelope<'_>) -> Failure {
     let (code, category, severity) = match &answer.error {
         Some(name) => by_name(name, answer, envelope).unwrap_or_else(|| by_status(answer.status)),
         None => unnamed(answer.status),
@@ -79,7 +79,7 @@ pub(super) fn failure(answer: &Answer, envelope: &Envelope<'_>) -> Failure {
     failure
 }
 
-fn by_name(name: &str, answer: &Answer, envelope: &Envelope<'_>) -> Option<Kind> {
+fn by_name(name: &str, answer: &SesAnswer, envelope: &Envelope<'_>) -> Option<SesErrorKind> {
     let said = answer.message.to_ascii_lowercase();
     // The same trouble is called `Throttling` here and `ThrottlingException` there.
     Some(match name.strip_suffix("Exception").unwrap_or(name) {
@@ -130,7 +130,7 @@ fn by_name(name: &str, answer: &Answer, envelope: &Envelope<'_>) -> Option<Kind>
 }
 
 /// What a rejection is about. It is the mail's own failure, except where it says that the account may not send.
-fn rejected(said: &str, envelope: &Envelope<'_>) -> Kind {
+fn rejected(said: &str, envelope: &Envelope<'_>) -> SesErrorKind {
     if said.contains("sending paused") || said.contains("sending suspended") {
         return SENDING_PAUSED;
     }
@@ -153,7 +153,7 @@ fn rejected(said: &str, envelope: &Envelope<'_>) -> Kind {
 }
 
 /// Which limit was met: the service has one name for all of them.
-fn limited(said: &str) -> Kind {
+fn limited(said: &str) -> SesErrorKind {
     if said.contains("daily") || said.contains("24-hour") || said.contains("quota exceeded") {
         DAILY_QUOTA
     } else if said.contains("sending rate") || said.contains("send rate") {
@@ -164,7 +164,7 @@ fn limited(said: &str) -> Kind {
 }
 
 /// An error of the service whose name we do not know.
-fn by_status(status: u16) -> Kind {
+fn by_status(status: u16) -> SesErrorKind {
     match status {
         401 | 403 => ACCESS_DENIED,
         404 => ENDPOINT,
@@ -178,7 +178,7 @@ fn by_status(status: u16) -> Kind {
 }
 
 /// An error that the service did not name: whoever answered may not even be the service.
-fn unnamed(status: u16) -> Kind {
+fn unnamed(status: u16) -> SesErrorKind {
     match status {
         300..=399 | 404 | 405 => ENDPOINT,
         401 | 403 | 408 | 413 | 429 | 500..600 => by_status(status),

@@ -12,7 +12,7 @@ use object_store::{
 };
 use secrecy::SecretString;
 
-use super::credentials::AccessKey;
+use super::credentials::AwsAccessKey;
 
 /// How long asking for a key may take.
 const ASK_MAX: Duration = Duration::from_secs(10);
@@ -103,13 +103,13 @@ impl fmt::Debug for RoleKeys {
 
 impl RoleKeys {
     /// The key that is good now, or why there is none.
-    pub(super) async fn key(&self) -> Result<AccessKey, String> {
+    pub(super) async fn key(&self) -> Result<AwsAccessKey, String> {
         let reason = &self.reason;
         let key = tokio::time::timeout(ASK_MAX, self.provider.get_credential())
             .await
             .map_err(|_| format!("{reason}; the role gave no key within {} s", ASK_MAX.as_secs()))?
             .map_err(|error| format!("{reason}; the role gives no key: {error}"))?;
-        Ok(AccessKey {
+        Ok(AwsAccessKey {
             access_key_id: key.key_id.clone(),
             secret_access_key: key.secret_key.clone().into(),
             session_token: key.token.clone().map(SecretString::from),

@@ -1,4 +1,4 @@
-//! Decisions of a transaction that need no connection: what may be offered, and what an answer means.
+//! The decisions of a transaction that need no connection: what may be offered, and what a reply means.
 
 use std::io;
 
@@ -6,14 +6,14 @@ use postway_domain::failure::{
     Category, Failure, MESSAGE_CHARS_MAX, Phase, Severity, is_too_many_recipients,
 };
 
-use super::body::{self, Scan};
+use super::body::{self, BodyScan};
 use crate::transport::{Envelope, RecipientReply, Reply};
 
-/// The longest path (RFC 5321 4.5.3.1.3), with room for internationalised ones.
+/// The longest path (RFC 5321 4.5.3.1.3), with a margin for internationalised ones.
 const PATH_BYTES_MAX: usize = 512;
 
-/// What a reply to RCPT means. A first recipient that is already one too many is refused: splitting could not
-/// help.
+/// What a reply to RCPT means. "Too many recipients" defers a recipient only if another one was accepted; the first one
+/// is refused, because splitting the mail could not help.
 pub(super) fn judge(reply: Reply, accepted: usize) -> Result<RecipientReply, Failure> {
     if reply.is_positive() {
         return Ok(RecipientReply::Accepted(bounded(reply)));
@@ -29,7 +29,7 @@ pub(super) fn judge(reply: Reply, accepted: usize) -> Result<RecipientReply, Fai
     })
 }
 
-/// A reply as it may be kept and stored: its text is bounded as that of failures is.
+/// The reply with its text bounded for storage, like that of failures.
 pub(super) fn bounded(mut reply: Reply) -> Reply {
     if let Some((end, _)) = reply.text.char_indices().nth(MESSAGE_CHARS_MAX) {
         reply.text.truncate(end);
@@ -37,12 +37,12 @@ pub(super) fn bounded(mut reply: Reply) -> Reply {
     reply
 }
 
-/// Checks that need no relay: paths that would break out of their command, and line ends that would smuggle.
+/// The checks that need no relay: paths that would break out of their command, and line ends that would smuggle mail.
 pub(super) fn check(
     envelope: &Envelope<'_>,
     body: &[u8],
     recipients: &mut [RecipientReply],
-) -> Result<Scan, Failure> {
+) -> Result<BodyScan, Failure> {
     let refuse = |code: &'static str, category, phase, message: &str| {
         Failure::new(code, category, phase, Severity::Permanent, message)
     };
@@ -60,8 +60,7 @@ pub(super) fn check(
         .map_err(|bare| refuse("bare_line_end", Category::ContentRejected, Phase::Data, &bare.to_string()))
 }
 
-/// True when `path` cannot break out of the command it is written into: brackets and spaces only inside
-/// quotes.
+/// True if `path` cannot break out of the command it is written into: brackets and spaces occur only inside quotes.
 fn is_path(path: &str) -> bool {
     let (mut quoted, mut escaped) = (false, false);
     let contained = path.chars().all(|c| {
@@ -73,14 +72,14 @@ fn is_path(path: &str) -> bool {
     contained && !quoted && path.len() <= PATH_BYTES_MAX
 }
 
-/// True when the mail can only go to a relay that offers SMTPUTF8.
+/// True if the mail can only go to a relay that offers SMTPUTF8.
 pub(super) fn needs_smtputf8(envelope: &Envelope<'_>) -> bool {
     envelope.smtputf8
         || !envelope.sender.is_ascii()
         || envelope.recipients.iter().any(|path| !path.is_ascii())
 }
 
-/// True when the connection, and not the relay's judgement, is what failed.
+/// True if the connection failed, rather than the relay refusing.
 pub(super) fn is_dead(failure: &Failure) -> bool {
     match failure.smtp_code {
         Some(code) => code == 421,
@@ -88,7 +87,7 @@ pub(super) fn is_dead(failure: &Failure) -> bool {
     }
 }
 
-/// The relay has gone.
+/// The failure of a connection that the relay closed.
 pub(super) fn gone(phase: Phase) -> Failure {
     Failure::io(phase, io::ErrorKind::UnexpectedEof, "the server closed the connection")
 }

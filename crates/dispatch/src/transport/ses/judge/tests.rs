@@ -9,8 +9,8 @@ const ENVELOPE: Envelope<'_> = Envelope {
     dsn: None,
 };
 
-fn answer(status: u16, error: Option<&str>, message: &str) -> Answer {
-    Answer { status, error: error.map(str::to_owned), message: message.to_owned(), document: None }
+fn answer(status: u16, error: Option<&str>, message: &str) -> SesAnswer {
+    SesAnswer { status, error: error.map(str::to_owned), message: message.to_owned(), document: None }
 }
 
 fn not_sent(status: u16, error: Option<&str>, message: &str) -> Failure {
@@ -238,7 +238,7 @@ fn a_gateway_that_fails_leaves_doubt_and_the_service_that_fails_does_not() {
 
 #[test]
 fn a_success_is_the_services_only_with_its_id() {
-    let success = |body: &str| judge(&Answer::new(200, &Default::default(), body.as_bytes()), &ENVELOPE);
+    let success = |body: &str| judge(&SesAnswer::new(200, &Default::default(), body.as_bytes()), &ENVELOPE);
     match success(r#"{"MessageId":"0100-1"}"#) {
         DeliveryEnd::Accepted { reply, provider_message_id } => {
             assert_eq!(
