@@ -129,7 +129,15 @@ impl AccountSettings {
                     AccountKind::Http => {
                         "must be an https address without user, query and fragment; http is for this machine alone"
                     }
-                    _ => {
+                    AccountKind::Smtp
+                    | AccountKind::Ses
+                    | AccountKind::Sendgrid
+                    | AccountKind::Mailgun
+                    | AccountKind::Postmark
+                    | AccountKind::Resend
+                    | AccountKind::Graph
+                    | AccountKind::Gmail
+                    | AccountKind::Sandbox => {
                         "must be https, host and port alone, such as https://api.eu.mailgun.net; http is for this machine alone"
                     }
                 },

@@ -16,7 +16,43 @@ pub fn told_000(events: &[Event], state: State, is_open: bool) -> Told {
     match events.iter().rev().find_map(says) {
         Some(EventKind::Notified) => Told::Acknowledged,
         Some(EventKind::Notifying) if is_open => Told::Calling,
-        _ => Told::No,
+        Some(
+            EventKind::Accepted
+            | EventKind::Validated
+            | EventKind::Invalid
+            | EventKind::Ready
+            | EventKind::Scheduled
+            | EventKind::Sending
+            | EventKind::Sent
+            | EventKind::Failed
+            | EventKind::RecipientFailed
+            | EventKind::InDoubt
+            | EventKind::Resent
+            | EventKind::Resolved
+            | EventKind::Cancelled
+            | EventKind::Expired
+            | EventKind::Suppressed
+            | EventKind::Replayed
+            | EventKind::Delivered
+            | EventKind::Delayed
+            | EventKind::Bounced
+            | EventKind::Complained
+            | EventKind::AutoReplied
+            | EventKind::PecAccepted
+            | EventKind::PecTakenOver
+            | EventKind::PecDelivered
+            | EventKind::PecFailed
+            | EventKind::PecTimeout
+            | EventKind::Notifying
+            | EventKind::Received
+            | EventKind::UnprovenReport
+            | EventKind::Captured
+            | EventKind::Validating
+            | EventKind::Unsubscribed
+            | EventKind::Resubscribed
+            | EventKind::Replied,
+        )
+        | None => Told::No,
     }
 }
 
@@ -150,7 +186,59 @@ pub fn sense(events: &[Event], at: usize, state: State) -> Sense {
         EventKind::Resolved => match (events[at + 1..].iter().find_map(move_after), state) {
             (None, State::Sent) => Sense::Sent,
             (None, State::Failed) | (Some(EventKind::Replayed), _) => Sense::Failed,
-            _ => Sense::Plain,
+            (
+                None,
+                State::Accepted
+                | State::Validating
+                | State::Ready
+                | State::Scheduled(_)
+                | State::Sending { .. }
+                | State::Invalid
+                | State::InDoubt
+                | State::Suppressed
+                | State::Cancelled
+                | State::Expired
+                | State::Captured,
+            )
+            | (
+                Some(
+                    EventKind::Accepted
+                    | EventKind::Validated
+                    | EventKind::Invalid
+                    | EventKind::Ready
+                    | EventKind::Scheduled
+                    | EventKind::Sending
+                    | EventKind::Sent
+                    | EventKind::Failed
+                    | EventKind::RecipientFailed
+                    | EventKind::InDoubt
+                    | EventKind::Resent
+                    | EventKind::Resolved
+                    | EventKind::Cancelled
+                    | EventKind::Expired
+                    | EventKind::Suppressed
+                    | EventKind::Delivered
+                    | EventKind::Delayed
+                    | EventKind::Bounced
+                    | EventKind::Complained
+                    | EventKind::AutoReplied
+                    | EventKind::PecAccepted
+                    | EventKind::PecTakenOver
+                    | EventKind::PecDelivered
+                    | EventKind::PecFailed
+                    | EventKind::PecTimeout
+                    | EventKind::Notifying
+                    | EventKind::Notified
+                    | EventKind::Received
+                    | EventKind::UnprovenReport
+                    | EventKind::Captured
+                    | EventKind::Validating
+                    | EventKind::Unsubscribed
+                    | EventKind::Resubscribed
+                    | EventKind::Replied,
+                ),
+                _,
+            ) => Sense::Plain,
         },
         EventKind::Notifying | EventKind::Notified => {
             match (events[..at].iter().rev().find_map(move_before), state) {
@@ -166,10 +254,74 @@ pub fn sense(events: &[Event], at: usize, state: State) -> Sense {
                     ),
                     _,
                 ) => Sense::Failed,
-                _ => Sense::Plain,
+                (
+                    Some(
+                        EventKind::Accepted
+                        | EventKind::Validated
+                        | EventKind::Invalid
+                        | EventKind::Ready
+                        | EventKind::Scheduled
+                        | EventKind::Sending
+                        | EventKind::RecipientFailed
+                        | EventKind::InDoubt
+                        | EventKind::Resent
+                        | EventKind::Replayed
+                        | EventKind::Delivered
+                        | EventKind::Delayed
+                        | EventKind::Bounced
+                        | EventKind::Complained
+                        | EventKind::AutoReplied
+                        | EventKind::PecAccepted
+                        | EventKind::PecTakenOver
+                        | EventKind::PecDelivered
+                        | EventKind::PecFailed
+                        | EventKind::PecTimeout
+                        | EventKind::Notifying
+                        | EventKind::Notified
+                        | EventKind::Received
+                        | EventKind::UnprovenReport
+                        | EventKind::Validating
+                        | EventKind::Unsubscribed
+                        | EventKind::Resubscribed
+                        | EventKind::Replied,
+                    )
+                    | None,
+                    _,
+                ) => Sense::Plain,
             }
         }
-        _ => Sense::Plain,
+        EventKind::Accepted
+        | EventKind::Validated
+        | EventKind::Invalid
+        | EventKind::Ready
+        | EventKind::Scheduled
+        | EventKind::Sending
+        | EventKind::Sent
+        | EventKind::Failed
+        | EventKind::RecipientFailed
+        | EventKind::InDoubt
+        | EventKind::Resent
+        | EventKind::Cancelled
+        | EventKind::Expired
+        | EventKind::Suppressed
+        | EventKind::Replayed
+        | EventKind::Delivered
+        | EventKind::Delayed
+        | EventKind::Bounced
+        | EventKind::Complained
+        | EventKind::AutoReplied
+        | EventKind::PecAccepted
+        | EventKind::PecTakenOver
+        | EventKind::PecDelivered
+        | EventKind::PecFailed
+        | EventKind::PecTimeout
+        | EventKind::Received
+        | EventKind::UnprovenReport
+        | EventKind::Captured
+        | EventKind::Validating
+        | EventKind::Unsubscribed
+        | EventKind::Resubscribed
+        | EventKind::Replied => Sense::Plain,
     }
 }
 

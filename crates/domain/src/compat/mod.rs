@@ -71,7 +71,19 @@ impl Trial {
         match state {
             State::Ready if attempts > 0 => Self::Again,
             State::InDoubt if is_due => Self::Again,
-            _ => Self::Plain,
+            State::Accepted
+            | State::Validating
+            | State::Ready
+            | State::Scheduled(_)
+            | State::Sending { .. }
+            | State::Sent
+            | State::Failed
+            | State::Invalid
+            | State::InDoubt
+            | State::Suppressed
+            | State::Cancelled
+            | State::Expired
+            | State::Captured => Self::Plain,
         }
     }
 }

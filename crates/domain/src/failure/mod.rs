@@ -209,8 +209,29 @@ impl Failure {
             Category::Configuration | Category::Authentication => "CONFIGURATION_ERROR",
             // Held, not failed, but it will not pass by itself.
             Category::AccountSuspended => "PERMANENT_ERROR",
-            _ if self.is_permanent() => "PERMANENT_ERROR",
-            _ => "TRANSIENT_ERROR",
+            Category::Network
+            | Category::Tls
+            | Category::Greylisted
+            | Category::ServerBusy
+            | Category::TooManyRecipients
+            | Category::MailboxFull
+            | Category::MailboxUnavailable
+            | Category::UnknownRecipient
+            | Category::UnknownDomain
+            | Category::RelayDenied
+            | Category::SenderRejected
+            | Category::Policy
+            | Category::Spam
+            | Category::MessageTooLarge
+            | Category::ContentRejected
+            | Category::Routing
+            | Category::Smtputf8Unsupported
+            | Category::Protocol
+            | Category::Poison
+            | Category::Unknown => match self.is_permanent() {
+                true => "PERMANENT_ERROR",
+                false => "TRANSIENT_ERROR",
+            },
         }
     }
 

@@ -50,7 +50,39 @@ pub fn pec_error(kind: EventKind, particulars: &Value) -> Option<&str> {
         EventKind::PecFailed => {
             said("error_text").or(pec_error_code(kind, particulars)).or(said("receipt")).or(Some(UNSAID))
         }
-        _ => None,
+        EventKind::Accepted
+        | EventKind::Validated
+        | EventKind::Invalid
+        | EventKind::Ready
+        | EventKind::Scheduled
+        | EventKind::Sending
+        | EventKind::Sent
+        | EventKind::Failed
+        | EventKind::RecipientFailed
+        | EventKind::InDoubt
+        | EventKind::Resent
+        | EventKind::Resolved
+        | EventKind::Cancelled
+        | EventKind::Expired
+        | EventKind::Suppressed
+        | EventKind::Replayed
+        | EventKind::Delivered
+        | EventKind::Delayed
+        | EventKind::Bounced
+        | EventKind::Complained
+        | EventKind::AutoReplied
+        | EventKind::PecAccepted
+        | EventKind::PecTakenOver
+        | EventKind::PecDelivered
+        | EventKind::Notifying
+        | EventKind::Notified
+        | EventKind::Received
+        | EventKind::UnprovenReport
+        | EventKind::Captured
+        | EventKind::Validating
+        | EventKind::Unsubscribed
+        | EventKind::Resubscribed
+        | EventKind::Replied => None,
     }
 }
 

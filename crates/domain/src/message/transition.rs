@@ -368,7 +368,7 @@ fn from_doubt(input: Input) -> Next {
 fn resolve(resolution: Resolution, rest: Rest) -> Next {
     let resolved = effects(EventKind::Resolved, LeaseEffect::Drop);
     match (resolution, rest) {
-        (_, Rest::Doubt) => None,
+        (Resolution::Sent | Resolution::Failed | Resolution::Resend, Rest::Doubt) => None,
         (Resolution::Resend, Rest::Nothing | Rest::Sent | Rest::Open) => Some((State::Ready, resolved)),
         (Resolution::Sent | Resolution::Failed, Rest::Open) => {
             Some((State::Scheduled(Wait::Retry), Effects { then: Some(EventKind::Scheduled), ..resolved }))

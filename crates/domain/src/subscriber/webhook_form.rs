@@ -88,7 +88,27 @@ fn resend_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
         EventKind::Failed | EventKind::Invalid | EventKind::Expired => "email.failed",
         EventKind::Suppressed => "email.suppressed",
         EventKind::Received => "email.received",
-        _ => return None,
+        EventKind::Validated
+        | EventKind::Ready
+        | EventKind::Scheduled
+        | EventKind::Sending
+        | EventKind::InDoubt
+        | EventKind::Resent
+        | EventKind::Resolved
+        | EventKind::Cancelled
+        | EventKind::Replayed
+        | EventKind::AutoReplied
+        | EventKind::PecAccepted
+        | EventKind::PecTakenOver
+        | EventKind::PecTimeout
+        | EventKind::Notifying
+        | EventKind::Notified
+        | EventKind::UnprovenReport
+        | EventKind::Captured
+        | EventKind::Validating
+        | EventKind::Unsubscribed
+        | EventKind::Resubscribed
+        | EventKind::Replied => return None,
     })
 }
 
