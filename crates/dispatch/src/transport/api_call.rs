@@ -1,12 +1,12 @@
-//! One call of a provider's API over HTTP: what all transports share that send by a request.
+//! One call of an API over HTTP, as SES and all providers use it.
 //!
-//! There is no dot in a call: writing the request is the point of no return. So its body waits until a connection stands and
-//! the gate has let the mail begin; until then only the head of the request is written, which names no mail. What fails before a
-//! connection stands is certainly not sent ([`Unanswered::NotWritten`]); a request that may have been written and was not
-//! answered is in doubt ([`Unanswered::Unknown`]).
+//! A call has no final dot: writing the request body is the point of no return. So the body waits until there is a
+//! connection and the gate has let the mail begin; until then only the head of the request is written, which names no
+//! mail. A call that fails before there is a connection was certainly not sent ([`Unanswered::NotWritten`]). A request
+//! that may have been written and got no answer is in doubt ([`Unanswered::Unknown`]).
 //!
-//! Bounds: 64 KiB of an answer; a deadline for the connection and one for the whole call, which grows with the request. No
-//! redirects, no proxies, no retries: a retry here could send twice. Connections are kept and used again (HTTP/1.1).
+//! Bounds: 64 KiB of an answer; one deadline for the connection and one for the complete call, which grows with the size
+//! of the request. No redirects, no proxies, no retries: a retry here could send twice. Connections are reused (HTTP/1.1).
 
 use std::{error::Error, io, net::IpAddr, sync::Arc, time::Duration};
 
@@ -24,9 +24,9 @@ use super::WireGate;
 
 /// The largest mail that any transport sends by a call, in bytes.
 pub(super) const MAIL_BYTES_MAX: usize = 40 * 1024 * 1024;
-/// A request may take this much longer for each second's worth of bytes at this rate.
+/// The slowest acceptable upload rate: the deadline of a call grows by one second for each such number of bytes.
 const UPLOAD_BYTES_PER_S_MIN: usize = 256 * 1024;
-/// An idle connection is closed after this long: before the service closes it, which could meet a request on its way.
+/// An idle connection is closed after this long, before the service closes it while a request is on its way.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 /// How much of an answer is read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
@@ -34,8 +34,8 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// How long a call may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallTimeouts {
-    /// Name lookup, TCP and TLS. At most half of `request`, so that a slow connection is never taken for a slow
-    /// answer: the one is certain, the other is doubt.
+    /// Name lookup, TCP and TLS. At most half of `request`, so that a slow connection is never mistaken for a slow
+    /// answer: the first is certainly not sent, the second is in doubt.
     pub connect: Duration,
     /// The whole call: connection, request and answer.
     pub request: Duration,
@@ -52,19 +52,19 @@ impl CallTimeouts {
         self.connect.min(self.request / 2)
     }
 
-    /// The time for a whole call whose request has this many bytes. Large requests get longer, since they take longer to write.
+    /// The time for a complete call whose request has `bytes` bytes; a large request takes longer to write.
     pub(super) fn request(&self, bytes: usize) -> Duration {
         self.request + Duration::from_secs((bytes / UPLOAD_BYTES_PER_S_MIN) as u64)
     }
 
-    /// The longest one transaction can last, the gate's own time aside. A lease must outlive it.
+    /// The longest time that one transaction can take, without the gate's own time. A lease must last longer.
     pub fn transaction_max(&self) -> Duration {
         // Base64 makes four bytes of three; the rest of the request is small.
         self.request(MAIL_BYTES_MAX / 3 * 4 + 64 * 1024)
     }
 }
 
-/// The settings cannot be used, whatever the mail.
+/// The failure of an account whose settings cannot be used for any mail.
 pub(super) fn unusable(message: impl AsRef<str>) -> Failure {
     Failure::new("account_settings", Category::Configuration, Phase::Connect, Severity::Account, message)
 }
@@ -74,13 +74,13 @@ pub(super) fn unusable(message: impl AsRef<str>) -> Failure {
 pub(super) enum Unanswered {
     /// The gate did not let it begin: the service saw no more than the head of the request.
     Refused,
-    /// No connection came to be: the service certainly saw nothing of it.
+    /// There was no connection, so the service certainly saw nothing of the request.
     NotWritten(Failure),
     /// A part of the request may have been written.
     Unknown(Failure),
 }
 
-/// What came back, whole or not.
+/// An answer, complete or not.
 #[derive(Debug)]
 pub(super) struct CallAnswer {
     pub status: u16,
@@ -94,7 +94,7 @@ pub(super) struct ApiCaller {
     http: reqwest::Client,
     base: Url,
     timeouts: CallTimeouts,
-    /// What a call is said to be that got no answer in time.
+    /// The failure code of a call that got no answer in time.
     timeout_code: &'static str,
 }
 
@@ -108,7 +108,7 @@ pub(super) struct CallTarget<'a> {
 }
 
 impl ApiCaller {
-    /// Makes a client; nothing is sent yet. Fails, as the account's fault, where the settings cannot be used.
+    /// Makes a client; nothing is sent yet. Fails, as a fault of the account, if the settings cannot be used.
     pub fn new(target: CallTarget<'_>) -> Result<Self, Failure> {
         let CallTarget { base, timeouts, timeout_code, extra_roots_pem, guard } = target;
         let mut builder = reqwest::Client::builder()
@@ -125,7 +125,7 @@ impl ApiCaller {
                 .map_err(|error| unusable(format!("the extra roots are not PEM certificates: {error}")))?;
             builder = builder.tls_certs_merge(roots);
         }
-        // An address needs no resolver, so it is checked here.
+        // A literal address does not pass the guarded resolver, so it is checked here.
         let name = base.host_str().unwrap_or_default();
         if let Ok(address) = name.trim_matches(['[', ']']).parse::<IpAddr>()
             && !guard.allows(address)
@@ -138,7 +138,7 @@ impl ApiCaller {
         Ok(Self { http, base, timeouts, timeout_code })
     }
 
-    /// Where calls go.
+    /// The base address of all calls.
     pub fn base(&self) -> &Url {
         &self.base
     }
@@ -149,12 +149,12 @@ impl ApiCaller {
         format!("{}:{}", base.host_str().unwrap_or_default(), base.port_or_known_default().unwrap_or(443))
     }
 
-    /// A request whose body will have this many bytes.
+    /// A request whose body will have `bytes` bytes.
     pub fn request(&self, method: Method, url: Url, bytes: usize) -> RequestBuilder {
         self.http.request(method, url).timeout(self.timeouts.request(bytes))
     }
 
-    /// Sends one request and reads the answer, whatever it is. A body waits for its gate once a connection stands.
+    /// Sends one request and reads the answer, whatever its status. A body waits for a connection and then for its gate.
     pub async fn send(
         &self,
         request: RequestBuilder,
@@ -169,7 +169,7 @@ impl ApiCaller {
         };
         let mut response = response.map_err(|error| unanswered(&error, self.timeout_code))?;
         let mut body = Vec::new();
-        // A body that breaks off or never ends is read as far as it goes; what it lacks, it does not say.
+        // An answer that breaks off or does not end is used as far as it was read.
         while let Ok(Some(chunk)) = response.chunk().await {
             let room = ANSWER_BYTES_MAX - body.len();
             body.extend_from_slice(&chunk[..chunk.len().min(room)]);
@@ -181,7 +181,7 @@ impl ApiCaller {
     }
 }
 
-/// Sends a request whose body waits until a connection stands and the gate has let it go.
+/// Sends a request whose body waits until there is a connection and the gate has let it begin.
 async fn send_gated(
     request: RequestBuilder,
     body: Bytes,
@@ -206,18 +206,18 @@ async fn send_gated(
     if gate.begin_after_wait().await.is_err() {
         return Err(Unanswered::Refused);
     }
-    // Whoever would hear it is gone only where the request has failed, which its answer says.
+    // The receiver is gone only if the request has failed, and then the response says so.
     let _ = leave.send(());
     Ok(response.await)
 }
 
-/// What a call without an answer means.
+/// Classifies a call that got no answer.
 fn unanswered(error: &reqwest::Error, timeout_code: &'static str) -> Unanswered {
     let cause = root(error);
     let network =
         |phase| Failure::new("NETWORK_ERROR", Category::Network, phase, Severity::Transient, &cause);
     if error.is_builder() {
-        // A key with characters that no header can carry.
+        // The key has characters that a header cannot carry.
         return Unanswered::NotWritten(unusable(format!("the request cannot be made: {cause}")));
     }
     if error.is_connect() {
@@ -245,7 +245,7 @@ fn unanswered(error: &reqwest::Error, timeout_code: &'static str) -> Unanswered 
     Unanswered::Unknown(network(Phase::Request))
 }
 
-/// The innermost reason; the outer ones repeat the address.
+/// The innermost error; the outer ones repeat the address.
 fn root(error: &reqwest::Error) -> String {
     let mut cause: &dyn Error = error;
     while let Some(source) = cause.source() {
@@ -254,18 +254,18 @@ fn root(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-/// True when the name has no address that may be connected to.
+/// True if the guard allows no address of the name.
 fn is_guarded(error: &(dyn Error + 'static)) -> bool {
     let is_so = matches!(error.downcast_ref::<NetError>(), Some(NetError::Guarded { .. }));
     is_so || error.source().is_some_and(is_guarded)
 }
 
-/// True when the service showed a certificate that does not verify.
+/// True if the certificate of the service does not verify.
 fn is_certificate(error: &(dyn Error + 'static)) -> bool {
     if let Some(tls) = error.downcast_ref::<rustls::Error>() {
         return matches!(tls, rustls::Error::InvalidCertificate(_));
     }
-    // What an I/O error was made of is not among its sources.
+    // An I/O error does not name its inner error as a source.
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
         Some(inner) => is_certificate(inner),
         None => error.source().is_some_and(is_certificate),

@@ -1,26 +1,26 @@
-//! A mail made fit for a relay that lacks an extension which it would need.
+//! Converts a mail for a relay that lacks an extension that the mail needs.
 //!
-//! What can be done about it is `mime`'s to say ([`downgrade`]); this decides when it is asked. Mail that needs no extension, and
-//! mail for a relay that has them, is not looked at.
+//! How a mail is converted is up to `mime` ([`downgrade`]); this file decides when. Mail that needs no extension, and
+//! mail for a relay that offers them, is not touched.
 
 use postway_mime::downgrade::{RelayLacks, downgrade};
 
 use super::Envelope;
 
-/// A mail that was changed for its relay.
+/// A mail that was converted for its relay.
 #[derive(Debug)]
 pub(super) struct FittedMail {
     pub(super) bytes: Vec<u8>,
     eight_bit: bool,
     smtputf8: bool,
-    /// What of it is encoded now.
+    /// The parts that are encoded now.
     pub(super) converted: &'static [&'static str],
 }
 
 impl FittedMail {
-    /// The mail as a relay with these gaps takes it; none where it is to be sent as it is.
+    /// The mail converted for a relay that lacks these extensions; `None` if it is to be sent unchanged.
     pub(super) fn new(envelope: &Envelope<'_>, body: &[u8], lacks: RelayLacks) -> Option<Self> {
-        // An address in the envelope cannot be encoded, so then nothing is gained.
+        // An address in the envelope cannot be encoded, so converting the header would not help.
         let is_header_alone =
             envelope.sender.is_ascii() && envelope.recipients.iter().all(|path| path.is_ascii());
         let lacks = RelayLacks {
@@ -40,7 +40,7 @@ impl FittedMail {
         Some(Self { bytes: fitted.bytes, eight_bit: fitted.eight_bit, smtputf8, converted })
     }
 
-    /// The envelope for it.
+    /// The envelope of the converted mail.
     pub(super) fn envelope<'a>(&self, envelope: &Envelope<'a>) -> Envelope<'a> {
         let Self { bytes, eight_bit, smtputf8, .. } = self;
         Envelope { size: bytes.len(), eight_bit: *eight_bit, smtputf8: *smtputf8, ..*envelope }

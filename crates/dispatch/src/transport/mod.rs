@@ -1,11 +1,11 @@
-//! Ways out: how a composed mail leaves.
+//! Transports: how a composed mail leaves.
 //!
-//! A transport takes an envelope and a body and returns a [`Delivery`]: what became of each recipient, and
-//! how the transaction ended. It asks the [`WireGate`] once, after everything but the final word is with the
-//! peer; only when the gate has made that durable may the final word go out. So a crash can leave in doubt
-//! only what the gate recorded.
+//! A transport takes an envelope and a body and returns a [`Delivery`]: the reply to each recipient, and how the
+//! transaction ended. It asks the [`WireGate`] once, after the peer has everything but the final dot (for an API, before
+//! the request body). It goes on only if the gate has made the wire commit durable, so a crash can leave a message in
+//! doubt only if its wire commit is recorded.
 //!
-//! Transports know nothing of queues, leases or retries.
+//! Transports know nothing about queues, leases or retries.
 
 mod api_call;
 mod crash;

@@ -1,20 +1,20 @@
 //! The sandbox: captures mail instead of sending it.
 //!
-//! Takes every recipient at once and asks the gate like any other transport. The mail itself stays where it already is, in the
-//! store. It is called captured, never sent, but for a test tenant: there the sandbox plays a relay, and all that follows a sent
-//! mail can be tried.
+//! It accepts every recipient and asks the gate like any other transport. The mail itself stays in the store. The message
+//! ends as captured, never as sent, except for a test tenant: there the sandbox plays a relay, so that everything that
+//! follows a sent message can be tried.
 
 use super::{Delivery, DeliveryEnd, Envelope, RecipientReply, Reply, WireGate, crash_point};
 
 /// The transport of sandbox accounts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SandboxTransport {
-    /// Whether it plays a relay that takes the mail.
+    /// Whether it plays a relay that accepts the mail.
     pub plays_relay: bool,
 }
 
 impl SandboxTransport {
-    /// Accepts the mail, if the gate agrees.
+    /// Accepts the mail if the gate opens.
     pub async fn deliver(&self, envelope: &Envelope<'_>, gate: &mut dyn WireGate) -> Delivery {
         let captured = || Reply { code: 250, enhanced: None, text: "captured".to_owned() };
         let recipients: Vec<_> =

@@ -1,4 +1,4 @@
-//! One mail through a provider, and the check of an account.
+//! Sends one mail through a provider, and checks an account.
 
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
@@ -26,8 +26,8 @@ use crate::transport::{
     smtp::no_token,
 };
 
-/// How long a provider is left alone that says "too many" and not for how long.
-const PAUSE_UNTOLD: Duration = Duration::from_secs(5);
+/// The pause after "too many requests" without a duration.
+const PAUSE_DEFAULT: Duration = Duration::from_secs(5);
 
 /// A client of one provider for one account. Cheap to clone; clones share their connections.
 #[derive(Clone)]
@@ -47,18 +47,18 @@ impl fmt::Debug for ProviderClient {
     }
 }
 
-/// What one call signs in with.
+/// The credential of one call.
 enum RequestCredential {
     Nothing,
     Key(String),
     Token(AccessToken),
 }
 
-/// What came of a call.
+/// The result of a call.
 struct CallOutcome {
     end: DeliveryEnd,
     pause: Option<Duration>,
-    /// Recipients to whom the provider will not send, though it took the mail.
+    /// Recipients that the provider will not send to, although it accepted the mail.
     left_out: Vec<String>,
 }
 
@@ -79,8 +79,8 @@ impl RequestCredential {
 }
 
 impl ProviderClient {
-    /// Makes a client; nothing is sent yet. Fails, as the account's fault, where the settings cannot be used. The clock
-    /// tells how long until a provider's rate window ends.
+    /// Makes a client; nothing is sent yet. Fails, as a fault of the account, if the settings cannot be used. `clock` says
+    /// how long a provider's rate window still lasts.
     pub fn new(settings: ProviderSettings, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
         let api = settings.api()?;
         let caller = ApiCaller::new(CallTarget {
@@ -98,12 +98,12 @@ impl ProviderClient {
         self.0.caller.remote()
     }
 
-    /// The provider's name for people.
+    /// The name of the provider, as shown to people.
     pub fn name(&self) -> &'static str {
         self.0.api.name()
     }
 
-    /// Sends one mail. Never fails as such: the [`Delivery`] says what is known of each recipient and of the whole.
+    /// Sends one mail. The returned [`Delivery`] says what is known about each recipient and about the call.
     pub async fn deliver(
         &self,
         envelope: &Envelope<'_>,
@@ -122,7 +122,7 @@ impl ProviderClient {
             Ok(None) => DeliveryEnd::NoRecipients.into(),
             Ok(Some(request)) => self.transact(request, gate, &recipients).await,
             Err(failure) => {
-                // Nobody was named to the provider.
+                // No recipient was named to the provider.
                 recipients
                     .iter_mut()
                     .filter(|reply| reply.is_accepted())
@@ -136,8 +136,8 @@ impl ProviderClient {
         Delivery { converted, pause, ..Delivery::new(recipients, end) }
     }
 
-    /// The request for a mail, and what becomes of each recipient; none where no recipient is left. All that the provider
-    /// is known not to take is refused here.
+    /// The request for a mail, with a reply for each recipient; `None` if no recipient is left. Mail that the provider is
+    /// known not to accept is refused here.
     fn prepare(
         &self,
         envelope: &Envelope<'_>,
@@ -190,7 +190,7 @@ impl ProviderClient {
         gate: &mut dyn WireGate,
         recipients: &[RecipientReply],
     ) -> CallOutcome {
-        // Before the permission: a token may take its time, and what has not left is not in doubt.
+        // The token is fetched before the wire commit: it may take long, and until then nothing is in doubt.
         let sign_in = match self.sign_in().await {
             Ok(sign_in) => sign_in,
             Err(failure) => return DeliveryEnd::NotSent(failure).into(),
@@ -204,7 +204,7 @@ impl ProviderClient {
             (&answer, &sign_in, &self.0.credentials)
             && refused.status == 401
         {
-            // A token may be withdrawn before its time: one more is asked for, once. What was refused was not sent.
+            // A token may be revoked before it expires, so another one is requested, once. The refused call sent nothing.
             match source.another(token).await {
                 Ok(Some(another)) => {
                     answer = self.post(&request, &RequestCredential::Token(another), gate).await
@@ -219,7 +219,7 @@ impl ProviderClient {
                 let mut content = self.0.api.read(&answer);
                 let left_out = std::mem::take(&mut content.left_out);
                 let end = judge::judge(&answer, content);
-                let pause = answer.pause(self.0.clock.now()).or_else(|| untold_pause(&end));
+                let pause = answer.pause(self.0.clock.now()).or_else(|| default_pause(&end));
                 CallOutcome { end, pause, left_out }
             }
             Err(Unanswered::Refused) => DeliveryEnd::GateRefused.into(),
@@ -263,7 +263,7 @@ impl ProviderClient {
         }
     }
 
-    /// An address below the provider's; an empty path is that address itself.
+    /// An address below the provider's base; an empty path gives the base itself.
     fn url(&self, path: &str) -> Url {
         let mut url = self.0.caller.base().clone();
         if !path.is_empty() {
@@ -272,7 +272,7 @@ impl ProviderClient {
         url
     }
 
-    /// Asks the provider whether this account may send: connection, TLS, key. Sends nothing, and tells what was found.
+    /// Checks whether this account may send: connection, TLS, key. Sends nothing. Returns a sentence about the result.
     pub async fn check(&self) -> Result<String, Failure> {
         let api = &*self.0.api;
         let sign_in = self.sign_in().await?;
@@ -296,7 +296,7 @@ impl ProviderClient {
     }
 }
 
-/// Whoever the provider took the mail for, and says that it will not send it to.
+/// Refuses the recipients that the provider will not send to, although it accepted the mail.
 fn refuse_left_out(left_out: &[String], envelope: &Envelope<'_>, recipients: &mut [RecipientReply]) {
     for (address, reply) in envelope.recipients.iter().zip(recipients) {
         let is_left_out = || left_out.iter().any(|one| EmailAddress::is_same(one, address));
@@ -306,10 +306,10 @@ fn refuse_left_out(left_out: &[String], envelope: &Envelope<'_>, recipients: &mu
     }
 }
 
-/// The pause of a provider that says "too many" and not for how long.
-fn untold_pause(end: &DeliveryEnd) -> Option<Duration> {
+/// The pause after "too many requests" without a duration.
+fn default_pause(end: &DeliveryEnd) -> Option<Duration> {
     match end {
-        DeliveryEnd::NotSent(failure) if failure.category == Category::RateLimited => Some(PAUSE_UNTOLD),
+        DeliveryEnd::NotSent(failure) if failure.category == Category::RateLimited => Some(PAUSE_DEFAULT),
         DeliveryEnd::NotSent(_)
         | DeliveryEnd::Accepted { .. }
         | DeliveryEnd::Captured { .. }
@@ -319,8 +319,8 @@ fn untold_pause(end: &DeliveryEnd) -> Option<Duration> {
     }
 }
 
-/// Tells a call for these recipients from any other, and nothing else from it. A repeat within the provider's memory is then
-/// answered and not sent again.
+/// The key that is the same for every call with this message and these recipients, and different for any other. A
+/// provider that remembers it answers a repeat without sending again.
 fn idempotency_key(uid: MessageUid, recipients: &[&str]) -> String {
     let hash = digest::digest(&digest::SHA256, recipients.join("\n").as_bytes());
     let short: String = hash.as_ref().iter().take(12).map(|byte| format!("{byte:02x}")).collect();
@@ -331,7 +331,7 @@ fn too_large(message: String) -> Failure {
     Failure::new("message_too_large", Category::MessageTooLarge, Phase::Compose, Severity::Permanent, message)
 }
 
-/// Refuses what no provider takes.
+/// Refuses mail that no provider accepts.
 fn check(envelope: &Envelope<'_>, body: &[u8], api: &dyn ProviderApi) -> Result<(), Failure> {
     let refuse = |code: &'static str, category, message: String| {
         Err(Failure::new(code, category, Phase::Compose, Severity::Permanent, message))

@@ -1,7 +1,7 @@
-//! A service of one's own: one JSON document per mail, posted to the account's address. The form is described in
-//! `docs/guide/providers.md`.
+//! The generic form: one JSON document per mail, posted to a service that the operator runs. `docs/guide/providers.md`
+//! describes it.
 //!
-//! A mail that is taken is answered with 2xx and an `id`. The document has an `idempotency_key`, and so has the header of that name:
+//! An accepted mail is answered with 2xx and an `id`. The document has an `idempotency_key`, and so has the header of that name:
 //! a service that remembers it sends nothing twice.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -15,7 +15,7 @@ use super::{
     mail::{ProviderMail, ProviderMailForm},
 };
 
-/// Whose fault an error says that it is.
+/// The `fault` of an error: who is at fault.
 const FAULTS: &[(&[&str], ProviderErrorKind)] = &[
     (&["mail"], REJECTED),
     (&["account"], ACCESS_DENIED),
@@ -24,7 +24,7 @@ const FAULTS: &[(&[&str], ProviderErrorKind)] = &[
     (&["provider"], UNAVAILABLE),
 ];
 
-/// The form.
+/// The generic form.
 pub(super) struct GenericApi;
 
 impl ProviderApi for GenericApi {
@@ -32,7 +32,7 @@ impl ProviderApi for GenericApi {
         "The service"
     }
 
-    /// There is none: the account gives it.
+    /// There is no default: the account sets the address.
     fn base(&self) -> &'static str {
         ""
     }
@@ -53,7 +53,7 @@ impl ProviderApi for GenericApi {
             "recipients": mail.recipients,
         });
         let rest = rest.to_string();
-        // The mail is put in by hand, once: as a JSON value it would be copied twice more.
+        // The mail is encoded straight into the document; as a JSON value it would be copied twice more.
         let mut document = String::with_capacity(mail.raw.len().div_ceil(3) * 4 + rest.len() + 16);
         document.push_str(rest.trim_end_matches('}'));
         document.push_str(r#","raw":""#);

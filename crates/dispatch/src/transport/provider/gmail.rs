@@ -1,6 +1,6 @@
-//! Gmail's API: `POST /upload/gmail/v1/users/{mailbox}/messages/send`, the mail as it is.
+//! Gmail's API: `POST /upload/gmail/v1/users/{mailbox}/messages/send`, the stored mail.
 //!
-//! The recipients are those in the mail's header. A mail that is taken is answered with 200 and an `id`. Gmail has no idempotency: a
+//! The recipients are those in the mail's header. An accepted mail is answered with 200 and an `id`. Gmail has no idempotency: a
 //! repeat is sent.
 
 use postway_domain::Failure;
@@ -26,7 +26,7 @@ const REASONS: &[(&[&str], ProviderErrorKind)] = &[
     (&["invalidArgument", "badRequest", "invalid", "failedPrecondition", "parseError"], BAD_REQUEST),
     (&["serviceUnavailable"], UNAVAILABLE),
 ];
-/// What is said beside a reason that stands for many troubles.
+/// Phrases of messages whose reason covers many errors.
 const WORDS: &[(&[&str], ProviderErrorKind)] = &[
     (&["mail service not enabled", "delegation denied"], SETTINGS),
     (
@@ -82,7 +82,7 @@ impl ProviderApi for GmailApi {
     }
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {
-        // A token that may only send may not read the profile.
+        // A token that may only send cannot read the profile.
         let reason = answer.at("/error/errors/0/reason");
         answer.status == 403 && matches!(reason, Some("insufficientPermissions" | "insufficientScopes"))
     }

@@ -1,7 +1,7 @@
 //! Microsoft Graph: `POST /v1.0/users/{mailbox}/sendMail`, the mail as MIME in base64.
 //!
-//! The recipients are those in the mail's header. A mail that is taken is answered with 202, no body, and `request-id`, which is
-//! what Microsoft finds it by. Graph has no idempotency: a repeat is sent.
+//! The recipients are those in the mail's header. An accepted mail is answered with 202, no body, and `request-id`, which is
+//! what Microsoft finds it by. Graph has no idempotency: a repeated call sends again.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::Failure;
@@ -105,7 +105,7 @@ impl ProviderApi for GraphApi {
     }
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {
-        // A token that may only send may not read who it is.
+        // A token that may only send cannot read its user.
         answer.status == 403 && answer.at("/error/code").is_some()
     }
 }

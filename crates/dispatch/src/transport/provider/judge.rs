@@ -1,8 +1,8 @@
-//! What an answer means: taken, refused, or nobody knows. And whose fault a refusal is.
+//! Decides what an answer of a provider means: accepted, refused, or in doubt; and whose fault a refusal is.
 //!
-//! The provider's own name for the trouble decides, where its file knows it; the HTTP status otherwise. A refusal that no
-//! provider named comes from something in front of it, which is no verdict on the mail: the mail does not fail by it, unless it is
-//! for its size.
+//! The provider's own name for the error decides if its file knows it, otherwise the HTTP status. A refusal without a
+//! name comes from a proxy in front of the provider. It is not a verdict on the mail, so the mail does not fail by it,
+//! unless it is about its size.
 
 use postway_domain::failure::{
     Category::{self, *},
@@ -19,22 +19,22 @@ use crate::transport::{DeliveryEnd, Reply};
 /// Code, category and severity of an error.
 pub(super) type ProviderErrorKind = (&'static str, Category, Severity);
 
-// The mail's own fault.
+// The mail is at fault.
 pub(super) const REJECTED: ProviderErrorKind = ("provider_rejected", ContentRejected, Permanent);
 pub(super) const BAD_REQUEST: ProviderErrorKind = ("provider_rejected", Protocol, Permanent);
 pub(super) const TOO_LARGE: ProviderErrorKind = ("provider_rejected", MessageTooLarge, Permanent);
 pub(super) const SENDER: ProviderErrorKind = ("provider_sender_rejected", SenderRejected, Permanent);
 pub(super) const RECIPIENT: ProviderErrorKind = ("provider_recipient_rejected", UnknownRecipient, Permanent);
 pub(super) const RECIPIENT_POLICY: ProviderErrorKind = ("provider_recipient_rejected", Policy, Permanent);
-// The account's.
+// The account is at fault.
 pub(super) const ACCESS_DENIED: ProviderErrorKind = ("provider_access_denied", Authentication, Account);
 pub(super) const SUSPENDED: ProviderErrorKind = ("provider_account_suspended", AccountSuspended, Account);
 pub(super) const SETTINGS: ProviderErrorKind = ("provider_settings", Configuration, Account);
 pub(super) const QUOTA: ProviderErrorKind = ("provider_quota", Quota, Account);
-// The provider's, or nobody's.
+// The provider is at fault, or nothing is known.
 pub(super) const RATE: ProviderErrorKind = ("provider_rate_limited", RateLimited, Transient);
 pub(super) const UNAVAILABLE: ProviderErrorKind = ("provider_unavailable", ServerBusy, Transient);
-/// An earlier try under this key was taken, with other content: nobody knows what arrived.
+/// An earlier call with this key was accepted, with other content: it is unknown what arrived.
 pub(super) const REPEATED: ProviderErrorKind = ("provider_repeated", Unknown, Transient);
 const UNEXPECTED: ProviderErrorKind = ("provider_unexpected_answer", Protocol, Transient);
 /// The code of a call that got no answer in time.
@@ -42,12 +42,12 @@ pub(super) const TIMEOUT_CODE: &str = "provider_timeout";
 /// The code of a recipient that waits for the next call.
 pub(super) const TOO_MANY_RECIPIENTS_CODE: &str = "provider_too_many_recipients";
 
-/// The longest id of a mail that is a provider's.
+/// The longest id of a mail that is accepted.
 const ID_BYTES_MAX: usize = 256;
-/// The longest name of an error that is kept.
+/// The longest error name that is stored.
 const NAME_CHARS_MAX: usize = 64;
 
-/// How the transaction ended that got this answer.
+/// How a transaction with this answer ended.
 pub(super) fn judge(answer: &ProviderAnswer, content: AnswerContent) -> DeliveryEnd {
     let id = content.id.filter(|id| (1..=ID_BYTES_MAX).contains(&id.len()));
     match (answer.is_success(), id, &content.error) {
@@ -55,7 +55,7 @@ pub(super) fn judge(answer: &ProviderAnswer, content: AnswerContent) -> Delivery
             reply: Reply { code: answer.status, enhanced: None, text: format!("taken as {id}") },
             provider_message_id: Some(id),
         },
-        // Nobody knows whether the provider has seen the mail: a proxy may have answered.
+        // A proxy may have answered, so it is unknown whether the provider has seen the mail.
         (true, None, None) => {
             let message =
                 format!("the answer {} has no message id: it may not be the provider's own", answer.status);
@@ -63,7 +63,7 @@ pub(super) fn judge(answer: &ProviderAnswer, content: AnswerContent) -> Delivery
             failure.original_code = Some(answer.status.to_string());
             DeliveryEnd::InDoubt(failure)
         }
-        // An error in the provider's own form is one, whatever the status says.
+        // An error in the provider's own form counts, whatever the status says.
         (true, _, Some(error)) => DeliveryEnd::NotSent(named(error, error.kind.unwrap_or(UNEXPECTED))),
         (false, _, error) => {
             let failure = failure(answer, error.as_ref());
@@ -77,7 +77,7 @@ pub(super) fn judge(answer: &ProviderAnswer, content: AnswerContent) -> Delivery
     }
 }
 
-/// An answer that was not the one hoped for, classified.
+/// Classifies an answer that is not a success.
 pub(super) fn failure(answer: &ProviderAnswer, error: Option<&ProviderError>) -> Failure {
     match error {
         Some(error) => named(error, error.kind.unwrap_or_else(|| by_status(answer.status))),
@@ -90,7 +90,7 @@ pub(super) fn failure(answer: &ProviderAnswer, error: Option<&ProviderError>) ->
     }
 }
 
-/// Of a recipient to whom the provider will not send, though it took the mail.
+/// The failure of a recipient that the provider will not send to, although it accepted the mail.
 pub(super) fn left_out() -> Failure {
     made(RECIPIENT_POLICY, "the provider takes the mail and will not send it to this recipient")
 }
@@ -110,7 +110,7 @@ fn named(error: &ProviderError, kind: ProviderErrorKind) -> Failure {
     failure
 }
 
-/// An error of the provider whose name is not known.
+/// Classifies an error of the provider with an unknown name.
 fn by_status(status: u16) -> ProviderErrorKind {
     match status {
         401 | 403 => ACCESS_DENIED,
@@ -125,7 +125,7 @@ fn by_status(status: u16) -> ProviderErrorKind {
     }
 }
 
-/// An error that the provider did not name: whoever answered may not even be the provider.
+/// Classifies an error without a name, which may come from a proxy in front of the provider.
 fn unnamed(status: u16) -> ProviderErrorKind {
     match status {
         // A redirect is not followed: mail and key would go elsewhere.
@@ -135,7 +135,7 @@ fn unnamed(status: u16) -> ProviderErrorKind {
     }
 }
 
-/// The kind of an error by its name, from a table of a provider.
+/// The kind of an error by its name, from a provider's table.
 pub(super) fn by_name(table: &[(&[&str], ProviderErrorKind)], name: &str) -> Option<ProviderErrorKind> {
     table
         .iter()
@@ -143,7 +143,7 @@ pub(super) fn by_name(table: &[(&[&str], ProviderErrorKind)], name: &str) -> Opt
         .map(|(_, kind)| *kind)
 }
 
-/// The kind of an error by what it says, from a table of a provider; its phrases are in lower case.
+/// The kind of an error by its message, from a provider's table of phrases in lower case.
 pub(super) fn by_words(table: &[(&[&str], ProviderErrorKind)], said: &str) -> Option<ProviderErrorKind> {
     let said = said.to_lowercase();
     table

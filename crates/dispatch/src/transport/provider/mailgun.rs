@@ -1,7 +1,7 @@
-//! Mailgun, API v3: `POST /v3/{domain}/messages.mime`, a form with the recipients and the mail as it is.
+//! Mailgun, API v3: `POST /v3/{domain}/messages.mime`, a form with the recipients and the stored mail.
 //!
-//! A mail that is taken is answered with 200 and an `id`, the Message-ID in its brackets. Mailgun has no idempotency: a repeat is
-//! sent. Accounts in Europe have another address (`https://api.eu.mailgun.net`).
+//! An accepted mail is answered with 200 and an `id`, the Message-ID in its brackets. Mailgun has no idempotency: a repeated
+//! call sends again. Accounts in Europe have another address (`https://api.eu.mailgun.net`).
 
 use aws_lc_rs::digest;
 use postway_domain::Failure;
@@ -17,7 +17,7 @@ use super::{
     mail::{ProviderMail, ProviderMailForm},
 };
 
-/// What errors say: they have no names.
+/// Phrases of error messages; Mailgun gives errors no names.
 const WORDS: &[(&[&str], ProviderErrorKind)] = &[
     (&["limit exceeded", "exceeded the limit", "plan limit", "message limit", "quota"], QUOTA),
     (&["is not allowed to send", "disabled", "suspended", "not activated"], SUSPENDED),
@@ -60,7 +60,7 @@ impl ProviderApi for MailgunApi {
     }
 
     fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
-        // The digest of the mail: no mail contains its own, by chance or on purpose.
+        // The boundary is a digest of the mail, which the mail itself cannot contain.
         let digest = digest::digest(&digest::SHA256, &mail.raw);
         let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         let boundary = format!("postway{}", &digest[..48]);
@@ -84,7 +84,7 @@ impl ProviderApi for MailgunApi {
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
         let said = answer.at("/message").or_else(|| answer.at("/Error"));
         if answer.is_success() {
-            // The id names the mail in events without its brackets.
+            // Events name the id without its brackets.
             return AnswerContent::taken(answer.at("/id").map(|id| id.trim_matches(['<', '>'])));
         }
         let Some(message) = said else { return AnswerContent::default() };
@@ -93,7 +93,7 @@ impl ProviderApi for MailgunApi {
         AnswerContent::error(answer.status.to_string(), message, kind)
     }
 
-    /// A form without recipients is refused for that, once the key and the domain are found to be good.
+    /// A form without recipients is refused only after the key and the domain were found valid.
     fn check(&self) -> Option<AccountCheckCall> {
         Some(AccountCheckCall { path: self.path(), form: Some("") })
     }

@@ -1,7 +1,7 @@
 //! Postmark: `POST /email`.
 //!
-//! A mail that is taken is answered with 200, `ErrorCode` 0 and a `MessageID`. Errors have a number, and may come with 200 as well.
-//! Postmark has no idempotency: a repeat is sent. It keeps our Message-ID where it is asked to (`X-PM-KeepID`).
+//! An accepted mail is answered with 200, `ErrorCode` 0 and a `MessageID`. Errors have a number, and may come with 200 as well.
+//! Postmark has no idempotency: a repeated call sends again. It keeps our Message-ID where it is asked to (`X-PM-KeepID`).
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::Failure;
@@ -32,7 +32,7 @@ const CODES: &[(&[i64], ProviderErrorKind)] = &[
     (&[100], UNAVAILABLE),
 ];
 
-/// The API, with the stream that mails go by.
+/// Postmark's API for one message stream.
 pub(super) struct PostmarkApi {
     pub message_stream: Option<String>,
 }
@@ -82,7 +82,7 @@ impl ProviderApi for PostmarkApi {
         let reply_to: Vec<String> = content.reply_to.iter().map(written).collect();
         set("ReplyTo", Some(reply_to.join(", ")).filter(|list| !list.is_empty()));
         set("HtmlBody", content.html.as_deref().map(str::to_owned));
-        // It refuses a mail without any body; a line break is as good as none.
+        // Postmark refuses a mail without a body; a line break serves as an empty one.
         let text = content.text.as_deref().or(content.html.is_none().then_some("\n"));
         set("TextBody", text.map(|text| if text.is_empty() { "\n" } else { text }.to_owned()));
         set("MessageStream", self.message_stream.clone());
@@ -122,7 +122,7 @@ impl ProviderApi for PostmarkApi {
     }
 }
 
-/// The addresses that are named as inactive in what is said beside a mail that was taken.
+/// The addresses that the message of an accepted mail names as inactive.
 fn left_out(message: &str) -> Vec<String> {
     let Some((_, named)) = message.split_once("inactive addresses:") else { return Vec::new() };
     // The list ends with a full stop and the next sentence.

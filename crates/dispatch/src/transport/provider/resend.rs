@@ -1,7 +1,7 @@
 //! Resend: `POST /emails`.
 //!
-//! A mail that is taken is answered with 200 and an `id`. Resend remembers an `Idempotency-Key` for a day: a repeat under it, as after
-//! a doubt, is answered with the first one's id and not sent again.
+//! An accepted mail is answered with 200 and an `id`. Resend remembers an `Idempotency-Key` for a day: a repeat with it,
+//! as after a doubt, is answered with the id of the first call and not sent again.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::Failure;
@@ -28,14 +28,14 @@ const NAMES: &[(&[&str], ProviderErrorKind)] = &[
     (&["missing_required_field", "invalid_parameter", "invalid_idempotency_key"], BAD_REQUEST),
     (&["not_found", "method_not_allowed", "invalid_region"], SETTINGS),
     (&["invalid_idempotent_request"], REPEATED),
-    // Another try with this key is under way: its outcome is known to the next one.
+    // Another call with this key is under way; a later try learns its outcome.
     (&["concurrent_idempotent_requests"], UNAVAILABLE),
 ];
-/// What is meant by the name that stands for many troubles.
+/// Phrases of messages whose name covers many errors.
 const WORDS: &[(&[&str], ProviderErrorKind)] =
     &[(&["domain is not verified", "testing emails", "`from`"], SENDER), (&[""], BAD_REQUEST)];
 
-/// The API.
+/// Resend's API.
 pub(super) struct ResendApi;
 
 impl ProviderApi for ResendApi {
@@ -75,7 +75,7 @@ impl ProviderApi for ResendApi {
         let reply_to: Vec<String> = content.reply_to.iter().map(written).collect();
         set("reply_to", (!reply_to.is_empty()).then(|| Value::from(reply_to)));
         set("html", content.html.as_deref().map(Value::from));
-        // It refuses a mail without any body; a line break is as good as none.
+        // Resend refuses a mail without a body; a line break serves as an empty one.
         let text = content.text.as_deref().or(content.html.is_none().then_some("\n"));
         set("text", text.map(|text| if text.is_empty() { "\n" } else { text }).map(Value::from));
         set("headers", (!headers.is_empty()).then_some(Value::Object(headers)));
@@ -116,7 +116,7 @@ impl ProviderApi for ResendApi {
     }
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {
-        // A key that may only send is a good one.
+        // A key that may only send is valid.
         answer.at("/name") == Some("restricted_api_key")
     }
 }

@@ -1,6 +1,6 @@
 //! SendGrid, API v3: `POST /v3/mail/send`.
 //!
-//! A mail that is taken is answered with 202, no body, and `X-Message-Id`. SendGrid has no idempotency: a repeat is sent.
+//! An accepted mail is answered with 202, no body, and `X-Message-Id`. SendGrid has no idempotency: a repeated call sends again.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::Failure;
@@ -14,7 +14,7 @@ use super::{
     mail::{ProviderMail, ProviderMailForm, ProviderRecipient, header_object},
 };
 
-/// What errors say: they have no names.
+/// Phrases of error messages; SendGrid gives errors no names.
 const WORDS: &[(&[&str], ProviderErrorKind)] = &[
     (&["maximum credits exceeded", "exceeded your messaging limits", "sending limit"], QUOTA),
     (
@@ -28,7 +28,7 @@ const WORDS: &[(&[&str], ProviderErrorKind)] = &[
 /// Header fields that SendGrid refuses.
 const RESERVED: [&str; 2] = ["x-sg-id", "x-sg-eid"];
 
-/// The API.
+/// SendGrid's API.
 pub(super) struct SendgridApi;
 
 impl ProviderApi for SendgridApi {
@@ -63,7 +63,7 @@ impl ProviderApi for SendgridApi {
         {
             return Err(uncarried(format!("SendGrid keeps the header field {name} for itself")));
         }
-        // It refuses empty bodies; a line break is as good as none.
+        // SendGrid refuses empty bodies; a line break serves as an empty one.
         let or_blank = |text: &str| if text.is_empty() { "\n".to_owned() } else { text.to_owned() };
         let mut forms = Vec::new();
         if let Some(text) = content.text.as_deref().or(content.html.is_none().then_some("")) {
@@ -78,7 +78,7 @@ impl ProviderApi for SendgridApi {
         let mut document = json!({
             "personalizations": [personalization],
             "from": address(&content.from),
-            // It refuses an empty subject as well.
+            // SendGrid refuses an empty subject as well.
             "subject": if content.subject.is_empty() { " " } else { &content.subject },
             "content": forms,
         });
@@ -110,7 +110,7 @@ impl ProviderApi for SendgridApi {
         if let Some(message) = answer.at("/errors/0/message") {
             let name = answer.at("/errors/0/field").map_or_else(|| answer.status.to_string(), str::to_owned);
             let known = by_words(WORDS, &format!("{message} {name}")).filter(|_| answer.status < 500);
-            // A 400 that is about the mail and about nothing in particular.
+            // Any other 400 is about the mail.
             let kind = known.or((answer.status == 400).then_some(BAD_REQUEST));
             return AnswerContent::error(name, message, kind);
         }
@@ -122,7 +122,7 @@ impl ProviderApi for SendgridApi {
     }
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {
-        // A key that may only send may not read its scopes.
+        // A key that may only send cannot read its scopes.
         answer.status == 403 && answer.at("/errors/0/message").is_some()
     }
 }

@@ -1,4 +1,4 @@
-//! Which provider, where, as whom, how long to wait.
+//! The settings of a provider account: which provider, where, with which credentials, how long to wait.
 
 use std::{fmt, sync::Arc};
 
@@ -17,28 +17,28 @@ use crate::transport::api_call::{CallTimeouts, unusable};
 /// Everything needed to send through a provider.
 #[derive(Debug, Clone)]
 pub struct ProviderSettings {
-    /// Which one.
+    /// The kind of the account, which names the provider.
     pub kind: AccountKind,
-    /// Where it sends, and for which domain.
+    /// The base address, domain and stream at the provider.
     pub account: ProviderAccount,
     /// The mailbox that sends, for providers that have mailboxes.
     pub username: Option<String>,
-    /// What proves who calls.
+    /// The credentials of calls.
     pub credentials: ProviderCredentials,
     /// How long a call may take.
     pub timeouts: CallTimeouts,
     /// Certificates to trust besides the platform's, in PEM.
     pub extra_roots_pem: Option<String>,
-    /// Which addresses may be connected to: public ones, unless it is replaced.
+    /// The addresses that may be connected to; the default allows public ones.
     pub guard: Arc<Guard>,
 }
 
-/// What proves who calls. Nothing of it is ever printed.
+/// The credentials of calls. They are never printed.
 #[derive(Clone)]
 pub enum ProviderCredentials {
-    /// Nothing.
+    /// No credentials.
     Nobody,
-    /// A key of the API.
+    /// An API key.
     Key(SecretString),
     /// Tokens of a grant.
     Token(TokenSource),
@@ -51,7 +51,7 @@ impl fmt::Debug for ProviderCredentials {
 }
 
 impl ProviderSettings {
-    /// Settings for a provider's own address, with the default limits of time.
+    /// Settings for a provider's own address, with the default timeouts.
     pub fn new(kind: AccountKind, credentials: ProviderCredentials) -> Self {
         Self {
             kind,
@@ -85,7 +85,7 @@ impl ProviderSettings {
         })
     }
 
-    /// The address of the provider.
+    /// The base address of the provider.
     pub(super) fn base(&self, api: &dyn ProviderApi) -> Result<Url, Failure> {
         let address = self.account.base_url.as_deref().unwrap_or(api.base());
         let invalid =

@@ -1,11 +1,11 @@
-//! The key that calls are signed with, and where it is found when the account has none of its own.
+//! The key that signs calls, and where to find one if the account has none.
 //!
-//! Looked for in the environment first (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`), then in
-//! the shared credentials file (`AWS_SHARED_CREDENTIALS_FILE`, or `~/.aws/credentials`), under the profile that
-//! `AWS_PROFILE` names, or `default`. Such a key is read once: one that expires is replaced by saving the account again.
+//! The environment comes first (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`), then the shared
+//! credentials file (`AWS_SHARED_CREDENTIALS_FILE`, or `~/.aws/credentials`) with the profile that `AWS_PROFILE` names,
+//! or `default`. Such a key is read once; to replace one that expires, save the account again.
 //!
-//! Where neither has one, the machine's role gives keys that are renewed as they end ([`role`](super::role)). A container's role is
-//! asked before the file, which may be in the image by chance.
+//! If neither has a key, the machine's role gives keys that are renewed before they expire ([`role`](super::role)). A
+//! container's role comes before the file, which may be in the image by accident.
 
 use std::{env, fmt, fs, path::PathBuf};
 
@@ -14,22 +14,22 @@ use secrecy::SecretString;
 
 use super::role::{RoleKeys, RoleSettings};
 
-/// Longer than any shared credentials file has reason to be.
+/// The largest shared credentials file that is read.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What calls are signed with. Nothing of it is ever printed.
+/// The key that signs calls. It is never printed.
 #[derive(Clone)]
 pub struct SesCredentials(AwsKeyOrigin);
 
 #[derive(Clone)]
 enum AwsKeyOrigin {
-    /// A key that stays.
+    /// A fixed key.
     Key(AwsAccessKey),
-    /// Keys of a role, which end.
+    /// Keys of a role, which expire.
     Role(RoleKeys),
 }
 
-/// An access key. Nothing of it is ever printed.
+/// An access key. It is never printed.
 #[derive(Clone)]
 pub(super) struct AwsAccessKey {
     pub(super) access_key_id: String,
@@ -44,7 +44,7 @@ impl fmt::Debug for SesCredentials {
 }
 
 impl SesCredentials {
-    /// A key that is known; temporary ones come with a session token.
+    /// A fixed key; a temporary one comes with a session token.
     pub fn new(
         access_key_id: impl Into<String>,
         secret_access_key: SecretString,
@@ -59,7 +59,7 @@ impl SesCredentials {
         Self::find_in(region, |name| env::var(name).ok(), read)
     }
 
-    /// The key to sign with now. A role may have to be asked for it.
+    /// The key to sign with now. For a role this may be a network call.
     pub(super) async fn key(&self) -> Result<AwsAccessKey, Failure> {
         match &self.0 {
             AwsKeyOrigin::Key(key) => Ok(key.clone()),
@@ -94,7 +94,7 @@ impl SesCredentials {
     }
 }
 
-/// The key in the shared credentials file, or why there is none.
+/// The key in the shared credentials file, or why there is no key.
 fn in_file(
     variable: impl Fn(&'static str) -> Option<String>,
     read: impl Fn(&PathBuf) -> Result<String, String>,
@@ -168,7 +168,7 @@ mod tests {
             _ => Err("no such file".to_owned()),
         };
         let found = SesCredentials::find_in("eu-west-1", variable, read)?;
-        let AwsKeyOrigin::Key(key) = found.0 else { panic!("this is to be a key that stays") };
+        let AwsKeyOrigin::Key(key) = found.0 else { panic!("a fixed key is expected") };
         let token = key.session_token.map(|token| token.expose_secret().to_owned());
         Ok((key.access_key_id, key.secret_access_key.expose_secret().to_owned(), token))
     }
@@ -210,7 +210,7 @@ mod tests {
         assert!(!printed.contains("AKID") && !printed.contains("hunter2"), "{printed}");
     }
 
-    /// A metadata service of its own.
+    /// A metadata service for the test.
     async fn metadata(keys: &str) -> HttpSource {
         let source = HttpSource::start().await;
         source.serve("/latest/api/token", Reply::ok("metadata-token"));

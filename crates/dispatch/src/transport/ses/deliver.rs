@@ -1,4 +1,4 @@
-//! One mail, and the check of an account.
+//! Sends one mail through SES, and checks an account.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::failure::{Category, Failure, Phase, Severity};
@@ -23,7 +23,7 @@ const LACKS: RelayLacks = RelayLacks { eight_bit_mime: false, smtputf8: true };
 const RECIPIENTS_MAX: usize = 50;
 
 impl SesClient {
-    /// Sends one mail. Never fails as such: the [`Delivery`] says what is known of each recipient and of the whole.
+    /// Sends one mail. The returned [`Delivery`] says what is known about each recipient and about the call.
     pub async fn deliver(&self, envelope: &Envelope<'_>, body: &[u8], gate: &mut dyn WireGate) -> Delivery {
         let mut recipients = vec![RecipientReply::NotTried; envelope.recipients.len()];
         let fitted = FittedMail::new(envelope, body, LACKS);
@@ -50,7 +50,7 @@ impl SesClient {
         gate: &mut dyn WireGate,
         recipients: &[RecipientReply],
     ) -> DeliveryEnd {
-        // Before the permission: a role may take its time, and what has not left is not in doubt.
+        // The key is fetched before the wire commit: a role may answer slowly, and until then nothing is in doubt.
         let key = match self.settings().credentials.key().await {
             Ok(key) => key,
             Err(failure) => return DeliveryEnd::NotSent(failure),
@@ -80,7 +80,7 @@ impl SesClient {
             rest["ConfigurationSetName"] = json!(name);
         }
         let rest = rest.to_string();
-        // The mail is put in by hand, once: as a JSON value it would be copied twice more.
+        // The mail is encoded straight into the document; as a JSON value it would be copied twice more.
         let mut request = String::with_capacity(body.len().div_ceil(3) * 4 + rest.len() + 64);
         request.push_str(r#"{"Content":{"Raw":{"Data":""#);
         BASE64_STANDARD.encode_string(body, &mut request);
@@ -106,7 +106,7 @@ impl SesClient {
             };
         }
         match answer.error.as_deref() {
-            // Who may send need not be allowed to ask: the key was good.
+            // A key that may send need not be allowed to call GetAccount; it was valid.
             Some("AccessDeniedException" | "AccessDenied") if answer.message.contains("ses:GetAccount") => {
                 Ok(())
             }
@@ -146,7 +146,7 @@ fn no_service(reason: &str) -> Failure {
     Failure::new("SES_ENDPOINT_INVALID", Category::Configuration, Phase::Request, Severity::Account, message)
 }
 
-/// Refuses what SES is known not to take.
+/// Refuses mail that SES is known not to accept.
 fn check(envelope: &Envelope<'_>, body: &[u8]) -> Result<(), Failure> {
     let refuse = |code: &'static str, category, message: String| {
         Err(Failure::new(code, category, Phase::Compose, Severity::Permanent, message))

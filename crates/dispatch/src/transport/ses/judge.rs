@@ -1,10 +1,10 @@
-//! What an answer means: taken, refused, or nobody knows.
+//! Decides what an answer of SES means: accepted, refused, or in doubt.
 //!
-//! The service's own name for the trouble decides; where it uses one name for several, its wording; and where it
-//! names nothing, the HTTP status. An error that the service itself names is definite. A 500, 502 or 504 that it does
-//! not name comes from something in front of it, which may have passed the mail on: that is doubt. A refusal without a
-//! name is no verdict on the mail, so the mail does not fail by it, unless it is for its size. And a success is the
-//! service's only with the id that it took the mail under: a page of a proxy or an answer cut off is doubt, too.
+//! The name of the error decides; if SES uses one name for several errors, its wording; and without a name, the HTTP
+//! status. An error that SES itself names is definite. A 500, 502 or 504 without a name comes from a proxy in front of
+//! SES, which may have passed the mail on: in doubt. Another refusal without a name is not a verdict on the mail, so the
+//! mail does not fail by it, unless it is about its size. A success counts only with the id that SES gave the mail: the
+//! page of a proxy or a truncated answer is in doubt, too.
 
 use postway_domain::failure::{
     Category::{self, *},
@@ -34,10 +34,10 @@ const UNAVAILABLE: SesErrorKind = ("SES_SERVICE_UNAVAILABLE", ServerBusy, Transi
 const TIMEOUT: SesErrorKind = ("SES_TIMEOUT", Timeout, Transient);
 const UNEXPECTED: SesErrorKind = ("SES_UNEXPECTED_ANSWER", Protocol, Transient);
 
-/// The longest id that is the service's: they are of about sixty characters.
+/// The longest id that is accepted; ids of SES have about sixty characters.
 const ID_BYTES_MAX: usize = 256;
 
-/// How the transaction ended that got this answer.
+/// How a transaction with this answer ended.
 pub(super) fn judge(answer: &SesAnswer, envelope: &Envelope<'_>) -> DeliveryEnd {
     if answer.is_success() {
         return match answer.text("MessageId").filter(|id| !id.is_empty() && id.len() <= ID_BYTES_MAX) {
@@ -55,7 +55,7 @@ pub(super) fn judge(answer: &SesAnswer, envelope: &Envelope<'_>) -> DeliveryEnd 
     }
 }
 
-/// A success that does not say what the mail was taken as: nobody knows whether the service has seen it.
+/// The failure of a success without an id: SES may not have seen the mail.
 fn without_id(answer: &SesAnswer) -> Failure {
     let (code, category, severity) = UNEXPECTED;
     let message = format!("the answer {} has no message id: it may not be the service's own", answer.status);
@@ -64,7 +64,7 @@ fn without_id(answer: &SesAnswer) -> Failure {
     failure
 }
 
-/// An answer that was not the one hoped for, classified.
+/// Classifies an answer that is not a success.
 pub(super) fn failure(answer: &SesAnswer, envelope: &Envelope<'_>) -> Failure {
     let (code, category, severity) = match &answer.error {
         Some(name) => by_name(name, answer, envelope).unwrap_or_else(|| by_status(answer.status)),
@@ -81,14 +81,14 @@ pub(super) fn failure(answer: &SesAnswer, envelope: &Envelope<'_>) -> Failure {
 
 fn by_name(name: &str, answer: &SesAnswer, envelope: &Envelope<'_>) -> Option<SesErrorKind> {
     let said = answer.message.to_ascii_lowercase();
-    // The same trouble is called `Throttling` here and `ThrottlingException` there.
+    // The same error is called `Throttling` in one API and `ThrottlingException` in another.
     Some(match name.strip_suffix("Exception").unwrap_or(name) {
         "MessageRejected" => rejected(&said, envelope),
         "AccountSendingPaused" | "SendingPaused" | "ConfigurationSetSendingPaused" | "AccountSuspended" => {
             SENDING_PAUSED
         }
         "MailFromDomainNotVerified" => MAIL_FROM,
-        // SendEmail names no other thing that could be missing.
+        // SendEmail refers to nothing else that could be missing.
         "ConfigurationSetDoesNotExist" | "NotFound" => CONFIGURATION_SET,
         "DailyQuotaExceeded" => DAILY_QUOTA,
         "MaxSendRateExceeded" => SEND_RATE,
@@ -129,7 +129,7 @@ fn by_name(name: &str, answer: &SesAnswer, envelope: &Envelope<'_>) -> Option<Se
     })
 }
 
-/// What a rejection is about. It is the mail's own failure, except where it says that the account may not send.
+/// What a rejection is about: the mail, unless its wording says that the account may not send.
 fn rejected(said: &str, envelope: &Envelope<'_>) -> SesErrorKind {
     if said.contains("sending paused") || said.contains("sending suspended") {
         return SENDING_PAUSED;
@@ -152,7 +152,7 @@ fn rejected(said: &str, envelope: &Envelope<'_>) -> SesErrorKind {
     }
 }
 
-/// Which limit was met: the service has one name for all of them.
+/// Which limit was exceeded; SES has one name for all of them.
 fn limited(said: &str) -> SesErrorKind {
     if said.contains("daily") || said.contains("24-hour") || said.contains("quota exceeded") {
         DAILY_QUOTA
@@ -163,7 +163,7 @@ fn limited(said: &str) -> SesErrorKind {
     }
 }
 
-/// An error of the service whose name we do not know.
+/// Classifies an error of SES with an unknown name.
 fn by_status(status: u16) -> SesErrorKind {
     match status {
         401 | 403 => ACCESS_DENIED,
@@ -177,12 +177,12 @@ fn by_status(status: u16) -> SesErrorKind {
     }
 }
 
-/// An error that the service did not name: whoever answered may not even be the service.
+/// Classifies an error without a name, which may come from a proxy in front of SES.
 fn unnamed(status: u16) -> SesErrorKind {
     match status {
         300..=399 | 404 | 405 => ENDPOINT,
         401 | 403 | 408 | 413 | 429 | 500..600 => by_status(status),
-        // Nobody who knows the mail has judged it.
+        // Not a verdict on the mail.
         _ => UNEXPECTED,
     }
 }

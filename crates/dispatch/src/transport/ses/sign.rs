@@ -1,7 +1,7 @@
-//! AWS Signature Version 4, as far as SES needs it: fixed paths, no query, the whole payload hashed.
+//! AWS Signature Version 4, as far as SES needs it: fixed paths, no query, the complete payload hashed.
 //!
-//! Our own because it is a page of HMAC on the crypto library that is here already, and AWS's crate for it brings a
-//! second one and a runtime. Held against signatures that botocore made.
+//! It is our own because it is one page of HMAC on the crypto library that is here already; AWS's crate brings a second
+//! library and a runtime. The tests compare it with signatures that botocore made.
 
 use std::fmt::Write as _;
 
@@ -14,25 +14,25 @@ use super::credentials::AwsAccessKey;
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const SERVICE: &str = "ses";
 
-/// What of a request is signed.
+/// The signed parts of a request.
 pub(super) struct SignableRequest<'a> {
     pub method: &'a str,
-    /// As in the `Host` header: with the port, unless it is the scheme's own.
+    /// The `Host` header: with the port, unless it is the default of the scheme.
     pub host: &'a str,
     pub path: &'a str,
     pub content_type: Option<&'a str>,
-    /// The payload's SHA-256, in hex.
+    /// The SHA-256 of the payload, in hex.
     pub payload_sha256: &'a str,
 }
 
 impl SignableRequest<'_> {
-    /// The headers that prove who asks, in lower case. Good for five minutes around `at`.
+    /// The headers that prove the identity of the caller, in lower case. Valid for five minutes around `at`.
     pub fn headers(&self, region: &str, key: &AwsAccessKey, at: Time) -> Vec<(&'static str, String)> {
         let stamp = stamp(at);
         let day = &stamp[..8];
         let scope = format!("{day}/{region}/{SERVICE}/aws4_request");
 
-        // Sorted by name, as the signature has them.
+        // Sorted by name, as the signature demands.
         let token = key.session_token.as_ref().map(|token| token.expose_secret());
         let headers = [
             ("content-type", self.content_type),
