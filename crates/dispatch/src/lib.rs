@@ -1,8 +1,9 @@
 //! Dispatch: claims due messages, sends them, and writes the outcomes back.
 //!
-//! There is one [`Dispatcher`] per process. Its runner claims work for every account that has capacity. Each account has
-//! couriers, one per connection, and a courier sends one message after the other. Dispatch exchanges work with the other
-//! subsystems only through the store. `README.md` beside this crate follows one attempt from its claim to its outcome.
+//! There is one [`Dispatcher`] per process. Its runner claims work for every account that has capacity. Each
+//! account has couriers, one per connection, and a courier sends one message after the other. Dispatch
+//! exchanges work with the other subsystems only through the store. `README.md` beside this crate follows one
+//! attempt from its claim to its outcome.
 //!
 //! Promises:
 //!
@@ -10,7 +11,8 @@
 //! - A message occupies its slot until its outcome is durable.
 //! - A panic costs one message, not the process.
 //! - A slow relay occupies only its own account's slots.
-//! - While the process is isolated, other nodes may take over its leases, so it claims nothing and begins nothing.
+//! - While the process is isolated, other nodes may take over its leases, so it claims nothing and begins
+//!   nothing.
 
 mod account;
 mod context;
@@ -20,40 +22,18 @@ pub mod probe;
 mod runner;
 pub mod transport;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use postway_domain::{Clock, secret::SecretKey};
-use postway_net::{Guard, TlsClient};
+use postway_net::TlsClient;
 use postway_oauth::OAuthTokens;
-use postway_store::{Roster, Store, blob::Depot};
+use postway_store::{Store, blob::Depot};
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use context::in_flight::InHand;
+pub use context::{DispatchConfig, in_flight::InHand};
 
-use crate::{
-    context::{DispatchContext, LARGE_BODIES_MIB, capacity_events::CapacityEvents},
-    transport::{Deadlines, Dial},
-};
-
-/// The settings of dispatch.
-#[derive(Clone)]
-pub struct DispatchConfig {
-    /// The membership of this incarnation: says whether other nodes may be taking over its leases.
-    pub roster: Arc<Roster>,
-    /// The name that EHLO gives to relays.
-    pub ehlo_name: String,
-    /// The most messages in flight at once, over all accounts.
-    pub in_flight_max: usize,
-    /// How long each phase of an SMTP conversation may take.
-    pub deadlines: Deadlines,
-    /// How long a shutdown waits for attempts that are on the wire.
-    pub drain: Duration,
-    /// The addresses that an account may connect to when a tenant's own key set its target.
-    pub guard: Arc<Guard>,
-    /// Opens connections to relays.
-    pub dial: Arc<dyn Dial>,
-}
+use crate::context::{DispatchContext, LARGE_BODIES_MIB, capacity_events::CapacityEvents};
 
 /// A running dispatcher.
 pub struct Dispatcher {
@@ -94,9 +74,9 @@ impl Dispatcher {
         self.context.in_flight.clone()
     }
 
-    /// Stops claiming, returns messages that have not started, and waits up to [`DispatchConfig::drain`] for attempts on
-    /// the wire. Attempts that do not finish by then stay leased; the next start reclaims them. Returns whether all
-    /// finished.
+    /// Stops claiming, returns messages that have not started, and waits up to [`DispatchConfig::drain`] for
+    /// attempts on the wire. Attempts that do not finish by then stay leased; the next start reclaims them.
+    /// Returns whether all finished.
     pub async fn drain(self) -> bool {
         self.context.stop.cancel();
         self.context.store.unpark();

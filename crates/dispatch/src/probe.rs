@@ -54,7 +54,8 @@ impl Prober {
         Self { secret_key, clock, guard, tokens, ehlo_name: ehlo_name.into(), tls: TlsClient::new() }
     }
 
-    /// Probes an account step by step, up to the first step that fails. Sends no mail and uses none of its limits.
+    /// Probes an account step by step, up to the first step that fails. Sends no mail and uses none of its
+    /// limits.
     pub async fn probe(&self, account: &Account) -> Vec<Step> {
         let dial: Arc<dyn Dial> = Arc::new(Tcp);
         let resources = TransportResources {

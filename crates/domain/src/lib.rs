@@ -1,7 +1,8 @@
-//! What a message is and what may become of it.
+//! The words of Postway as types: what a message is, and what can happen to it.
 //!
-//! Pure: no I/O, no async, no clock and no randomness of its own. Time and chance are arguments, so that a
-//! simulation can drive everything in here. Every other crate speaks in these types.
+//! Pure: no I/O, no async, no clock and no source of randomness. Time and randomness are arguments, so that a
+//! simulation can drive everything in here. Every other crate speaks in these types. `README.md` beside this
+//! crate lists the folders.
 
 pub mod account;
 pub mod address;

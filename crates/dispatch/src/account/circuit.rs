@@ -1,8 +1,10 @@
-//! The circuit of an account: it opens when the account itself is at fault, so that its mail waits instead of failing.
+//! The circuit of an account: it opens when the account itself is at fault, so that its mail waits instead of
+//! failing.
 //!
-//! While the circuit is open, nothing is claimed for the account. When the wait is over, one message is sent as a probe:
-//! success closes the circuit, another fault of the account opens it again for longer. Each change is written to the
-//! store, so that operators see the reason and other nodes, and this one after a restart, continue from there.
+//! While the circuit is open, nothing is claimed for the account. When the wait is over, one message is sent
+//! as a probe: success closes the circuit, another fault of the account opens it again for longer. Each
+//! change is written to the store, so that operators see the reason and other nodes, and this one after a
+//! restart, continue from there.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,12 +27,13 @@ const FAULTS_MAX: u32 = 16;
 pub(crate) struct AccountCircuit {
     faults: u32,
     open: Option<OpenCircuit>,
-    /// The provider asked for a pause until this time. A pause is not a fault: no event reports it and no fallback account
-    /// takes over.
+    /// The provider asked for a pause until this time. A pause is not a fault: no event reports it and no
+    /// fallback account takes over.
     paused_until: Option<Instant>,
 }
 
-/// Why and until when a circuit is open: `until` on the clock of this process, the other times on the shared clock.
+/// Why and until when a circuit is open: `until` on the clock of this process, the other times on the shared
+/// clock.
 #[derive(Debug)]
 struct OpenCircuit {
     until: Instant,
@@ -68,7 +71,8 @@ impl AccountCircuit {
         self.paused_until.filter(|until| now < *until).map(|until| until - now)
     }
 
-    /// Notes a fault of the account. Returns how long its mail waits, and whether the circuit has just opened.
+    /// Notes a fault of the account. Returns how long its mail waits, and whether the circuit has just
+    /// opened.
     pub fn note_fault(&mut self, failure: &Failure, now: ClockReading) -> (Duration, bool) {
         // All connections that were in use when it opened report the same fault; it counts once.
         if let Some(open) = &self.open
@@ -133,8 +137,8 @@ impl AccountCircuit {
 const WRITE_TRIES: u32 = 5;
 const WRITE_WAIT: Duration = Duration::from_secs(1);
 
-/// Writes an account's circuit to the store in a task of its own, so that the courier does not wait. Only one task
-/// writes at a time, so the last write is the current state.
+/// Writes an account's circuit to the store in a task of its own, so that the courier does not wait. Only one
+/// task writes at a time, so the last write is the current state.
 pub(crate) fn store_circuit(context: &Arc<DispatchContext>, sender: &Arc<AccountSender>) {
     if !sender.begin_circuit_write() {
         return;
@@ -151,8 +155,8 @@ pub(crate) fn store_circuit(context: &Arc<DispatchContext>, sender: &Arc<Account
     });
 }
 
-/// Writes the current state. If the store stays unavailable, the next change writes it: only what operators and other
-/// nodes see depends on it.
+/// Writes the current state. If the store stays unavailable, the next change writes it: only what operators
+/// and other nodes see depends on it.
 async fn write_circuit(context: &DispatchContext, sender: &AccountSender) {
     for _ in 0..WRITE_TRIES {
         let record = sender.circuit().record(&sender.key);

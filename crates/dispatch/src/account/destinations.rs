@@ -8,7 +8,7 @@ use std::{
 
 use postway_domain::{
     Time,
-    destination::{DestinationLimit, Meter, limit_of},
+    destination::{DestinationLimit, DestinationMeter, destination_limit},
 };
 
 /// How many meters are kept before idle ones are dropped.
@@ -16,7 +16,7 @@ const METERS_MAX: usize = 10_000;
 
 /// The meters of the domains that one account sends to.
 #[derive(Debug, Default)]
-pub(crate) struct DestinationMeters(Mutex<HashMap<Box<str>, Meter>>);
+pub(crate) struct DestinationMeters(Mutex<HashMap<Box<str>, DestinationMeter>>);
 
 /// The slots that one message occupies at its receiving domains, until they are dropped.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub(crate) struct DestinationSlots {
 }
 
 impl DestinationMeters {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Meter>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, DestinationMeter>> {
         // Every critical section leaves the meters consistent, so a poisoned lock can still be used.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -39,7 +39,7 @@ impl DestinationMeters {
         now: Time,
     ) -> Result<DestinationSlots, Duration> {
         let mut limited: Vec<(&str, DestinationLimit)> =
-            domains.filter_map(|domain| limit_of(account_limits, domain)).collect();
+            domains.filter_map(|domain| destination_limit(account_limits, domain)).collect();
         if limited.is_empty() {
             return Ok(DestinationSlots::default());
         }

@@ -21,8 +21,8 @@ struct JobQueueState {
     idle: usize,
 }
 
-/// The queue between the runner and an account's couriers. It is bounded because the runner claims only for free
-/// capacity.
+/// The queue between the runner and an account's couriers. It is bounded because the runner claims only for
+/// free capacity.
 #[derive(Default)]
 pub(crate) struct JobQueue {
     state: Mutex<JobQueueState>,
@@ -74,7 +74,8 @@ impl JobQueue {
         self.lock().idle += 1;
         let job = tokio::time::timeout(idle_max, async {
             loop {
-                // Registered before the queue is checked, so that a job added in between still wakes this courier.
+                // Registered before the queue is checked, so that a job added in between still wakes this
+                // courier.
                 let mut notified = pin!(self.job_added.notified());
                 notified.as_mut().enable();
                 if let Some(job) = self.take() {

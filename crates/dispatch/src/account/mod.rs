@@ -1,5 +1,5 @@
-//! An account as dispatch uses it: its current configuration, its circuit, its queue of claimed messages, and the
-//! meters of the domains it sends to.
+//! An account as dispatch uses it: its current configuration, its circuit, its queue of claimed messages, and
+//! the meters of the domains it sends to.
 //!
 //! An [`AccountSender`] lives as long as the account; `config.rs` is rebuilt whenever the settings change.
 
@@ -26,8 +26,8 @@ use crate::context::DispatchContext;
 /// How long the cached answer to "is this a test tenant?" is trusted.
 const TENANT_FRESH_FOR: Duration = Duration::from_secs(1);
 
-/// An account with the state that its couriers share. It lives as long as the account; its configuration is replaced
-/// when the settings change.
+/// An account with the state that its couriers share. It lives as long as the account; its configuration is
+/// replaced when the settings change.
 pub(crate) struct AccountSender {
     pub key: AccountKey,
     pub queue: JobQueue,
@@ -101,8 +101,8 @@ impl AccountSender {
         self.config.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the configuration and closes the circuit, since the new settings may work. The change of settings has
-    /// already closed the store's copy.
+    /// Replaces the configuration and closes the circuit, since the new settings may work. The change of
+    /// settings has already closed the store's copy.
     pub fn replace_config(&self, config: AccountConfig) {
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
         self.circuit().reset();
@@ -112,8 +112,8 @@ impl AccountSender {
         self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the account belongs to a test tenant. The answer is cached for [`TENANT_FRESH_FOR`]; if the tenant cannot be
-    /// read, the last answer stays.
+    /// Whether the account belongs to a test tenant. The answer is cached for [`TENANT_FRESH_FOR`]; if the
+    /// tenant cannot be read, the last answer stays.
     pub async fn belongs_to_test_tenant(&self, context: &DispatchContext) -> bool {
         let known = *self.test_flag.lock().unwrap_or_else(PoisonError::into_inner);
         // Taken before the read, so that a change during the read makes the cached answer look old.

@@ -16,8 +16,8 @@ pub(crate) struct CapacityEvents {
 }
 
 impl CapacityEvents {
-    /// Reports that the account finished a message or changed its state. `has_next` says whether another message may have
-    /// become due because of it.
+    /// Reports that the account finished a message or changed its state. `has_next` says whether another
+    /// message may have become due because of it.
     pub fn report(&self, key: &AccountKey, has_next: bool) {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         match keys.get_mut(key) {

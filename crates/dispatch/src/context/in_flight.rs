@@ -1,7 +1,7 @@
 //! The messages in flight in this process.
 //!
-//! A lease can be durable without this process knowing: if the database connection breaks, the answer to the commit is
-//! lost. Housekeeping compares leases with this set to find those that no courier works on.
+//! A lease can be durable without this process knowing: if the database connection breaks, the answer to the
+//! commit is lost. Housekeeping compares leases with this set to find those that no courier works on.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ pub struct InHand(Arc<Mutex<HashMap<MessageUid, u32>>>);
 
 impl InHand {
     fn lock(&self) -> MutexGuard<'_, HashMap<MessageUid, u32>> {
-        // Every critical section leaves the map whole, so a poisoned lock is still good.
+        // Every critical section leaves the map consistent, so a poisoned lock can still be used.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -16,8 +16,8 @@ pub(super) fn is_before_the_request(end: &DeliveryEnd) -> bool {
     }
 }
 
-/// The failure that is the account's fault rather than the mail's: one of the transaction, or of any recipient. A relay
-/// that cannot be reached counts as a fault of the account.
+/// The failure that is the account's fault rather than the mail's: one of the transaction, or of any
+/// recipient. A relay that cannot be reached counts as a fault of the account.
 pub(super) fn account_fault<'d>(delivery: &'d Delivery, transport: &AccountTransport) -> Option<&'d Failure> {
     if let DeliveryEnd::NotSent(failure) = &delivery.end {
         let unreachable = failure.phase == Phase::Connect && matches!(transport, AccountTransport::Smtp(_));

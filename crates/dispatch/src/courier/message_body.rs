@@ -1,8 +1,8 @@
 //! The body of a message: it comes with the claim or is read for the attempt.
 //!
-//! A body that cannot be read is not the message's fault: the storage may be unavailable, or another node may keep the
-//! body in a local folder. The message is returned and uses no retry. A damaged body fails like any other attempt: the
-//! message ends as a dead letter, which can be replayed once the body is restored.
+//! A body that cannot be read is not the message's fault: the storage may be unavailable, or another node may
+//! keep the body in a local folder. The message is returned and uses no retry. A damaged body fails like any
+//! other attempt: the message ends as a dead letter, which can be replayed once the body is restored.
 
 use bytes::Bytes;
 use postway_domain::{

@@ -1,8 +1,8 @@
 //! A courier: one task that sends the messages of one account over one connection, one after the other.
 //!
-//! While the outcome of one message is being made durable, the courier already sends the envelope and body of the next.
-//! The two writes meet in one commit, before the next message's dot. So a courier has at most one unsettled message, and
-//! waits for the database once per message, not twice.
+//! While the outcome of one message is being made durable, the courier already sends the envelope and body of
+//! the next. The two writes meet in one commit, before the next message's dot. So a courier has at most one
+//! unsettled message, and waits for the database once per message, not twice.
 
 mod account_fault;
 mod message_body;
@@ -105,7 +105,8 @@ enum SendResult {
 }
 
 impl SendResult {
-    /// The result of a delivery. A mail that this process did not let begin was not attempted, so it is returned.
+    /// The result of a delivery. A mail that this process did not let begin was not attempted, so it is
+    /// returned.
     fn from_delivery(delivery: Delivery, wire: &mut WireProgress) -> Self {
         match wire.return_reason.take() {
             Some(reason) if !wire.begun && !wire.committed => Self::Returned(reason),
@@ -171,7 +172,8 @@ impl Courier {
                 outcome::judge_attempt(&attempt, delivery, &mut rand::rng())
             }
             Some(Ok(SendResult::Returned(reason))) => outcome::return_message(&attempt, reason),
-            // The panic's text is not repeated, because it may quote the mail; the panic hook has logged its location.
+            // The panic's text is not repeated, because it may quote the mail; the panic hook has logged its
+            // location.
             Some(Err(_)) => {
                 self.connection = None;
                 tracing::error!("a message broke its courier");
@@ -313,7 +315,8 @@ impl Courier {
         }
     }
 
-    /// Opens or closes the account's circuit after a delivery. Returns how long the mail waits if the account is at fault.
+    /// Opens or closes the account's circuit after a delivery. Returns how long the mail waits if the account
+    /// is at fault.
     fn note_circuit(&self, delivery: &Delivery, config: &AccountConfig) -> Option<Duration> {
         if let Some(failure) = account_fault(delivery, &config.transport) {
             // If another connection works, the relay is reachable and merely limits connections.

@@ -1,9 +1,10 @@
-//! The permit of an attempt. It must be valid when the first command of the mail is written, however long reading the
-//! body and connecting took.
+//! The permit of an attempt. It must be valid when the first command of the mail is written, however long
+//! reading the body and connecting took.
 //!
-//! A permit is valid for seconds. If it expires before it is used, it is renewed: the store moves the debit to the current
-//! time, which changes no window's sum. Without renewal, a mail with a slow body would be claimed, read and returned for
-//! ever. While a body is being read, the permit is renewed regularly, because only a debit that still counts can be moved.
+//! A permit is valid for seconds. If it expires before it is used, it is renewed: the store moves the debit
+//! to the current time, which changes no window's sum. Without renewal, a mail with a slow body would be
+//! claimed, read and returned for ever. While a body is being read, the permit is renewed regularly, because
+//! only a debit that still counts can be moved.
 
 use std::{future::Future, time::Duration};
 
@@ -53,8 +54,8 @@ async fn renew(context: &DispatchContext, permit: &mut Option<Permit>) {
     match context.store.change(DirectoryChange::RenewPermit(old, now), None).await {
         Ok(Changed::Done) => *permit = Some(renewed),
         Ok(_) => {}
-        // The write may or may not have happened, so the permit is treated as expired and is not refunded: that can waste
-        // one message of the limit, but never exceed it.
+        // The write may or may not have happened, so the permit is treated as expired and is not refunded:
+        // that can waste one message of the limit, but never exceed it.
         Err(error) => {
             tracing::warn!(%error, "a permit could not be renewed");
             if let Some(permit) = permit {

@@ -11,14 +11,17 @@ use crate::{
     transport::{GateRefused, RecipientReply, WireGate},
 };
 
-/// What an attempt has written and committed so far. Kept outside the transport, so that it survives a panic in it.
+/// What an attempt has written and committed so far. Kept outside the transport, so that it survives a panic
+/// in it.
 #[derive(Default)]
 pub(crate) struct WireProgress {
-    /// The relay may have seen a part of the mail: MAIL was written, or the body of an API call may have been.
+    /// The relay may have seen a part of the mail: MAIL was written, or the body of an API call may have
+    /// been.
     pub begun: bool,
     /// The wire commit is durable.
     pub committed: bool,
-    /// The wire commit recorded which recipients may be in doubt and which were refused; otherwise all may be in doubt.
+    /// The wire commit recorded which recipients may be in doubt and which were refused; otherwise all may be
+    /// in doubt.
     pub marked: bool,
     /// Why this process did not let the mail begin or end, if it was not the store that refused.
     pub return_reason: Option<ReturnReason>,
@@ -30,7 +33,8 @@ pub(crate) struct StoreGate<'a> {
     pub job: &'a Claimed,
     /// The permit that the mail begins with.
     pub permit: &'a mut Option<Permit>,
-    /// The write of this courier's previous outcome. It shares the commit, and must be durable before the dot.
+    /// The write of this courier's previous outcome. It shares the commit, and must be durable before the
+    /// dot.
     pub settling: &'a mut Option<JoinHandle<()>>,
     /// What this gate has allowed so far.
     pub wire: &'a mut WireProgress,
@@ -89,7 +93,8 @@ impl WireGate for StoreGate<'_> {
         match applied {
             Ok(applied) if applied == [true] => {
                 (self.wire.committed, self.wire.marked) = (true, marked);
-                // If the answer took long, another node may have taken over the message and sent it meanwhile.
+                // If the answer took long, another node may have taken over the message and sent it
+                // meanwhile.
                 if !self.context.config.roster.is_trusted_since(asked) {
                     self.wire.return_reason = Some(ReturnReason::Isolated);
                     return Err(GateRefused);
@@ -125,7 +130,7 @@ mod tests {
     use crate::{
         DispatchConfig,
         context::{capacity_events::CapacityEvents, in_flight::InHand},
-        transport::{Deadlines, Reply, Tcp},
+        transport::{Deadlines, RelayReply, Tcp},
     };
 
     struct StoppedClock(Time);
@@ -178,8 +183,8 @@ mod tests {
         (context, job)
     }
 
-    /// Commits with a store answer that takes `takes` and heartbeats at `beats_s`. Returns whether the gate opened, and
-    /// whether the commit is durable.
+    /// Commits with a store answer that takes `takes` and heartbeats at `beats_s`. Returns whether the gate
+    /// opened, and whether the commit is durable.
     async fn commit(takes: Duration, beats_s: &[u64]) -> (bool, bool) {
         let (context, job) = leased().await;
         let (mut wire, roster) = (WireProgress::default(), context.config.roster.clone());
@@ -199,7 +204,7 @@ mod tests {
             settling: &mut settling,
             wire: &mut wire,
         };
-        let yes = RecipientReply::Accepted(Reply { code: 250, enhanced: None, text: String::new() });
+        let yes = RecipientReply::Accepted(RelayReply { code: 250, enhanced: None, text: String::new() });
         let said = gate.commit(&[yes]).await;
         (said.is_ok(), wire.committed)
     }

@@ -13,7 +13,8 @@ pub(crate) fn count_entered(state: Status) {
     }
 }
 
-/// Logs one line and records the metrics of an attempt. The line has the number of recipients and never an address.
+/// Logs one line and records the metrics of an attempt. The line has the number of recipients and never an
+/// address.
 pub(crate) fn record_attempt(job: &Claimed, verdict: &AttemptVerdict) {
     let word = super::outcome_word(verdict.outcome);
     let state = verdict.then.as_ref().unwrap_or(&verdict.change).to.status();

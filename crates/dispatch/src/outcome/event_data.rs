@@ -1,7 +1,8 @@
 //! The data of the event that records an outcome.
 //!
-//! Every such event has the same first eight keys, `null` if there is no value, so that readers need not check for their
-//! presence. One is written for every message that is sent, so it borrows its values and is serialised once.
+//! Every such event has the same first eight keys, `null` if there is no value, so that readers need not
+//! check for their presence. One is written for every message that is sent, so it borrows its values and is
+//! serialised once.
 
 use postway_domain::{
     EventKind, Failure, Time,

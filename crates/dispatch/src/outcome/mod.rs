@@ -1,7 +1,9 @@
-//! Turns the result of an attempt into the change that is written. Pure, so that every case is tested without a network.
+//! Turns the result of an attempt into the change that is written. Pure, so that every case is tested without
+//! a network.
 //!
-//! [`judge_attempt`] is the usual way; `not_started.rs` covers messages that end or are returned before anything was
-//! sent, `wire_marks.rs` the wire commit, `event_data.rs` the events. `settle.rs` makes the change durable.
+//! [`judge_attempt`] is the usual way; `not_started.rs` covers messages that end or are returned before
+//! anything was sent, `wire_marks.rs` the wire commit, `event_data.rs` the events. `settle.rs` makes the
+//! change durable.
 
 pub(crate) mod attempt_metrics;
 mod event_data;
@@ -27,7 +29,7 @@ use self::event_data::OutcomeEventData;
 pub(crate) use self::not_started::{
     ReturnReason, all_suppressed, over_limit, recipient_deleted, return_message, too_late,
 };
-use crate::transport::{Delivery, DeliveryEnd, RecipientReply, Reply};
+use crate::transport::{Delivery, DeliveryEnd, RecipientReply, RelayReply};
 
 /// The facts of an attempt, besides the delivery itself.
 pub(crate) struct AttemptFacts<'a> {
@@ -43,7 +45,8 @@ pub(crate) struct AttemptFacts<'a> {
     pub duration: Duration,
     pub remote: Option<String>,
     pub policy: &'a RetryPolicy,
-    /// Set if the account rather than the mail is at fault: how long the mail waits, besides the open circuit.
+    /// Set if the account rather than the mail is at fault: how long the mail waits, besides the open
+    /// circuit.
     pub account_at_fault: Option<Duration>,
     /// Whether the account sends certified mail, so that a receipt must follow.
     pub certified: bool,
@@ -73,8 +76,8 @@ pub(crate) struct AttemptVerdict {
     pub duration: Duration,
 }
 
-/// Changes for recipients that were put on the suppression list after the message was accepted. A resend changes none:
-/// its recipients stay in doubt, because they may have the first copy.
+/// Changes for recipients that were put on the suppression list after the message was accepted. A resend
+/// changes none: its recipients stay in doubt, because they may have the first copy.
 fn suppressed_changes(job: &Claimed) -> impl Iterator<Item = RecipientChange> {
     let status = RecipientStatus::Suppressed;
     let suppressed = job.suppressed.iter().filter(|_| !job.resend);
@@ -90,7 +93,7 @@ fn failure_reply(failure: &Failure) -> SmtpReply {
     }
 }
 
-fn stored_reply(reply: &Reply) -> SmtpReply {
+fn stored_reply(reply: &RelayReply) -> SmtpReply {
     const TEXT_CHARS_MAX: usize = 512;
     SmtpReply {
         code: Some(reply.code),
@@ -99,8 +102,8 @@ fn stored_reply(reply: &Reply) -> SmtpReply {
     }
 }
 
-/// What the attempt means for each recipient, with counts. For a resend, the counts follow the replies, but the written
-/// status stays in doubt: a relay that refuses this copy says nothing about the first one.
+/// What the attempt means for each recipient, with counts. For a resend, the counts follow the replies, but
+/// the written status stays in doubt: a relay that refuses this copy says nothing about the first one.
 #[derive(Default)]
 struct RecipientTally<'a> {
     changes: Vec<RecipientChange>,
@@ -225,8 +228,8 @@ fn decide(
         Outcome::Failed
     };
     match concluded {
-        // Every recipient of this resend was refused permanently, has no retry left or is suppressed: another resend would
-        // settle nothing.
+        // Every recipient of this resend was refused permanently, has no retry left or is suppressed: another
+        // resend would settle nothing.
         Outcome::DoubtEarlier if job.resend => (concluded, None),
         Outcome::Doubt | Outcome::DoubtEarlier => {
             let doubts = job.doubts + 1;
@@ -317,9 +320,9 @@ pub(crate) fn judge_attempt(
     AttemptVerdict { change, then: None, outcome, failure, provider_message_id, duration: attempt.duration }
 }
 
-/// Records a message whose attempt panicked: it is quarantined, or in doubt and on hold if its dot may have gone out.
-/// Recipients that earlier attempts sent to, or may have sent to, stay as they are. `marked` says that the wire commit
-/// recorded which recipients may be in doubt; then the relay had refused the others.
+/// Records a message whose attempt panicked: it is quarantined, or in doubt and on hold if its dot may have
+/// gone out. Recipients that earlier attempts sent to, or may have sent to, stay as they are. `marked` says
+/// that the wire commit recorded which recipients may be in doubt; then the relay had refused the others.
 pub(crate) fn quarantine(attempt: &AttemptFacts<'_>, marked: bool, failure: Failure) -> AttemptVerdict {
     let job = attempt.job;
     let outcome = match attempt.committed {
@@ -384,7 +387,8 @@ fn settling_change(
     let from = State::Sending { wire_committed: attempt.committed };
     let (to, effects) = match transition(from, Input::Settle(outcome)) {
         Ok(next) => next,
-        // The table accepts every outcome that `decide` produces. If it ever did not, the wire commit decides.
+        // The table accepts every outcome that `decide` produces. If it ever did not, the wire commit
+        // decides.
         Err(error) => {
             tracing::error!(uid = %job.uid, %error, "the state table refuses an outcome");
             let fallback = if attempt.committed { Outcome::Doubt } else { Outcome::Held };
@@ -402,8 +406,8 @@ fn settling_change(
         fence: Fence {
             status: Status::Sending,
             token: Some(job.token),
-            // If the wire commit failed because the database went away, it may or may not have been written, so a returned
-            // message is not fenced by version.
+            // If the wire commit failed because the database went away, it may or may not have been written,
+            // so a returned message is not fenced by version.
             version: (outcome != Outcome::Held).then_some(job.version + i64::from(attempt.committed)),
         },
         to,

@@ -16,7 +16,8 @@ use crate::transport::{Delivery, DeliveryEnd, RecipientReply};
 
 /// The first wait of a message whose body could not be read; each further wait is twice as long.
 const BODY_WAIT_FIRST: Duration = Duration::from_secs(5);
-/// The longest such wait: rare enough to keep the history readable, frequent enough to notice repaired storage.
+/// The longest such wait: rare enough to keep the history readable, frequent enough to notice repaired
+/// storage.
 const BODY_WAIT_MAX: Duration = Duration::from_secs(300);
 
 /// Why a message is returned.
@@ -80,7 +81,8 @@ pub(crate) fn over_limit(attempt: &AttemptFacts<'_>, random: &mut impl Rng) -> A
     fail(attempt, not_started("limit_exceeded", Category::Quota, Severity::Permanent, message), random)
 }
 
-/// Puts a message in doubt on hold when its `expires_at` has passed: it may have arrived, and must not be resent.
+/// Puts a message in doubt on hold when its `expires_at` has passed: it may have arrived, and must not be
+/// resent.
 pub(crate) fn too_late(attempt: &AttemptFacts<'_>, random: &mut impl Rng) -> AttemptVerdict {
     let message = "its expires_at passed before it was sent again";
     fail(attempt, not_started("expired", Category::Unknown, Severity::Permanent, message), random)
@@ -92,8 +94,8 @@ pub(crate) fn recipient_deleted(attempt: &AttemptFacts<'_>, random: &mut impl Rn
     fail(attempt, not_started("RECIPIENT_NOT_FOUND", Category::Policy, Severity::Permanent, message), random)
 }
 
-/// Ends a message whose remaining recipients are all on the suppression list. If earlier attempts sent to some, or may
-/// have, that decides its final state.
+/// Ends a message whose remaining recipients are all on the suppression list. If earlier attempts sent to
+/// some, or may have, that decides its final state.
 pub(crate) fn all_suppressed(attempt: &AttemptFacts<'_>, random: &mut impl Rng) -> AttemptVerdict {
     let job = attempt.job;
     let message = "every recipient that was left is on the suppression list";

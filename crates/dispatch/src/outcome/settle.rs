@@ -20,9 +20,10 @@ const WAIT_FIRST: Duration = Duration::from_millis(50);
 /// The longest wait between two writes.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Writes a verdict, again while the store is unavailable, and then frees the slot. It ends when the outcome is durable
-/// or when the fence refuses it, because the lease was taken over. If the process dies first, reclaiming the lease
-/// decides: before the wire commit the message is returned, after it the message is in doubt.
+/// Writes a verdict, again while the store is unavailable, and then frees the slot. It ends when the outcome
+/// is durable or when the fence refuses it, because the lease was taken over. If the process dies first,
+/// reclaiming the lease decides: before the wire commit the message is returned, after it the message is in
+/// doubt.
 pub(crate) async fn settle(
     context: Arc<DispatchContext>,
     sender: Arc<AccountSender>,
@@ -47,8 +48,8 @@ pub(crate) async fn settle(
     }
 }
 
-/// Settles a doubt late: another node took the lease for lost and put the message in doubt, but this attempt has the
-/// relay's answer.
+/// Settles a doubt late: another node took the lease for lost and put the message in doubt, but this attempt
+/// has the relay's answer.
 async fn settle_late(context: &DispatchContext, verdict: &AttemptVerdict) -> bool {
     match late_change(verdict) {
         Some(late) => write(context, late).await,

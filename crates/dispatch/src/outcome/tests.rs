@@ -1,4 +1,4 @@
-//! Every way an attempt can end, without a wire.
+//! Every way in which an attempt can end, without a network.
 
 mod resend;
 
@@ -71,7 +71,7 @@ fn permit() -> Permit {
 
 static POLICY: RetryPolicy = RetryPolicy { delays_s: Vec::new(), jitter: 0.0 };
 
-/// An attempt at which nothing was sent yet.
+/// The facts of an attempt that has sent nothing yet.
 fn attempt(job: &Claimed) -> AttemptFacts<'_> {
     AttemptFacts {
         job,
@@ -94,8 +94,8 @@ fn chance() -> StdRng {
     StdRng::seed_from_u64(7)
 }
 
-fn reply(code: u16) -> Reply {
-    Reply { code, enhanced: None, text: "said the relay".to_owned() }
+fn reply(code: u16) -> RelayReply {
+    RelayReply { code, enhanced: None, text: "said the relay".to_owned() }
 }
 
 fn accepted() -> RecipientReply {
@@ -200,7 +200,7 @@ fn a_lost_answer_is_doubt_and_its_policy_decides() {
 }
 
 #[test]
-fn the_accounts_fault_holds_the_mail_without_using_a_retry() {
+fn a_fault_of_the_account_returns_the_mail_without_using_a_retry() {
     let fault =
         Failure::new("auth", Category::Authentication, Phase::Auth, Severity::Account, "wrong password");
     let verdict =
@@ -219,14 +219,14 @@ fn a_split_goes_on_at_once_and_uses_no_retry() {
 }
 
 #[test]
-fn a_refused_gate_gives_the_mail_back() {
+fn a_refused_gate_returns_the_mail() {
     let verdict = judge_with(&job(1), false, false, vec![accepted()], DeliveryEnd::GateRefused);
     assert_eq!((verdict.change.to, verdict.change.retries), (State::Ready, None));
     assert_eq!(statuses(&verdict), [RecipientStatus::Pending]);
 }
 
 #[test]
-fn a_refusal_of_the_whole_mail_fails_every_recipient() {
+fn a_refusal_of_the_mail_fails_every_recipient() {
     let refusal = reply(554).into_failure(Phase::Dot);
     let verdict =
         judge_with(&job(2), true, false, vec![accepted(), accepted()], DeliveryEnd::NotSent(refusal));
@@ -243,7 +243,8 @@ fn poison_is_set_aside_before_the_dot_and_in_doubt_after_it() {
     assert_eq!(verdict.change.to.status(), Status::Failed);
     assert_eq!(verdict.change.ends_open_recipients, Some(RecipientStatus::Failed));
     attempt.committed = true;
-    // Where the relay refused some, the wire commit has said who may be in doubt; those still open are not among them.
+    // If the relay refused some, the wire commit recorded who may be in doubt; open recipients are not among
+    // them.
     for (marked, open) in [(false, RecipientStatus::InDoubt), (true, RecipientStatus::Failed)] {
         let verdict = quarantine(&attempt, marked, broke());
         assert_eq!((verdict.change.to, verdict.change.due_at), (State::InDoubt, None));
@@ -288,7 +289,7 @@ fn what_is_beyond_a_limit_that_rejects_fails_without_an_attempt() {
 }
 
 #[test]
-fn mail_held_before_it_began_waits_without_using_a_retry() {
+fn mail_returned_before_it_began_waits_without_using_a_retry() {
     let claimed = job(1);
     let verdict = return_message(&attempt(&claimed), ReturnReason::Destination(Duration::from_millis(250)));
     assert_eq!((verdict.change.to, verdict.change.retries), (State::Ready, None));
@@ -327,7 +328,7 @@ fn suppressed_recipients_are_written_with_the_outcome() {
 }
 
 #[test]
-fn a_mail_with_nobody_left_is_given_back_and_suppressed_at_once() {
+fn a_mail_without_recipients_left_is_returned_and_suppressed_at_once() {
     let all = Claimed { suppressed: vec![0, 1], ..job(0) };
     let verdict = all_suppressed(&attempt(&all), &mut chance());
     let then = verdict.then.as_ref().unwrap();
@@ -344,7 +345,7 @@ fn a_mail_with_nobody_left_is_given_back_and_suppressed_at_once() {
 }
 
 #[test]
-fn another_account_that_stands_in_is_named_by_the_attempt() {
+fn the_attempt_names_the_fallback_account_that_sent_it() {
     let (claimed, other) = (job(1), "other".parse().unwrap());
     let attempt = AttemptFacts { account: &other, committed: true, offered: true, ..attempt(&claimed) };
     let delivery = Delivery::new(vec![accepted()], taken());
@@ -352,7 +353,7 @@ fn another_account_that_stands_in_is_named_by_the_attempt() {
 }
 
 #[test]
-fn a_failure_is_told_in_our_words_and_in_those_gateways_share() {
+fn a_failure_has_our_words_and_those_that_gateways_share() {
     let quota = Failure {
         original_code: Some("DailyQuotaExceeded".to_owned()),
         ..reply(452).into_failure(Phase::Dot)
@@ -366,14 +367,14 @@ fn a_failure_is_told_in_our_words_and_in_those_gateways_share() {
     }
 }
 
-/// The particulars of the verdict's events.
+/// The data of the verdict's events.
 fn data(verdict: &AttemptVerdict) -> Vec<Value> {
     let data = |event: &postway_store::record::NewEvent| event.data.as_deref().unwrap().to_owned();
     verdict.change.events.iter().map(|event| serde_json::from_str(&data(event)).unwrap()).collect()
 }
 
-/// What readers find in every event of an outcome: code, will_retry, next_attempt and backoff_ms. Fails if one of the others
-/// is missing.
+/// The keys code, will_retry, next_attempt and backoff_ms of an event. Fails if one of the other required
+/// keys is missing.
 fn plain(data: &Value) -> [Value; 4] {
     for key in ["attempt", "duration_ms", "category", "original_code"] {
         assert!(data.get(key).is_some(), "{key} is missing: {data}");
@@ -382,7 +383,7 @@ fn plain(data: &Value) -> [Value; 4] {
 }
 
 #[test]
-fn every_outcome_tells_the_same_particulars() {
+fn every_outcome_has_the_same_event_data() {
     let none = Value::Null;
     let sent = data(&judge_with(&job(1), true, false, vec![accepted()], taken()));
     assert_eq!(plain(&sent[0]), [none.clone(), json!(false), none.clone(), none.clone()]);

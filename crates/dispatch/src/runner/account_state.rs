@@ -43,7 +43,8 @@ impl AccountState {
         }
     }
 
-    /// The account that sends now: this one, or its fallback while its circuit is open or its daily limit is used up.
+    /// The account that sends now: this one, or its fallback while its circuit is open or its daily limit is
+    /// used up.
     pub fn active<'s>(&'s self, accounts: &'s BTreeMap<AccountKey, AccountState>, now: Time) -> &'s Self {
         let config = self.sender.config();
         let spent = self.spent_until.is_some_and(|until| now < until);
@@ -68,7 +69,8 @@ impl AccountState {
         let free = slots.saturating_sub(in_flight);
         let low = self.standing + in_flight <= slots / 2;
         let fills = if self.may_have_work { free > 0 } else { low && free > self.standing };
-        // A standing claim is withdrawn when the circuit is open, and when the account is idle while capacity is scarce.
+        // A standing claim is withdrawn when the circuit is open, and when the account is idle while capacity
+        // is scarce.
         let idle = crowded && !self.may_have_work && self.used_at.elapsed() > IDLE_AFTER;
         let withdraws = self.standing > 0 && (slots == 0 || idle);
         AccountCapacity { free: if fills && !idle { free } else { 0 }, in_flight, withdraws }

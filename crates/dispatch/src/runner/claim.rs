@@ -26,7 +26,8 @@ const LEASE_MARGIN: Duration = Duration::from_secs(5 * 60);
 pub(super) type ClaimInFlight = BoxFuture<'static, (Vec<AccountWant>, Result<Vec<Claimed>, StoreError>)>;
 
 impl Runner {
-    /// Starts a claim for accounts that have free capacity and may have work, or whose standing claim has run low.
+    /// Starts a claim for accounts that have free capacity and may have work, or whose standing claim has run
+    /// low.
     pub(super) fn start_claim(&mut self) -> Option<ClaimInFlight> {
         let in_flight = self.in_flight();
         let must_wait = self.one_at_a_time && (in_flight > 0 || self.suspect.is_some());

@@ -1,13 +1,13 @@
 //! The runner: one loop that keeps every account supplied with work.
 //!
-//! It claims for accounts with free capacity, tenant by tenant in their turns (`scheduler.rs`). Capacity that a claim
-//! could not fill stays registered with the store as a standing claim, so that new mail is handed over in the
-//! transaction that accepts it. The runner knows only accounts that have had work, and visits only those that a hint, a
-//! poll or a courier has named. Hints make it fast; polling makes it correct. At most one claim is under way, so
-//! capacity that becomes free meanwhile is claimed together.
+//! It claims for accounts with free capacity, tenant by tenant in their turns (`scheduler.rs`). Capacity that
+//! a claim could not fill stays registered with the store as a standing claim, so that new mail is handed
+//! over in the transaction that accepts it. The runner knows only accounts that have had work, and visits
+//! only those that a hint, a poll or a courier has named. Hints make it fast; polling makes it correct. At
+//! most one claim is under way, so capacity that becomes free meanwhile is claimed together.
 //!
-//! A message whose lease was lost several times in a row is a *suspect*: it may be what kills the process. It is sent
-//! alone, so that a further crash can only be its own.
+//! A message whose lease was lost several times in a row is a *suspect*: it may be what kills the process. It
+//! is sent alone, so that a further crash can only be its own.
 
 mod account_state;
 mod claim;
@@ -55,13 +55,14 @@ struct Runner {
     scheduler: ClaimScheduler,
     /// Messages in flight by tenant, over all of its accounts.
     in_flight_by_tenant: HashMap<TenantId, Arc<AtomicUsize>>,
-    /// Accounts to read before anything is claimed for them, because they are new to this node or have changed.
+    /// Accounts to read before anything is claimed for them, because they are new to this node or have
+    /// changed.
     unread: BTreeSet<AccountKey>,
     /// The capacity in standing claims, over all accounts.
     standing_total: usize,
     /// A suspect that waits until nothing else is in flight.
     suspect: Option<Claimed>,
-    /// While the queue may hold suspects, one message is claimed at a time.
+    /// While there may be suspects in the queue, one message is claimed at a time.
     one_at_a_time: bool,
 }
 
@@ -80,7 +81,8 @@ pub(crate) async fn run(context: Arc<DispatchContext>) {
             runner.note_freed(freed);
         }
         if claiming.is_none() {
-            // Counted before more is claimed, because the hint about remaining work may arrive before the hand-over.
+            // Counted before more is claimed, because the hint about remaining work may arrive before the
+            // hand-over.
             if let Some(handed_over) = context.store.handed_over().now_or_never() {
                 runner.start_jobs(handed_over, true).await;
             }
@@ -92,8 +94,9 @@ pub(crate) async fn run(context: Arc<DispatchContext>) {
                 None => std::future::pending().await,
             }
         };
-        // Biased, so that a simulation meets the same events in the same order. No branch starves: a claim answers once,
-        // hints are taken as a set, and the other sources are also polled at the top of the loop.
+        // Biased, so that a simulation meets the same events in the same order. No branch starves: a claim
+        // answers once, hints are taken as a set, and the other sources are also polled at the top of the
+        // loop.
         tokio::select! {
             biased;
             () = context.stop.cancelled() => {}
@@ -145,8 +148,8 @@ impl Runner {
         }
     }
 
-    /// Keeps one suspect and returns the others before it is sent: every message that is leased when the process dies
-    /// loses a lease, and would become a suspect too.
+    /// Keeps one suspect and returns the others before it is sent: every message that is leased when the
+    /// process dies loses a lease, and would become a suspect too.
     async fn set_suspect_aside(&mut self, mut suspects: Vec<Claimed>) {
         self.one_at_a_time = true;
         self.withdraw_standing_claims();
@@ -171,8 +174,8 @@ impl Runner {
         }
     }
 
-    /// Withdraws the standing claims while other nodes may take over the leases of this process, so that new mail goes to a
-    /// node that can send it.
+    /// Withdraws the standing claims while other nodes may take over the leases of this process, so that new
+    /// mail goes to a node that can send it.
     fn withdraw_if_isolated(&mut self) {
         if self.standing_total > 0 && self.context.config.roster.is_isolated() {
             self.withdraw_standing_claims();
@@ -224,7 +227,8 @@ impl Runner {
         }
     }
 
-    /// Reconsiders standing claims that have brought nothing for long, once they take up half of the capacity.
+    /// Reconsiders standing claims that have brought nothing for long, once they take up half of the
+    /// capacity.
     fn note_idle(&mut self) {
         if self.standing_total <= self.context.config.in_flight_max / 2 {
             return;
@@ -287,8 +291,8 @@ impl Runner {
         }
     }
 
-    /// Takes hints. A hint may mean new work or new settings, so the account is read again, unless it was read a moment
-    /// ago and nothing has changed since.
+    /// Takes hints. A hint may mean new work or new settings, so the account is read again, unless it was
+    /// read a moment ago and nothing has changed since.
     fn wake(&mut self, keys: Vec<AccountKey>) {
         let generation = self.context.store.generation();
         for key in keys {
@@ -306,8 +310,8 @@ impl Runner {
         }
     }
 
-    /// Marks accounts with a standing claim to be read again, the longest unread first: settings that another node changed
-    /// must apply to mail that is handed over, too.
+    /// Marks accounts with a standing claim to be read again, the longest unread first: settings that another
+    /// node changed must apply to mail that is handed over, too.
     fn note_standing(&mut self) {
         let mut standing: Vec<(Instant, &AccountKey)> = self
             .accounts

@@ -1,8 +1,8 @@
 //! Divides free capacity: turns and slots among tenants, and among the accounts of each tenant.
 //!
-//! Tenants take turns (`domain`'s `Turns`), so that free slots are divided by weight. A bound on slots in use keeps some
-//! free for others: without it, mail that does not end, such as mail to a relay that hangs, would collect every slot turn
-//! by turn.
+//! Tenants take turns (`domain`'s `Turns`), so that free slots are divided by weight. A bound on slots in use
+//! keeps some free for others: without it, mail that does not end, such as mail to a relay that hangs, would
+//! collect every slot turn by turn.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -11,13 +11,14 @@ use std::{
 
 use postway_domain::{
     AccountId, TenantId, TenantSettings,
-    fairness::{Turns, places},
+    fairness::{Turns, grantable_slots},
 };
 use postway_store::record::AccountKey;
 
 /// The most accounts in one claim, so that its cost does not grow with the number of accounts that wait.
 pub(crate) const CLAIM_ACCOUNTS_MAX: usize = 16;
-/// Slots that remain after the turns are granted in portions of this size, so that no account takes all of them.
+/// Slots that remain after the turns are granted in portions of this size, so that no account takes all of
+/// them.
 const PORTION: usize = 16;
 
 /// How much more an account could take now, and how much it has already.
@@ -50,7 +51,8 @@ impl CapacityGrant {
 #[derive(Default)]
 struct AccountRing {
     waiting: BTreeSet<AccountId>,
-    /// The account that was first the last time. The next one is first this time, however soon that one is back.
+    /// The account that was first the last time. The next one is first this time, however soon that one is
+    /// back.
     first: Option<AccountId>,
 }
 
@@ -77,13 +79,13 @@ impl FreeSlots<'_> {
     /// How many more slots the tenant may take.
     fn for_tenant(&self, tenant: &TenantId, weight: u32) -> usize {
         let granted = self.granted.get(tenant).copied().unwrap_or(0);
-        places(self.free, (self.in_flight)(tenant) + granted, weight)
+        grantable_slots(self.free, (self.in_flight)(tenant) + granted, weight)
     }
 
     /// How many more slots the account may take of those for its tenant.
     fn for_account(&self, one: &CapacityGrant, weight: u32) -> usize {
         let for_tenant = self.for_tenant(&one.key.tenant, weight);
-        places(for_tenant, one.capacity.in_flight + one.slots, TenantSettings::WEIGHT_DEFAULT)
+        grantable_slots(for_tenant, one.capacity.in_flight + one.slots, TenantSettings::WEIGHT_DEFAULT)
     }
 
     fn grant(&mut self, one: &mut CapacityGrant, messages: usize) {
@@ -128,11 +130,13 @@ impl ClaimScheduler {
         self.turns.is_empty()
     }
 
-    /// Grants `free` slots: to each tenant by its turn, account by account, then the remainder to those that could take
-    /// more. `in_flight` says how many messages a tenant has in flight; the more it has, the less it gets.
+    /// Grants `free` slots: to each tenant by its turn, account by account, then the remainder to those that
+    /// could take more. `in_flight` says how many messages a tenant has in flight; the more it has, the less
+    /// it gets.
     ///
-    /// An account without capacity is dropped until it is added again. So is one that was granted slots: the result of the
-    /// claim says whether it wants more. One that could take some and was granted none stays in the ring.
+    /// An account without capacity is dropped until it is added again. So is one that was granted slots: the
+    /// result of the claim says whether it wants more. One that could take some and was granted none stays in
+    /// the ring.
     pub fn grant_slots(
         &mut self,
         free: usize,

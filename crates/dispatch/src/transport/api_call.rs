@@ -1,12 +1,14 @@
 //! One call of an API over HTTP, as SES and all providers use it.
 //!
-//! A call has no final dot: writing the request body is the point of no return. So the body waits until there is a
-//! connection and the gate has let the mail begin; until then only the head of the request is written, which names no
-//! mail. A call that fails before there is a connection was certainly not sent ([`Unanswered::NotWritten`]). A request
-//! that may have been written and got no answer is in doubt ([`Unanswered::Unknown`]).
+//! A call has no final dot: writing the request body is the point of no return. So the body waits until there
+//! is a connection and the gate has let the mail begin; until then only the head of the request is written,
+//! which names no mail. A call that fails before there is a connection was certainly not sent
+//! ([`Unanswered::NotWritten`]). A request that may have been written and got no answer is in doubt
+//! ([`Unanswered::Unknown`]).
 //!
-//! Bounds: 64 KiB of an answer; one deadline for the connection and one for the complete call, which grows with the size
-//! of the request. No redirects, no proxies, no retries: a retry here could send twice. Connections are reused (HTTP/1.1).
+//! Bounds: 64 KiB of an answer; one deadline for the connection and one for the complete call, which grows
+//! with the size of the request. No redirects, no proxies, no retries: a retry here could send twice.
+//! Connections are reused (HTTP/1.1).
 
 use std::{error::Error, io, net::IpAddr, sync::Arc, time::Duration};
 
@@ -24,7 +26,8 @@ use super::WireGate;
 
 /// The largest mail that any transport sends by a call, in bytes.
 pub(super) const MAIL_BYTES_MAX: usize = 40 * 1024 * 1024;
-/// The slowest acceptable upload rate: the deadline of a call grows by one second for each such number of bytes.
+/// The slowest acceptable upload rate: the deadline of a call grows by one second for each such number of
+/// bytes.
 const UPLOAD_BYTES_PER_S_MIN: usize = 256 * 1024;
 /// An idle connection is closed after this long, before the service closes it while a request is on its way.
 const IDLE_MAX: Duration = Duration::from_secs(10);
@@ -34,10 +37,10 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// How long a call may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallTimeouts {
-    /// Name lookup, TCP and TLS. At most half of `request`, so that a slow connection is never mistaken for a slow
-    /// answer: the first is certainly not sent, the second is in doubt.
+    /// Name lookup, TCP and TLS. At most half of `request`, so that a slow connection is never mistaken for a
+    /// slow answer: the first is certainly not sent, the second is in doubt.
     pub connect: Duration,
-    /// The whole call: connection, request and answer.
+    /// The complete call: connection, request and answer.
     pub request: Duration,
 }
 
@@ -154,7 +157,8 @@ impl ApiCaller {
         self.http.request(method, url).timeout(self.timeouts.request(bytes))
     }
 
-    /// Sends one request and reads the answer, whatever its status. A body waits for a connection and then for its gate.
+    /// Sends one request and reads the answer, whatever its status. A body waits for a connection and then
+    /// for its gate.
     pub async fn send(
         &self,
         request: RequestBuilder,

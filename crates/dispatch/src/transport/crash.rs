@@ -1,6 +1,7 @@
 //! Failpoints: named lines at which a test can abort the process, as a power cut would.
 
-/// Aborts the process if the failpoint `$name` is set to `return`. Costs nothing without the `failpoints` feature.
+/// Aborts the process if the failpoint `$name` is set to `return`. Costs nothing without the `failpoints`
+/// feature.
 macro_rules! crash_point {
     ($name:literal) => {
         #[cfg(feature = "failpoints")]

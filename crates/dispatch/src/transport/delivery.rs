@@ -21,13 +21,14 @@ pub struct Envelope<'a> {
     pub eight_bit: bool,
     /// An address or a header is internationalised. Non-ASCII addresses in this envelope imply it.
     pub smtputf8: bool,
-    /// The sender's wishes about reports. They are passed on if the peer offers DSN; if not, the mail is sent without.
+    /// The sender's wishes about reports. They are passed on if the peer offers DSN; if not, the mail is sent
+    /// without.
     pub dsn: Option<&'a DsnWishes>,
 }
 
 /// A well-formed SMTP reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct RelayReply {
     /// The three digits, 200 to 599.
     pub code: u16,
     /// The enhanced code of the first line, if it has one.
@@ -36,7 +37,7 @@ pub struct Reply {
     pub text: String,
 }
 
-impl Reply {
+impl RelayReply {
     /// True for 2xx.
     pub fn is_positive(&self) -> bool {
         self.code / 100 == 2
@@ -52,10 +53,11 @@ impl Reply {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecipientReply {
     /// The relay accepted it into the transaction, whose end decides.
-    Accepted(Reply),
+    Accepted(RelayReply),
     /// The relay, or a check of our own, refused it.
     Refused(Failure),
-    /// The relay accepts no more recipients in this transaction. Not a failure: the next transaction sends to it.
+    /// The relay accepts no more recipients in this transaction. Not a failure: the next transaction sends to
+    /// it.
     Deferred(Failure),
     /// It was not offered, or the transaction ended before its reply came.
     NotTried,
@@ -94,18 +96,19 @@ pub enum DeliveryEnd {
     /// The relay took responsibility for the accepted recipients.
     Accepted {
         /// Its reply to the final dot.
-        reply: Reply,
+        reply: RelayReply,
         /// The relay's own id for the mail, if its reply has one.
         provider_message_id: Option<String>,
     },
     /// The sandbox captured the mail; nothing was sent.
     Captured {
         /// The reply shown in the place of a relay's.
-        reply: Reply,
+        reply: RelayReply,
     },
     /// The mail was certainly not accepted: the final dot was not written, or the reply to it was a refusal.
     NotSent(Failure),
-    /// At least a part of the final dot was written and no well-formed reply came: the mail may have been accepted.
+    /// At least a part of the final dot was written and no well-formed reply came: the mail may have been
+    /// accepted.
     InDoubt(Failure),
     /// The gate refused; nothing final was written and the connection was dropped.
     GateRefused,
@@ -121,19 +124,19 @@ pub struct GateRefused;
 /// Lets a mail begin, and makes the wire commit durable before the final dot.
 #[async_trait]
 pub trait WireGate: Send {
-    /// Called right before the first command of the mail is written: MAIL, or the body of an API call. On `Err` the
-    /// transport writes nothing.
+    /// Called right before the first command of the mail is written: MAIL, or the body of an API call. On
+    /// `Err` the transport writes nothing.
     fn begin(&mut self) -> Result<(), GateRefused> {
         Ok(())
     }
 
-    /// Like [`WireGate::begin`], for a transport that had to wait, for example for a connection or the reply to RSET. The
-    /// wait may have outlasted the permit, so an expired one is renewed if possible.
+    /// Like [`WireGate::begin`], for a transport that had to wait, for example for a connection or the reply
+    /// to RSET. The wait may have outlasted the permit, so an expired one is renewed if possible.
     async fn begin_after_wait(&mut self) -> Result<(), GateRefused> {
         self.begin()
     }
 
-    /// Called once, after the body was written and before the dot, with the replies to RCPT in envelope order. On `Err`
-    /// the transport drops the connection without writing the dot.
+    /// Called once, after the body was written and before the dot, with the replies to RCPT in envelope
+    /// order. On `Err` the transport drops the connection without writing the dot.
     async fn commit(&mut self, recipients: &[RecipientReply]) -> Result<(), GateRefused>;
 }

@@ -1,7 +1,7 @@
 //! Converts a mail for a relay that lacks an extension that the mail needs.
 //!
-//! How a mail is converted is up to `mime` ([`downgrade`]); this file decides when. Mail that needs no extension, and
-//! mail for a relay that offers them, is not touched.
+//! How a mail is converted is up to `mime` ([`downgrade`]); this file decides when. Mail that needs no
+//! extension, and mail for a relay that offers them, is not touched.
 
 use postway_mime::downgrade::{RelayLacks, downgrade};
 

@@ -1,9 +1,9 @@
 //! Transports: how a composed mail leaves.
 //!
-//! A transport takes an envelope and a body and returns a [`Delivery`]: the reply to each recipient, and how the
-//! transaction ended. It asks the [`WireGate`] once, after the peer has everything but the final dot (for an API, before
-//! the request body). It goes on only if the gate has made the wire commit durable, so a crash can leave a message in
-//! doubt only if its wire commit is recorded.
+//! A transport takes an envelope and a body and returns a [`Delivery`]: the reply to each recipient, and how
+//! the transaction ended. It asks the [`WireGate`] once, after the peer has everything but the final dot (for
+//! an API, before the request body). It goes on only if the gate has made the wire commit durable, so a crash
+//! can leave a message in doubt only if its wire commit is recorded.
 //!
 //! Transports know nothing about queues, leases or retries.
 
@@ -19,7 +19,7 @@ pub mod smtp;
 
 pub use api_call::CallTimeouts;
 pub(crate) use crash::crash_point;
-pub use delivery::{Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, Reply, WireGate};
+pub use delivery::{Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, RelayReply, WireGate};
 pub use provider::{ProviderClient, ProviderCredentials, ProviderSettings};
 pub use sandbox::SandboxTransport;
 pub use ses::{SesClient, SesCredentials, SesSettings};

@@ -1,11 +1,11 @@
 //! The recipients that one call of an API names.
 //!
-//! One bad address would make the service refuse the complete call, so that address is refused alone, before the call.
-//! Recipients beyond the bound of the service wait for the next call.
+//! One bad address would make the service refuse the complete call, so that address is refused alone, before
+//! the call. Recipients beyond the bound of the service wait for the next call.
 
 use postway_domain::failure::{Category, Failure, Phase, Severity};
 
-use super::{Envelope, RecipientReply, Reply};
+use super::{Envelope, RecipientReply, RelayReply};
 
 /// The longest address that services accept.
 const ADDRESS_BYTES_MAX: usize = 320;
@@ -49,7 +49,7 @@ pub(super) fn choose<'a>(
         } else {
             named.push(*address);
             let text = "named in the call".to_owned();
-            RecipientReply::Accepted(Reply { code: 200, enhanced: None, text })
+            RecipientReply::Accepted(RelayReply { code: 200, enhanced: None, text })
         };
     }
     named

@@ -1,10 +1,10 @@
 //! The sandbox: captures mail instead of sending it.
 //!
-//! It accepts every recipient and asks the gate like any other transport. The mail itself stays in the store. The message
-//! ends as captured, never as sent, except for a test tenant: there the sandbox plays a relay, so that everything that
-//! follows a sent message can be tried.
+//! It accepts every recipient and asks the gate like any other transport. The mail itself stays in the store.
+//! The message ends as captured, never as sent, except for a test tenant: there the sandbox plays a relay, so
+//! that everything that follows a sent message can be tried.
 
-use super::{Delivery, DeliveryEnd, Envelope, RecipientReply, Reply, WireGate, crash_point};
+use super::{Delivery, DeliveryEnd, Envelope, RecipientReply, RelayReply, WireGate, crash_point};
 
 /// The transport of sandbox accounts.
 #[derive(Debug, Clone, Copy, Default)]
@@ -16,7 +16,7 @@ pub struct SandboxTransport {
 impl SandboxTransport {
     /// Accepts the mail if the gate opens.
     pub async fn deliver(&self, envelope: &Envelope<'_>, gate: &mut dyn WireGate) -> Delivery {
-        let captured = || Reply { code: 250, enhanced: None, text: "captured".to_owned() };
+        let captured = || RelayReply { code: 250, enhanced: None, text: "captured".to_owned() };
         let recipients: Vec<_> =
             envelope.recipients.iter().map(|_| RecipientReply::Accepted(captured())).collect();
         if recipients.is_empty() {

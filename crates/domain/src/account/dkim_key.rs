@@ -7,7 +7,7 @@ use crate::{
     time::Time,
 };
 
-/// How a signature is made.
+/// The algorithm of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DkimAlgorithm {
@@ -18,7 +18,7 @@ pub enum DkimAlgorithm {
 }
 
 impl DkimAlgorithm {
-    /// All of them.
+    /// Every value.
     pub const ALL: [Self; 2] = [Self::Rsa, Self::Ed25519];
 
     /// The word users see.
@@ -29,12 +29,12 @@ impl DkimAlgorithm {
         }
     }
 
-    /// As a store keeps it.
+    /// The code that a store keeps.
     pub fn code(self) -> i64 {
         self as i64
     }
 
-    /// From a store.
+    /// The value of a code that a store keeps.
     pub fn from_code(code: i64) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.code() == code)
     }
@@ -43,13 +43,13 @@ impl DkimAlgorithm {
 /// A signing key. All active keys of the author's domain sign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DkimKey {
-    /// Whose.
+    /// The tenant that owns it.
     pub tenant: TenantId,
     /// The domain, in lower case.
     pub domain: String,
     /// The selector: under `selector._domainkey.domain` the public key is published.
     pub selector: String,
-    /// How it signs.
+    /// The algorithm.
     pub algorithm: DkimAlgorithm,
     /// The private key (PKCS #8 in base64), encrypted.
     pub private: Sealed,
@@ -57,12 +57,12 @@ pub struct DkimKey {
     pub public: String,
     /// Whether it signs.
     pub active: bool,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
 }
 
 impl DkimKey {
-    /// The place for which its private key is sealed.
+    /// The context that its private key is sealed for.
     pub fn secret_place(tenant: &TenantId, domain: &str, selector: &str) -> String {
         format!("dkim/{tenant}/{domain}/{selector}")
     }

@@ -1,6 +1,7 @@
 //! Accounts: how a tenant's mail leaves.
 //!
-//! Settings are stored as JSON; a field that is added gets a default, so that what an older version stored still reads.
+//! Settings are stored as JSON. A new field gets a default, so that settings stored by an older version can
+//! be read.
 
 pub mod dkim_key;
 pub mod oauth;
@@ -18,7 +19,7 @@ use crate::{
     },
     limit::{
         AccountLimits, WarmUp,
-        destination::{self, DestinationLimit},
+        destination::{DestinationLimit, check_destinations},
     },
     message::{
         OnDoubt,
@@ -31,7 +32,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AccountKind {
-    /// A relay spoken to over SMTP.
+    /// A relay over SMTP.
     Smtp,
     /// Amazon SES, called over HTTPS.
     Ses,
@@ -47,7 +48,7 @@ pub enum AccountKind {
     Graph,
     /// Gmail's API.
     Gmail,
-    /// A service that takes mail as Postway's own documented JSON.
+    /// A service that accepts Postway's documented JSON form.
     Http,
     /// Captures mail instead of sending it.
     Sandbox,
@@ -75,24 +76,24 @@ impl AccountKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TlsMode {
-    /// STARTTLS or nothing.
+    /// STARTTLS; without it the connection fails.
     #[default]
     Starttls,
     /// TLS from the first byte.
     Implicit,
     /// Plain text.
     None,
-    /// STARTTLS when offered. Who answers is checked only where a password is at stake.
+    /// STARTTLS if offered. The certificate is checked only if credentials are sent.
     Opportunistic,
 }
 
-/// Where an `ses` account sends, and as whom. The secret half of its key is the account's secret.
+/// The settings of an `ses` account. The secret half of its key is the account's secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SesAccount {
     /// The AWS region.
     pub region: Option<String>,
-    /// The public half of the key; the machine's own key signs when absent.
+    /// The public half of the key; without it, the machine's own key signs.
     pub access_key_id: Option<String>,
     /// The configuration set that every mail names.
     pub configuration_set: Option<String>,
@@ -111,20 +112,20 @@ pub struct AccountSettings {
     pub port: Option<u16>,
     /// How the connection is protected.
     pub tls: TlsMode,
-    /// Who signs in, if anyone.
+    /// The user name, if the account signs in.
     pub username: Option<String>,
-    /// How it comes by the tokens that it signs in with, in the place of a password.
+    /// The grant whose tokens it signs in with instead of a password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oauth: Option<OAuthSettings>,
     /// Whether the password may cross an unprotected connection.
     #[serde(default)]
     pub allow_plaintext_auth: bool,
-    /// More roots to trust for this relay, in PEM form.
+    /// Additional roots to trust for this relay, in PEM form.
     #[serde(default)]
     pub ca_pem: Option<String>,
     /// The most connections at once, per node.
     pub max_connections: u32,
-    /// The envelope sender, when it is not the mail's From.
+    /// The envelope sender, if it is not the mail's `From`.
     pub return_path: Option<String>,
     /// When to try again.
     pub retry: RetryPolicy,
@@ -137,7 +138,7 @@ pub struct AccountSettings {
     /// The account that sends its mail while it cannot.
     #[serde(default)]
     pub fallback: Option<AccountId>,
-    /// How much receiving domains are sent, where it is not what is built in.
+    /// Limits for receiving domains that differ from the built-in ones.
     #[serde(default)]
     pub destinations: BTreeMap<String, DestinationLimit>,
     /// SES only.
@@ -149,22 +150,22 @@ pub struct AccountSettings {
     /// Whether it sends certified mail (PEC).
     #[serde(default)]
     pub pec: bool,
-    /// What to do with mail in doubt that says nothing of it; as the tenant says where absent.
+    /// What to do with mail in doubt that does not say; the tenant's setting if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_doubt: Option<OnDoubt>,
-    /// Whether a tenant's own key named its target, so that it must bring its own AWS key. The stored name is older than
-    /// the meaning.
+    /// Whether a tenant's own key set the target, so that the account must have its own AWS key. The stored
+    /// name is older than this meaning.
     #[serde(default, rename = "guarded")]
     pub by_tenant: bool,
 }
 
 impl AccountSettings {
-    /// The most connections an account may have.
+    /// The most connections of an account.
     pub const CONNECTIONS_MAX: u32 = 500;
-    /// The connections an account has when nothing is said.
+    /// The default number of connections.
     pub const CONNECTIONS_DEFAULT: u32 = 10;
 
-    /// The sandbox: nothing to configure.
+    /// The settings of a sandbox account.
     pub fn sandbox() -> Self {
         Self {
             kind: AccountKind::Sandbox,
@@ -190,7 +191,7 @@ impl AccountSettings {
         }
     }
 
-    /// What it may send now: its limits, and in its first days the warm-up plan where that is less.
+    /// The limits in force now: its own, or those of the warm-up plan if they are lower.
     pub fn effective_limits(&self, now: Time) -> AccountLimits {
         let planned = self.warm_up.as_ref().and_then(|plan| plan.today(now));
         let per_day = match (self.limits.per_day, planned) {
@@ -201,7 +202,7 @@ impl AccountSettings {
         AccountLimits { per_day, ..self.limits }
     }
 
-    /// What is wrong with these settings: field and message, one entry each.
+    /// The faults of these settings, as pairs of field and message.
     pub fn check(&self) -> Vec<(&'static str, String)> {
         let mut wrong = match self.kind {
             AccountKind::Smtp => self.check_relay(),
@@ -241,7 +242,7 @@ impl AccountSettings {
         {
             wrong.push(("warm_up.per_day", format!("must be 1 to {} numbers above 0", WarmUp::DAYS_MAX)));
         }
-        wrong.extend(destination::check(&self.destinations).map(|message| ("destinations", message)));
+        wrong.extend(check_destinations(&self.destinations).map(|message| ("destinations", message)));
         wrong
     }
 
@@ -301,35 +302,36 @@ fn is_bare_address(text: &str) -> bool {
 /// An account as it is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Account {
-    /// Whose it is.
+    /// The tenant that owns it.
     pub tenant: TenantId,
     /// Its name in that tenant.
     pub id: AccountId,
     /// How it sends.
     pub settings: AccountSettings,
-    /// Its password, the secret half of its key, its API key, or the secrets of its grant as a JSON object, encrypted.
+    /// Its password, the secret half of its key, its API key, or the secrets of its grant as a JSON object,
+    /// encrypted.
     pub secret: Option<Sealed>,
-    /// Rises with each change, so that holders of a copy notice.
+    /// The version, which increases with each change, so that a cached copy can be recognised as old.
     pub version: i64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
     /// When it was changed last.
     pub updated_at: Time,
 }
 
 impl Account {
-    /// The place for which this account's secret is sealed.
+    /// The context that this account's secret is sealed for.
     pub fn secret_place(tenant: &TenantId, id: &AccountId) -> String {
         format!("account/{tenant}/{id}")
     }
 
-    /// The place for which the secrets of this account's grant are sealed. Apart from that of a password: what takes them
-    /// for one, as programs from before there were grants do, cannot open them and sends them nowhere.
+    /// The context that the secrets of this account's grant are sealed for. It differs from that of a
+    /// password, so that an older program, which would take them for a password, cannot open and send them.
     pub fn grant_place(tenant: &TenantId, id: &AccountId) -> String {
         format!("account/{tenant}/{id}/oauth")
     }
 
-    /// The place for which its secret is sealed now.
+    /// The context that its current secret is sealed for.
     pub fn sealed_place(&self) -> String {
         match self.settings.oauth {
             Some(_) => Self::grant_place(&self.tenant, &self.id),

@@ -1,8 +1,8 @@
-//! OAuth 2: how Postway comes by the tokens with which it signs in to relays and mailboxes.
+//! OAuth 2: the grants whose tokens sign in to relays and mailboxes.
 //!
-//! An account or a mailbox names a grant: where to ask, as whom, and for what. Its secrets are sealed with it. What the
-//! authorization server gives in return changes by the hour and is kept apart, as an [`OAuthState`], so that a renewed
-//! token is no change of an account's settings.
+//! An account or a mailbox names a grant: the token server, the client and the scope. Its secrets are sealed
+//! with it. The tokens that the authorization server returns change by the hour. They are stored separately,
+//! as an [`OAuthState`], so that a renewed token does not change the account's settings.
 
 use std::{fmt, net::IpAddr};
 
@@ -55,29 +55,29 @@ pub enum OAuthUse {
 /// A grant, all but its secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OAuthSettings {
-    /// Fills in the addresses and scopes that are not given.
+    /// The provider whose addresses and scopes fill in what is not set.
     #[serde(default)]
     pub preset: Option<OAuthPreset>,
     /// How a token is asked for.
     pub grant: OAuthGrant,
-    /// Where tokens are asked for, unless the preset says.
+    /// The token endpoint, unless the preset has one.
     #[serde(default)]
     pub token_url: Option<String>,
     /// The client's id; a service account's address.
     pub client_id: String,
-    /// What is asked for, unless the preset says.
+    /// The scope, unless the preset has one.
     #[serde(default)]
     pub scope: Option<String>,
     /// The directory (tenant) at Microsoft.
     #[serde(default)]
     pub directory: Option<String>,
-    /// For whom a service account acts; who signs in when absent.
+    /// The user that a service account acts for; the user that signs in if absent.
     #[serde(default)]
     pub subject: Option<String>,
     /// Whether there is a client secret.
     #[serde(default)]
     pub client_secret_set: bool,
-    /// Whether somebody has consented.
+    /// Whether a person has consented.
     #[serde(default)]
     pub refresh_token_set: bool,
     /// Whether there is a key.
@@ -89,30 +89,30 @@ impl OAuthSettings {
     /// The longest of a grant's fields, in bytes.
     pub const FIELD_BYTES_MAX: usize = 2_048;
 
-    /// Where tokens are asked for.
+    /// The token endpoint.
     pub fn token_url(&self) -> Option<String> {
-        self.token_url.clone().or_else(|| Some(self.preset?.address(Endpoint::Token, self.directory())))
+        self.token_url.clone().or_else(|| Some(self.preset?.address(OAuthEndpoint::Token, self.directory())))
     }
 
-    /// Where a device asks for the code that a person types in, at a provider that has such a page.
+    /// The device authorization endpoint, if the provider has one.
     pub fn device_url(&self) -> Option<String> {
-        // Google gives no device the scope for mail.
+        // Google does not grant the mail scope to devices.
         let preset = self.preset.filter(|preset| *preset == OAuthPreset::Microsoft)?;
-        Some(preset.address(Endpoint::Device, self.directory()))
+        Some(preset.address(OAuthEndpoint::Device, self.directory()))
     }
 
-    /// Where a person consents.
+    /// The page at which a person consents.
     pub fn authorize_url(&self) -> Option<String> {
-        Some(self.preset?.address(Endpoint::Authorize, self.directory()))
+        Some(self.preset?.address(OAuthEndpoint::Authorize, self.directory()))
     }
 
-    /// What is asked for.
+    /// The scope for `purpose`.
     pub fn scope(&self, purpose: OAuthUse) -> Option<String> {
         if let Some(scope) = &self.scope {
             return Some(scope.clone());
         }
         let scope = match (self.preset?, self.grant, purpose) {
-            // Neither grants the other's API: a scope must be given.
+            // Neither provider grants the other's API, so a scope must be set.
             (OAuthPreset::Microsoft, _, OAuthUse::Gmail) | (OAuthPreset::Google, _, OAuthUse::Graph) => {
                 return None;
             }
@@ -137,7 +137,7 @@ impl OAuthSettings {
         Some(scope.to_owned())
     }
 
-    /// Leaves to the preset what it would say itself.
+    /// Removes values that equal those of the preset.
     pub fn forget_preset_values(&mut self) {
         let bare = Self { token_url: None, scope: None, ..self.clone() };
         if self.token_url.is_some() && self.token_url == bare.token_url() {
@@ -149,7 +149,7 @@ impl OAuthSettings {
         }
     }
 
-    /// Notes which secrets there are.
+    /// Notes which secrets are set.
     pub fn note(&mut self, secrets: &OAuthSecrets) {
         self.client_secret_set = secrets.client_secret.is_some();
         self.refresh_token_set = secrets.refresh_token.is_some();
@@ -160,7 +160,7 @@ impl OAuthSettings {
         self.directory.as_deref().unwrap_or("organizations")
     }
 
-    /// What is wrong with a grant and its secrets: field and message, one entry each.
+    /// The faults of a grant and its secrets, as pairs of field and message.
     pub fn check(&self, secrets: &OAuthSecrets) -> Vec<(&'static str, String)> {
         let mut wrong = Vec::new();
         let mut refuse = |field, message: &str| wrong.push((field, message.to_owned()));
@@ -224,13 +224,13 @@ impl OAuthSettings {
         wrong
     }
 
-    /// What tells this grant from any other: access tokens of another one are not its own.
+    /// A fingerprint of this grant: access tokens with another fingerprint belong to another grant.
     pub fn fingerprint(&self, secrets: &OAuthSecrets) -> String {
         hash(&(self, secrets))
     }
 
-    /// What tells the consent that this grant lives on from any other. The refresh tokens that follow from it go on where only
-    /// the client's secret or the scope has changed.
+    /// A fingerprint of the consent behind this grant. It stays the same if only the client's secret or the
+    /// scope changes, so that refresh tokens remain valid.
     pub fn consent(&self, secrets: &OAuthSecrets) -> String {
         hash(&(self.grant, &self.client_id, self.token_url(), &secrets.refresh_token))
     }
@@ -243,7 +243,7 @@ fn hash(parts: &impl Serialize) -> String {
     hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether a token may be asked for there: what is sent is a secret, so under TLS, or on this very machine.
+/// Whether a token may be requested at `url`. The request has secrets, so it needs TLS, or this machine.
 fn is_token_url(url: &str) -> bool {
     if !url.bytes().all(|byte| byte.is_ascii_graphic()) || url.contains(['@', '#']) {
         return false;
@@ -260,29 +260,29 @@ fn is_token_url(url: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// An address of a provider.
+/// An endpoint of a provider.
 #[derive(Clone, Copy)]
-enum Endpoint {
+enum OAuthEndpoint {
     Token,
     Device,
     Authorize,
 }
 
 impl OAuthPreset {
-    fn address(self, endpoint: Endpoint, directory: &str) -> String {
+    fn address(self, endpoint: OAuthEndpoint, directory: &str) -> String {
         match self {
             OAuthPreset::Microsoft => {
                 let name = match endpoint {
-                    Endpoint::Token => "token",
-                    Endpoint::Device => "devicecode",
-                    Endpoint::Authorize => "authorize",
+                    OAuthEndpoint::Token => "token",
+                    OAuthEndpoint::Device => "devicecode",
+                    OAuthEndpoint::Authorize => "authorize",
                 };
                 format!("https://login.microsoftonline.com/{directory}/oauth2/v2.0/{name}")
             }
             OAuthPreset::Google => match endpoint {
-                Endpoint::Token => "https://oauth2.googleapis.com/token",
-                Endpoint::Device => "https://oauth2.googleapis.com/device/code",
-                Endpoint::Authorize => "https://accounts.google.com/o/oauth2/v2/auth",
+                OAuthEndpoint::Token => "https://oauth2.googleapis.com/token",
+                OAuthEndpoint::Device => "https://oauth2.googleapis.com/device/code",
+                OAuthEndpoint::Authorize => "https://accounts.google.com/o/oauth2/v2/auth",
             }
             .to_owned(),
         }
@@ -304,7 +304,7 @@ pub struct OAuthSecrets {
 }
 
 impl OAuthSecrets {
-    /// The longest of them, in bytes: a key of 4,096 bits with room to spare.
+    /// The longest secret, in bytes: more than a key of 4,096 bits needs.
     pub const BYTES_MAX: usize = 16 * 1024;
 }
 
@@ -314,7 +314,7 @@ impl fmt::Debug for OAuthSecrets {
     }
 }
 
-/// Whose tokens they are.
+/// The account or mailbox that tokens belong to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OAuthOwner {
     /// The tenant.
@@ -334,7 +334,7 @@ impl OAuthOwner {
         Self { tenant: tenant.clone(), name: format!("mailbox/{id}") }
     }
 
-    /// The place for which these tokens are sealed.
+    /// The context that these tokens are sealed for.
     pub fn secret_place(&self) -> String {
         format!("oauth/{}/{}", self.tenant, self.name)
     }
@@ -343,13 +343,13 @@ impl OAuthOwner {
 /// The tokens that a grant has given so far, as all nodes share them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OAuthState {
-    /// Whose they are.
+    /// The owner of the tokens.
     pub owner: OAuthOwner,
-    /// The tokens, encrypted; none before the first renewal.
+    /// The tokens, encrypted; absent before the first renewal.
     pub tokens: Option<Sealed>,
-    /// Until when some node has the renewal to itself.
+    /// Until when one node has the exclusive right to renew.
     pub renewing_until: Option<Time>,
-    /// Rises with each write.
+    /// The version, which increases with each write.
     pub version: i64,
     /// When it was last written.
     pub updated_at: Time,

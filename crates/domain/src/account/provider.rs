@@ -13,11 +13,11 @@ const DOMAIN_BYTES_MAX: usize = 253;
 /// The longest name of a message stream, in bytes.
 const STREAM_BYTES_MAX: usize = 128;
 
-/// Where an account of a provider sends. Its API key, or its grant, is the account's secret.
+/// The settings of an account at a provider. Its API key, or its grant, is the account's secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProviderAccount {
-    /// Where to call instead of the provider's own address; the whole address of an `http` account.
+    /// The base URL instead of the provider's own; the complete address for an `http` account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// Mailgun: the sending domain.
@@ -35,25 +35,25 @@ impl ProviderAccount {
     }
 }
 
-/// How an account proves who it is.
+/// The kind of secret that an account has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountSecret {
-    /// It has none.
+    /// No secret.
     Nothing,
-    /// A password that belongs to a user name, if it signs in at all.
+    /// A password for the user name, if the account signs in.
     Password,
     /// The secret half of an AWS key.
     SecretAccessKey,
-    /// A key of the provider's API.
+    /// An API key of the provider.
     ApiKey,
-    /// Such a key, where the service asks for one.
+    /// An API key, if the service needs one.
     OptionalApiKey,
-    /// Tokens alone.
+    /// The secrets of a grant.
     Grant,
 }
 
 impl AccountSecret {
-    /// The field that gives it.
+    /// The field that sets the secret.
     pub fn field(self) -> &'static str {
         match self {
             Self::Nothing | Self::Password => "password",
@@ -65,7 +65,7 @@ impl AccountSecret {
 }
 
 impl AccountKind {
-    /// Every kind, in the order in which people read them.
+    /// Every kind, in the order of the documentation.
     pub const ALL: [Self; 10] = [
         Self::Smtp,
         Self::Ses,
@@ -79,12 +79,12 @@ impl AccountKind {
         Self::Sandbox,
     ];
 
-    /// The kind of that word.
+    /// The kind with this name.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 
-    /// How an account of this kind proves who it is.
+    /// The kind of secret of such an account.
     pub fn secret(self) -> AccountSecret {
         match self {
             Self::Sandbox => AccountSecret::Nothing,
@@ -96,7 +96,7 @@ impl AccountKind {
         }
     }
 
-    /// What its tokens are for, if it can sign in with tokens.
+    /// The purpose of its tokens, if it can sign in with tokens.
     pub fn oauth_use(self) -> Option<OAuthUse> {
         match self {
             Self::Smtp => Some(OAuthUse::Smtp),
@@ -114,7 +114,7 @@ impl AccountKind {
 }
 
 impl AccountSettings {
-    /// What is wrong with the settings of a provider's account.
+    /// The faults of the settings of a provider account.
     pub(crate) fn check_provider(&self) -> Vec<(&'static str, String)> {
         let mut wrong = Vec::new();
         let mut refuse = |field, message: &str| wrong.push((field, message.to_owned()));
@@ -168,7 +168,7 @@ impl AccountSettings {
     }
 }
 
-/// Whether mail and a key may be sent there: under TLS, or on this very machine.
+/// Whether mail and a key may be sent to `url`: under TLS, or on this machine.
 fn is_base_url(url: &str, may_have_path: bool) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"@?#\\\"<>".contains(&byte);
     if url.len() > BASE_URL_BYTES_MAX || !url.bytes().all(is_plain) {

@@ -1,9 +1,9 @@
-//! Records as people paste them into a zone file.
+//! DNS records as text for a zone file.
 
-/// The longest string of a TXT record; a longer value is several of them (RFC 1035, 3.3.14).
+/// The longest string of a TXT record; a longer value is split into several (RFC 1035, 3.3.14).
 const STRING_OCTETS_MAX: usize = 255;
 
-/// A TXT value as quoted strings, each short enough for DNS. Readers put them together without anything between.
+/// A TXT value as quoted strings, each short enough for DNS. Readers join them without a separator.
 pub fn quoted_txt(value: &str) -> String {
     let mut out = String::from('"');
     let mut octets = 0;

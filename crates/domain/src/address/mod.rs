@@ -1,17 +1,16 @@
 //! Email addresses: the addr-spec of an envelope and the mailbox of a header.
 //!
 //! [`EmailAddress`] is an RFC 5321 `Mailbox` with the RFC 6531 extension (UTF-8); [`Mailbox`] adds a display
-//! name. Both are parsed once, at the door, and by hand: what holds one of these can be written into an SMTP
-//! command or a header without another check. They never contain a control character, and an address contains
-//! no white space and no invisible character at all, not even quoted, because nothing legitimate needs them
-//! and much that is hostile does.
+//! name. Both are parsed once, by intake, so that a value of these types can be written into an SMTP command
+//! or a header without another check. They never contain a control character. An address contains no white
+//! space and no invisible character, not even quoted, because nothing legitimate needs them and attacks do.
 //!
-//! The domain is kept in lower case and as A-labels (and an address literal in its canonical form), so that two
-//! spellings of one domain are equal, hash alike and sort together; [`EmailAddress::to_unicode`] has the spelling
-//! for people. The local part is the receiver's business and is kept as written. Parsing fails with an
-//! [`AddressError`] that says which rule was broken; nothing here panics.
+//! The domain is stored in lower case and as A-labels (an address literal in its canonical form), so that two
+//! spellings of one domain are equal, hash alike and sort together; [`EmailAddress::to_unicode`] has the
+//! spelling for people. The local part belongs to the receiver and is stored as written. Parsing fails with
+//! an [`AddressError`] that names the broken rule; nothing here panics.
 //!
-//! Not done here: groups, comments, obsolete syntax.
+//! Groups, comments and obsolete syntax are not supported.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -30,9 +29,9 @@ pub use idn::domain_to_unicode;
 pub use list::split_list;
 pub use mailbox::Mailbox;
 
-/// The longest address: a path of 256 octets (RFC 5321, 4.5.3.1.3) less its angle brackets. The local part has no bound of its
-/// own: RFC 5321 (4.5.3.1.1) names 64 octets, but VERP, SRS and BATV write a whole address into it, other servers carry them,
-/// and whoever refuses one loses the bounce that comes back to it.
+/// The longest address: a path of 256 octets (RFC 5321, 4.5.3.1.3) without its angle brackets. The local part
+/// has no separate bound: RFC 5321 (4.5.3.1.1) names 64 octets, but VERP, SRS and BATV write a complete
+/// address into it, and a server that refuses such an address loses the bounces that come back to it.
 pub const ADDRESS_OCTETS_MAX: usize = 254;
 /// The longest label of a domain (RFC 1035, 2.3.4).
 pub const LABEL_OCTETS_MAX: usize = 63;
@@ -45,13 +44,13 @@ pub enum AddressError {
     /// There is nothing to parse.
     #[error("the address is empty")]
     Empty,
-    /// No `@` parts the address.
+    /// The address has no `@`.
     #[error("the address has no @")]
     NoAt,
     /// A control character, white space or invisible character in an address.
     #[error("the address contains U+{:04X}: remove controls, white space and invisible characters", u32::from(*.0))]
     Character(char),
-    /// The whole is too long.
+    /// The address is too long.
     #[error("the address is longer than {ADDRESS_OCTETS_MAX} octets")]
     TooLong,
     /// The part before the `@` breaks the syntax.
@@ -60,7 +59,7 @@ pub enum AddressError {
     /// The domain breaks the syntax.
     #[error("the domain {0}")]
     Domain(&'static str),
-    /// A label of the domain is no internationalised name.
+    /// A label of the domain is not a valid internationalised name.
     #[error("the domain has the label `{0}`, which is no valid internationalised name (IDNA)")]
     Label(Box<str>),
     /// The display name breaks the syntax.
@@ -91,19 +90,19 @@ impl EmailAddress {
         self.split().1
     }
 
-    /// Whether a server must offer SMTPUTF8 (RFC 6531) to be handed this address: the domain never asks for it.
+    /// Whether a server must offer SMTPUTF8 (RFC 6531) to accept this address. The domain never needs it.
     pub fn needs_smtputf8(&self) -> bool {
         !self.0.is_ascii()
     }
 
-    /// The address as people write it, with U-labels, where that is another text.
+    /// The address with U-labels, if that differs.
     pub fn to_unicode(&self) -> Option<String> {
         let (local, domain) = self.split();
         domain_to_unicode(domain).map(|domain| format!("{local}@{domain}"))
     }
 
-    /// An address that was taken and kept, perhaps before domains were kept as A-labels. What IDNA would refuse now stays as
-    /// it is: mail that was accepted must not become unreadable.
+    /// Reads a stored address, which may be older than the rule that domains are stored as A-labels. A domain
+    /// that IDNA would refuse now stays unchanged: mail that was accepted must stay readable.
     pub fn read_back(text: &str) -> Result<Self, AddressError> {
         text.parse().or_else(|error| match error {
             AddressError::Label(_) => Ok(Self(text.into())),
@@ -111,7 +110,8 @@ impl EmailAddress {
         })
     }
 
-    /// What an address is compared by, where case does not count: of a text that is no address, the text.
+    /// The key for comparing addresses without regard to case; for a malformed address, the text in lower
+    /// case.
     pub fn key_of(text: &str) -> String {
         let text = text.trim();
         let is_idn = |(_, domain): (&str, &str)| !domain.is_ascii() || idn::has_a_label(domain);
@@ -122,14 +122,14 @@ impl EmailAddress {
         }
     }
 
-    /// Whether two texts are the same address, whatever the case and the spelling of its domain.
+    /// Whether two texts are the same address, whatever their case and the spelling of the domain.
     pub fn is_same(one: &str, other: &str) -> bool {
         let (one, other) = (one.trim(), other.trim());
         one.eq_ignore_ascii_case(other) || Self::key_of(one) == Self::key_of(other)
     }
 
-    /// The spellings that an address may have been kept or signed under: as given, and that of people or machines where
-    /// it is another.
+    /// The spellings under which an address may have been stored or signed: as given, and with the other kind
+    /// of labels if that differs.
     pub fn spellings_of(text: &str) -> impl Iterator<Item = String> + use<> {
         let other = text.rsplit_once('@').and_then(|(local, domain)| {
             let other = match domain.is_ascii() {
@@ -142,7 +142,7 @@ impl EmailAddress {
     }
 
     fn split(&self) -> (&str, &str) {
-        // A domain never holds an @, while a quoted local part may: the last one parts them.
+        // A domain has no @, while a quoted local part may: the last one separates them.
         self.0.rsplit_once('@').unwrap_or((&self.0, ""))
     }
 }
@@ -164,7 +164,7 @@ impl FromStr for EmailAddress {
         check_local(local)?;
         let domain = canonical_domain(domain)?;
         let address = format!("{local}@{domain}");
-        // A-labels may be longer than what they stand for.
+        // A-labels may be longer than the U-labels.
         if address.len() > ADDRESS_OCTETS_MAX {
             return Err(AddressError::TooLong);
         }
@@ -207,7 +207,7 @@ fn check_quoted_local(rest: &str) -> Result<(), AddressError> {
     Err(AddressError::Local("has no closing quote"))
 }
 
-/// A domain in the one spelling that is compared and sent: in lower case and as A-labels.
+/// The domain in the spelling that is compared and sent: in lower case and as A-labels.
 pub fn domain_to_ascii(domain: &str) -> Result<String, AddressError> {
     match domain.chars().find(|c| is_unseen(*c)) {
         Some(bad) => Err(AddressError::Character(bad)),
@@ -251,7 +251,7 @@ fn check_label(label: &str) -> Result<(), AddressError> {
     if label.is_empty() {
         return Err(AddressError::Domain("has an empty label (a dot too many)"));
     }
-    // One outside ASCII is as long as its A-label.
+    // A non-ASCII label counts with the length of its A-label.
     if label.is_ascii() && label.len() > LABEL_OCTETS_MAX {
         return Err(AddressError::Domain("has a label longer than 63 octets"));
     }
@@ -268,12 +268,12 @@ fn check_label(label: &str) -> Result<(), AddressError> {
     }
 }
 
-/// Characters that IDNA maps to a dot or to ASCII: they would make two domains look like one.
+/// Characters that IDNA maps to a dot or to ASCII, so that two domains would look alike.
 fn is_dot_or_wide(c: char) -> bool {
     matches!(c, '\u{3002}' | '\u{FF00}'..='\u{FFEF}')
 }
 
-/// An atom's character: RFC 5322 `atext`, and beyond ASCII anything that can be seen (RFC 6531).
+/// A character of an atom: RFC 5322 `atext`, and every visible character beyond ASCII (RFC 6531).
 fn is_atext(c: char) -> bool {
     c.is_ascii_alphanumeric() || !c.is_ascii() || "!#$%&'*+-/=?^_`{|}~".contains(c)
 }

@@ -1,8 +1,8 @@
-//! Patterns of addresses, by which a tenant or a key is bound to senders or recipients.
+//! Address patterns: the senders or recipients that a tenant or a key is restricted to.
 //!
-//! `shop@example.com` is one address, `example.com` and `*@example.com` every address of that domain, `*.example.com` every address
-//! of its subdomains, `news-*@example.com` those that begin so. Case does not count, and an internationalised domain is the same in either
-//! spelling.
+//! `shop@example.com` matches one address, `example.com` and `*@example.com` every address of that domain,
+//! `*.example.com` every address of its subdomains, `news-*@example.com` those with that prefix. Case does
+//! not matter, and both spellings of an internationalised domain match.
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -13,15 +13,15 @@ use crate::address::domain_to_ascii;
 /// A pattern of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressPattern {
-    /// Before the `@`, in lower case, with `*` for any characters.
+    /// The part before the `@`, in lower case, with `*` for any characters.
     local: String,
-    /// Behind it, in lower case and ASCII.
+    /// The domain, in lower case and as A-labels.
     domain: String,
-    /// Whether it stands for the subdomains of that domain.
+    /// Whether it matches the subdomains of the domain instead.
     is_of_subdomains: bool,
 }
 
-/// The text is no pattern of addresses.
+/// The text is not an address pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is neither an address, nor a domain such as example.com, nor a pattern such as *.example.com")]
 pub struct InvalidAddressPattern(pub String);
@@ -32,7 +32,7 @@ impl AddressPattern {
     /// The longest pattern, in bytes.
     pub const BYTES_MAX: usize = 320;
 
-    /// Whether an address is one of these.
+    /// Whether the pattern matches an address.
     pub fn matches(&self, address: &str) -> bool {
         let Some((local, domain)) = address.trim().rsplit_once('@') else { return false };
         let domain = ascii_domain(domain);
@@ -55,7 +55,7 @@ fn ascii_domain(domain: &str) -> String {
     domain_to_ascii(domain).unwrap_or_else(|_| domain.to_owned()).to_lowercase()
 }
 
-/// Whether a text is like a pattern in which `*` stands for any characters. Each `*` takes as little as it can.
+/// Whether `text` matches `pattern`, in which `*` matches any characters, as few as possible.
 fn is_like(text: &str, pattern: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();

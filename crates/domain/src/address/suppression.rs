@@ -1,14 +1,14 @@
-//! Which addresses a suppression is about: one address, or a pattern of them.
+//! The addresses that a suppression covers: one address, or a pattern.
 //!
-//! A pattern has a star for all local parts (`*@example.org`), for all subdomains (`*@*.example.org`) or for all domains
-//! (`postmaster@*`). There are only as many patterns that an address can match as its domain has labels, so all of them are looked
-//! up by name: a list of a million patterns costs a message no more than one of ten.
+//! A pattern has a star for all local parts (`*@example.org`), for all subdomains (`*@*.example.org`) or for
+//! all domains (`postmaster@*`). An address can match only as many patterns as its domain has labels, so all
+//! of them are looked up by name: a list of a million patterns costs a message no more than a list of ten.
 
 use std::str::FromStr;
 
 use crate::address::EmailAddress;
 
-/// Labels of a domain that patterns can name, at most.
+/// The most labels of a domain that patterns can name.
 const LABELS_MAX: usize = 10;
 const ANY: &str = "*";
 
@@ -16,9 +16,9 @@ const ANY: &str = "*";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SuppressionPattern(String);
 
-/// Why a text is no pattern.
+/// Why a text is refused as a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PatternError {
+pub enum SuppressionPatternError {
     /// It is neither an address nor a pattern.
     #[error(
         "is neither an address nor a pattern: use ada@example.org, *@example.org, *@*.example.org or postmaster@*"
@@ -30,7 +30,7 @@ pub enum PatternError {
 }
 
 impl SuppressionPattern {
-    /// As it is kept and compared.
+    /// The canonical text, as it is stored and compared.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -61,15 +61,15 @@ impl SuppressionPattern {
 }
 
 impl FromStr for SuppressionPattern {
-    type Err = PatternError;
+    type Err = SuppressionPatternError;
 
-    fn from_str(text: &str) -> Result<Self, PatternError> {
+    fn from_str(text: &str) -> Result<Self, SuppressionPatternError> {
         let text = text.trim();
-        let (local, domain) = text.rsplit_once('@').ok_or(PatternError::Malformed)?;
+        let (local, domain) = text.rsplit_once('@').ok_or(SuppressionPatternError::Malformed)?;
         if local == ANY && domain == ANY {
-            return Err(PatternError::Everything);
+            return Err(SuppressionPatternError::Everything);
         }
-        // What a star stands for is put in its place, and what comes out must be an address.
+        // The star is replaced by a sample, and the result must be an address.
         let parent = domain.strip_prefix("*.");
         let filled_local = if local == ANY { "x" } else { local };
         let filled_domain = match (parent, domain) {
@@ -77,14 +77,15 @@ impl FromStr for SuppressionPattern {
             (None, ANY) => "example.org",
             (None, domain) => domain,
         };
-        let address: EmailAddress =
-            format!("{filled_local}@{filled_domain}").parse().map_err(|_| PatternError::Malformed)?;
+        let address: EmailAddress = format!("{filled_local}@{filled_domain}")
+            .parse()
+            .map_err(|_| SuppressionPatternError::Malformed)?;
         let canonical = address.as_str().to_lowercase();
-        let (_, canonical_domain) = canonical.rsplit_once('@').ok_or(PatternError::Malformed)?;
+        let (_, canonical_domain) = canonical.rsplit_once('@').ok_or(SuppressionPatternError::Malformed)?;
         if parent.is_some()
             && (canonical_domain.starts_with('[') || canonical_domain.split('.').count() > LABELS_MAX)
         {
-            return Err(PatternError::Malformed);
+            return Err(SuppressionPatternError::Malformed);
         }
         let local = local.to_lowercase();
         Ok(Self(match (parent, domain) {
@@ -131,10 +132,10 @@ mod tests {
         ] {
             assert_eq!(given.parse::<SuppressionPattern>().unwrap().as_str(), kept, "{given}");
         }
-        assert_eq!("*@*".parse::<SuppressionPattern>(), Err(PatternError::Everything));
+        assert_eq!("*@*".parse::<SuppressionPattern>(), Err(SuppressionPatternError::Everything));
         let long = format!("*@*.{}org", "a.".repeat(20));
         for bad in ["", "@", "example.org", "*", "a*@", "*@a*.org", "*@*.*.org", "*@.", "a b@*", &long] {
-            assert_eq!(bad.parse::<SuppressionPattern>(), Err(PatternError::Malformed), "{bad}");
+            assert_eq!(bad.parse::<SuppressionPattern>(), Err(SuppressionPatternError::Malformed), "{bad}");
         }
         assert!("ada@example.org".parse::<SuppressionPattern>().unwrap().is_address());
         for pattern in ["*@example.org", "*@*.example.org", "ada@*"] {

@@ -1,4 +1,4 @@
-//! What the reference systems call the events of a message, each by what came before and after it.
+//! The names of events in the reference systems, which depend on the events before and after.
 
 use super::{Sense, Told};
 use crate::message::{
@@ -6,8 +6,8 @@ use crate::message::{
     event::{Event, EventKind},
 };
 
-/// How it stands with the callback about a message's end: what its history said last. `is_open` says that somebody is still to
-/// be told; where a callback was given up, nobody is being called.
+/// How far the callback about a message's end has come, from the latest event about it. `is_open` says that a
+/// notification is still due; a callback that was given up is not under way.
 pub fn told_000(events: &[Event], state: State, is_open: bool) -> Told {
     if !state.status().is_final() {
         return Told::No;
@@ -56,12 +56,13 @@ pub fn told_000(events: &[Event], state: State, is_open: bool) -> Told {
     }
 }
 
-/// Whether an event tells of a callback. Each is a change of a mail of reference 000, and none of a message of ours.
+/// Whether an event is about a callback. In reference 000 such an event changes the state of a mail; here it
+/// does not.
 pub fn is_told_of(kind: EventKind) -> bool {
     matches!(kind, EventKind::Notifying | EventKind::Notified)
 }
 
-/// The kinds of events by which a message came to stand where it does, for [`told_000`] in other languages.
+/// The kinds of events that change the state of a message, for [`told_000`] in SQL.
 pub fn moves() -> impl Iterator<Item = EventKind> {
     EventKind::ALL.iter().copied().filter(|kind| is_move(*kind))
 }
@@ -96,7 +97,7 @@ pub fn history_000(kind: EventKind, sense: Sense) -> Option<&'static str> {
             Sense::Failed => "FAILED-ACKNOWLEDGED",
             Sense::Plain | Sense::Retry | Sense::Intake => return None,
         },
-        // What passed its checks is `ready`, and an attempt began with `sending`.
+        // `ready` already reported the checks, and `sending` the attempt.
         EventKind::Validated
         | EventKind::Resent
         | EventKind::RecipientFailed
@@ -132,7 +133,8 @@ pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
         EventKind::Sent => "SENT",
         EventKind::Captured => "CAPTURED",
         EventKind::Failed | EventKind::Cancelled | EventKind::Expired | EventKind::Suppressed => "FAILED",
-        // The first `ready` says no more than `validated`, and a doubt that is not sent again no more than `sending`.
+        // The first `ready` adds nothing to `validated`, and a doubt that is not resent adds nothing to
+        // `sending`.
         EventKind::Scheduled | EventKind::Ready | EventKind::InDoubt => match sense {
             Sense::Retry => "RETRY_SCHEDULED",
             Sense::Plain | Sense::Sent | Sense::Failed | Sense::Intake => return None,
@@ -142,7 +144,7 @@ pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
             Sense::Failed => "FAILED",
             Sense::Plain | Sense::Retry | Sense::Intake => "VALIDATED",
         },
-        // `sending` has said that an attempt was made.
+        // `sending` already reported the attempt.
         EventKind::Validating
         | EventKind::Resent
         | EventKind::RecipientFailed
@@ -166,14 +168,15 @@ pub fn event_004(kind: EventKind, sense: Sense) -> Option<&'static str> {
     })
 }
 
-/// What the event at a place of a message's history led to; `state` is the message's now. The views say the same in SQL.
+/// What the event at index `at` of a message's history led to; `state` is the current state. The views
+/// compute the same in SQL.
 pub fn sense(events: &[Event], at: usize, state: State) -> Sense {
     let Some(event) = events.get(at) else { return Sense::Plain };
     let begins_attempt = |event: &&Event| matches!(event.kind, EventKind::Sending | EventKind::Resent);
     match event.kind {
         EventKind::Scheduled if is_after(events, at, EventKind::Validating) => Sense::Intake,
         EventKind::Scheduled if events[..at].iter().any(|event| begins_attempt(&event)) => Sense::Retry,
-        // What is given back only to be ended is not tried again.
+        // A message that is returned only to be ended is not tried again.
         EventKind::Ready if will_retry(event) && events[..at].iter().any(|event| begins_attempt(&event)) => {
             Sense::Retry
         }
@@ -325,23 +328,23 @@ pub fn sense(events: &[Event], at: usize, state: State) -> Sense {
     }
 }
 
-/// Whether the event at a place comes right after one of this kind.
+/// Whether the event at index `at` comes right after one of `kind`.
 fn is_after(events: &[Event], at: usize, kind: EventKind) -> bool {
     at.checked_sub(1).is_some_and(|before| events[before].kind == kind)
 }
 
-/// Whether the particulars of an event say that the message is tried again.
+/// Whether the data of an event says that the message will be tried again.
 fn will_retry(event: &Event) -> bool {
     #[derive(serde::Deserialize)]
-    struct Particulars {
+    struct RetryData {
         #[serde(default)]
         will_retry: bool,
     }
-    let data = event.data.as_deref().and_then(|data| serde_json::from_str::<Particulars>(data).ok());
+    let data = event.data.as_deref().and_then(|data| serde_json::from_str::<RetryData>(data).ok());
     data.is_some_and(|data| data.will_retry)
 }
 
-/// What may become of a message that was resolved.
+/// The kind of an event that follows a resolution, if it changes the state.
 fn move_after(event: &Event) -> Option<EventKind> {
     let moves = matches!(
         event.kind,
@@ -355,7 +358,7 @@ fn move_after(event: &Event) -> Option<EventKind> {
     moves.then_some(event.kind)
 }
 
-/// How a message had come to stand where it did.
+/// The kind of an event, if it changes the state.
 fn move_before(event: &Event) -> Option<EventKind> {
     is_move(event.kind).then_some(event.kind)
 }

@@ -1,8 +1,8 @@
-//! What each of our states and events is called in the reference systems: one place for the doors and the views that speak
-//! as they do.
+//! The words of the reference systems for our states and events, shared by the compatibility APIs and the
+//! views.
 //!
-//! Total by construction: every function here matches on all states or kinds, so that a new one does not compile before it
-//! has its words.
+//! Total by construction: every function matches on all states or kinds, so that a new one does not compile
+//! before it has its words.
 
 mod history;
 
@@ -14,36 +14,36 @@ use crate::{
     message::{State, Wait},
 };
 
-/// Whether those who asked to hear of a message's end have heard of it.
+/// How far the callbacks about a message's end have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Nobody asked, or somebody is still to hear.
+    /// No callback was asked for, or one has not begun.
     No = 0,
-    /// Somebody is being called.
+    /// A callback is under way.
     Calling = 1,
-    /// Everybody said so.
+    /// Every subscriber has acknowledged.
     Acknowledged = 2,
 }
 
-/// What a message of reference 001 is called by, beside its own state.
+/// What else decides the status of a message in reference 001, besides its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Nothing else.
+    /// Only its state.
     Plain = 0,
     /// Its tenant or batch is suspended.
     Suspended = 1,
     /// A bounce came.
     Bounced = 2,
-    /// Everybody was told of its end.
+    /// Every subscriber was notified of its end.
     Reported = 3,
     /// The time it waited for has passed.
     Due = 4,
 }
 
-/// What an event led to, where its kind does not say it.
+/// What an event led to, if its kind does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sense {
-    /// Its kind says it, or it led to neither of these.
+    /// Its kind says it, or it led to none of the following.
     Plain = 0,
     /// The message is sent.
     Sent = 1,
@@ -55,18 +55,19 @@ pub enum Sense {
     Intake = 4,
 }
 
-/// Whether a message of reference 004 is to be tried again after an attempt, where its state does not say it.
+/// Whether a message of reference 004 will be tried again after an attempt, if its state does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trial {
     /// Its state says it, or no attempt was made.
     Plain = 0,
-    /// An attempt was made and took no retry: the account is held, or the answer is missing and the mail is sent again.
+    /// An attempt was made and used no retry: the account is at fault, or the message is in doubt and will be
+    /// resent.
     Again = 1,
 }
 
 impl Trial {
-    /// Of a message in this state after so many attempts. `is_due` says whether it goes on by itself. The views say the
-    /// same in SQL.
+    /// The trial of a message in `state` after `attempts` attempts. `is_due` says whether it continues
+    /// without an operator. The views compute the same in SQL.
     pub fn of(state: State, attempts: i64, is_due: bool) -> Self {
         match state {
             State::Ready if attempts > 0 => Self::Again,
@@ -88,24 +89,24 @@ impl Trial {
     }
 }
 
-/// What became of the messages by which a mail was passed on.
+/// The outcome of the messages that forwarded a mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarded {
-    /// There is none.
+    /// The mail was not forwarded.
     Nothing = 0,
     /// All are sent.
     Sent = 1,
-    /// One is gone with its trace, and nobody can say any more how it ended.
+    /// One was deleted with its tombstone, so that its outcome is unknown.
     Unknown = 2,
-    /// One is on its way.
+    /// One is under way.
     Open = 3,
     /// One has ended otherwise.
     Failed = 4,
 }
 
 /// What `emails.status` of reference 000 says.
-pub fn status_000(state: State, told: Told) -> &'static str {
-    match (state, told) {
+pub fn status_000(state: State, callback: Told) -> &'static str {
+    match (state, callback) {
         (State::Accepted | State::Scheduled(Wait::Fetch), _) => "ACCEPTED",
         (State::Validating, _) => "INTAKING",
         (State::Ready | State::Scheduled(Wait::SendAt | Wait::Retry), _) => "READY",
@@ -114,15 +115,16 @@ pub fn status_000(state: State, told: Told) -> &'static str {
         (State::Sent, Told::No) => "SENT",
         (State::Sent, Told::Calling) => "CALLING-SENT-CALLBACK",
         (State::Sent, Told::Acknowledged) => "SENT-ACKNOWLEDGED",
-        // Whoever is called is told that it was not sent.
+        // The callback reports that it was not sent.
         (State::Captured, Told::No) => "CAPTURED",
-        (State::Failed | State::Suppressed | State::Cancelled | State::Expired | State::Captured, told) => {
-            match told {
-                Told::No => "FAILED",
-                Told::Calling => "CALLING-FAILED-CALLBACK",
-                Told::Acknowledged => "FAILED-ACKNOWLEDGED",
-            }
-        }
+        (
+            State::Failed | State::Suppressed | State::Cancelled | State::Expired | State::Captured,
+            callback,
+        ) => match callback {
+            Told::No => "FAILED",
+            Told::Calling => "CALLING-FAILED-CALLBACK",
+            Told::Acknowledged => "FAILED-ACKNOWLEDGED",
+        },
     }
 }
 
@@ -145,14 +147,14 @@ pub fn status_001(state: State, standing: Standing) -> &'static str {
     }
 }
 
-/// A bounce as reference 001 tells it, and the words of ours beside.
+/// A bounce as reference 001 reports it, with our own words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounce001 {
     /// `hard` or `soft`.
     pub kind: String,
-    /// The three digits of the server that refused it, or the enhanced code where it gave none.
+    /// The reply code of the server that refused the mail, or else the enhanced code.
     pub code: Option<String>,
-    /// That server's words, or ours where it gave none.
+    /// The text of that server, or else ours.
     pub reason: String,
     /// The enhanced code.
     pub status: Option<String>,
@@ -161,7 +163,7 @@ pub struct Bounce001 {
 }
 
 impl Bounce001 {
-    /// As the particulars of a bounce tell it. The view says the same in SQL.
+    /// The bounce that event data describes. The view computes the same in SQL.
     pub fn of(particulars: &Value) -> Self {
         let text = |name: &str| match particulars.get(name)? {
             Value::String(text) if !text.is_empty() => Some(text.clone()),
@@ -179,7 +181,7 @@ impl Bounce001 {
     }
 }
 
-/// Of a bounce that says nothing of why.
+/// The reason of a bounce without one.
 pub const BOUNCED: &str = "it bounced";
 
 /// What `email_outbox.status` and `email_logs.status` of reference 004 say.
@@ -203,7 +205,7 @@ pub fn status_002(state: InboundState, forwarded: Forwarded) -> &'static str {
         (InboundState::Received, _) => "received",
         (InboundState::Routing, _) | (InboundState::Routed, Forwarded::Open) => "in_progress",
         (InboundState::Routed, Forwarded::Sent) => "forwarded",
-        // Reference 002 has no word for it, and each of its own would claim what nobody knows.
+        // Reference 002 has no word for an unknown outcome, and each of its words would be a guess.
         (InboundState::Routed, Forwarded::Unknown) => "unknown",
         (InboundState::Routed, Forwarded::Nothing) | (InboundState::NoMatch | InboundState::Gone, _) => {
             "skipped_no_match"

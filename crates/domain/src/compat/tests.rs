@@ -41,7 +41,7 @@ fn a_history_is_told_in_the_words_of_reference_000() {
     );
     assert_eq!(words(&[InDoubt, Resolved], State::Sent), ["PROCESSING", "SENT"]);
     assert_eq!(words(&[InDoubt, Resolved, Sending], State::Sent), ["PROCESSING", "READY", "PROCESSING"]);
-    assert_eq!(words(&[Accepted, Notifying], State::Ready), ["ACCEPTED"], "nothing of an end was told");
+    assert_eq!(words(&[Accepted, Notifying], State::Ready), ["ACCEPTED"], "the message has not ended");
     assert_eq!(
         words(&[Accepted, Validating, Scheduled, Validating, Invalid, Notifying, Replayed], State::Accepted),
         ["ACCEPTED", "INTAKING", "ACCEPTED", "INTAKING", "INVALID", "ACCEPTED"]
@@ -50,18 +50,18 @@ fn a_history_is_told_in_the_words_of_reference_000() {
 }
 
 #[test]
-fn a_callback_stands_where_the_history_says() {
+fn the_history_says_how_far_a_callback_has_come() {
     use EventKind::*;
-    let told = |kinds: &[EventKind], state, is_open| {
+    let progress = |kinds: &[EventKind], state, is_open| {
         let event = |kind: &EventKind| Event { seq: 1, at: Time::from_millis(0), kind: *kind, data: None };
         told_000(&kinds.iter().map(event).collect::<Vec<_>>(), state, is_open)
     };
-    assert_eq!(told(&[Sent], State::Sent, true), Told::No, "nobody was called yet");
-    assert_eq!(told(&[Sent, Notifying, Delivered], State::Sent, true), Told::Calling);
-    assert_eq!(told(&[Sent, Notifying], State::Sent, false), Told::No, "it was given up");
-    assert_eq!(told(&[Sent, Notifying, Notified], State::Sent, false), Told::Acknowledged);
-    assert_eq!(told(&[Failed, Notifying, Notified, Replayed], State::Ready, false), Told::No);
-    assert_eq!(told(&[Failed, Notified, Replayed, Sending, Sent], State::Sent, false), Told::No);
+    assert_eq!(progress(&[Sent], State::Sent, true), Told::No, "no callback has begun");
+    assert_eq!(progress(&[Sent, Notifying, Delivered], State::Sent, true), Told::Calling);
+    assert_eq!(progress(&[Sent, Notifying], State::Sent, false), Told::No, "it was given up");
+    assert_eq!(progress(&[Sent, Notifying, Notified], State::Sent, false), Told::Acknowledged);
+    assert_eq!(progress(&[Failed, Notifying, Notified, Replayed], State::Ready, false), Told::No);
+    assert_eq!(progress(&[Failed, Notified, Replayed, Sending, Sent], State::Sent, false), Told::No);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_bounce_has_the_code_and_the_words_of_the_server_that_refused_it() {
 }
 
 #[test]
-fn a_retry_is_told_from_a_time_that_was_asked_for() {
+fn a_retry_differs_from_a_time_that_was_asked_for() {
     for kind in [EventKind::Scheduled, EventKind::Ready, EventKind::InDoubt] {
         let senses = [Sense::Plain, Sense::Retry].map(|sense| event_004(kind, sense));
         assert_eq!(senses, [None, Some("RETRY_SCHEDULED")]);
@@ -105,7 +105,7 @@ fn every_delay_after_an_attempt_is_a_retry_of_reference_004() {
         event(EventKind::InDoubt, again),
         event(EventKind::InDoubt, Some(r#"{"will_retry":false}"#)),
         event(EventKind::InDoubt, None),
-        // Given back because every recipient is suppressed by now.
+        // Returned because every recipient is suppressed by now.
         event(EventKind::Ready, Some(r#"{"will_retry":false,"reason":"suppressed"}"#)),
         event(EventKind::Suppressed, None),
     ];
@@ -126,11 +126,11 @@ fn every_delay_after_an_attempt_is_a_retry_of_reference_004() {
 
 #[test]
 fn every_state_has_a_word_of_each_system() {
-    let told = [Told::No, Told::Calling, Told::Acknowledged];
+    let callbacks = [Told::No, Told::Calling, Told::Acknowledged];
     let standings =
         [Standing::Plain, Standing::Suspended, Standing::Bounced, Standing::Reported, Standing::Due];
     for &state in State::ALL {
-        let words = told.map(|told| status_000(state, told)).into_iter();
+        let words = callbacks.map(|callback| status_000(state, callback)).into_iter();
         let words = words.chain(standings.map(|standing| status_001(state, standing)));
         let is_word =
             |word: &str| word.bytes().all(|byte| byte.is_ascii_uppercase() || b"-_".contains(&byte));

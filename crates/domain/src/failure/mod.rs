@@ -1,10 +1,10 @@
-//! Why a send did not work, in a form that can be stored, counted and acted on.
+//! Why a send failed, in a form that can be stored, counted and acted on.
 //!
-//! A [`Failure`] carries a stable machine code (`smtp_550`, `connect_timeout`), a [`Category`] for people and
-//! metrics, the [`Phase`] it happened in and a [`Severity`] that says what to do. SMTP replies are classified
-//! by reply code, enhanced code, phase and, where providers agree on nothing else, their wording; the table
-//! is in `classify`. Classification never fails: what nobody knows is `unknown`, and it is transient unless
-//! the peer said 5xx.
+//! A [`Failure`] has a stable machine code (`smtp_550`, `connect_timeout`), a [`Category`] for people and
+//! metrics, the [`Phase`] it happened in, and a [`Severity`] that says what to do. SMTP replies are
+//! classified by reply code, enhanced code, phase and, if providers agree on nothing else, by wording; the
+//! table is in `classify`. Classification never fails: an unknown reply is `unknown`, and transient unless it
+//! is a 5xx.
 
 use std::{borrow::Cow, fmt, io, str::FromStr};
 
@@ -15,12 +15,12 @@ mod classify;
 mod kind;
 
 pub use classify::is_too_many_recipients;
-pub use kind::{Category, Phase, Severity, UnknownWord};
+pub use kind::{Category, Phase, Severity, UnknownFailureWord};
 
-/// The longest text of a peer that is kept with a failure, in characters.
+/// The longest text of a peer that a failure stores, in characters.
 pub const MESSAGE_CHARS_MAX: usize = 512;
 
-/// The code of a failure on a pooled connection that had died before it was used again.
+/// The code of a failure on a pooled connection that was dead before it was used again.
 const STALE: &str = "connection_stale";
 
 /// An enhanced status code of RFC 3463, such as `5.1.1`.
@@ -83,7 +83,7 @@ impl<'de> Deserialize<'de> for EnhancedCode {
     }
 }
 
-/// One thing that went wrong while sending, classified.
+/// A classified failure of a send.
 ///
 /// Its `Display` leaves the peer's text out: replies repeat addresses, and addresses do not belong into logs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Error)]
@@ -91,7 +91,7 @@ impl<'de> Deserialize<'de> for EnhancedCode {
 pub struct Failure {
     /// Stable machine code: `smtp_550`, `connect_timeout`, `connection_stale`.
     pub code: Cow<'static, str>,
-    /// What kind of trouble it is.
+    /// The kind of failure.
     pub category: Category,
     /// Where in the conversation it happened.
     pub phase: Phase,
@@ -103,10 +103,10 @@ pub struct Failure {
     /// The enhanced code, when the peer gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enhanced: Option<EnhancedCode>,
-    /// What the peer or the system said: at most [`MESSAGE_CHARS_MAX`] characters, without control
+    /// The text of the peer or the system: at most [`MESSAGE_CHARS_MAX`] characters, without control
     /// characters.
     pub message: String,
-    /// The code as the provider wrote it (`550 5.1.1`, an API's error name), for those who search its
+    /// The code as the provider wrote it (`550 5.1.1`, an API's error name), for a search in its
     /// documentation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_code: Option<String>,
@@ -133,7 +133,7 @@ impl Failure {
         }
     }
 
-    /// Classifies a well-formed reply that was not the one hoped for.
+    /// Classifies a well-formed reply that is not a success.
     pub fn from_reply(phase: Phase, code: u16, enhanced: Option<EnhancedCode>, text: &str) -> Self {
         let message = clean(text);
         let enhanced = enhanced.or_else(|| classify::enhanced_in_text(&message));
@@ -154,7 +154,7 @@ impl Failure {
         }
     }
 
-    /// The connection broke, or never came to be.
+    /// The connection broke, or could not be established.
     pub fn io(phase: Phase, kind: io::ErrorKind, message: impl AsRef<str>) -> Self {
         use io::ErrorKind::*;
         let what = match kind {
@@ -170,14 +170,13 @@ impl Failure {
         Self::new(format!("{phase}_{what}"), category, phase, Severity::Transient, message)
     }
 
-    /// The peer did not do its part of `phase` before the deadline.
+    /// The deadline of `phase` passed.
     pub fn timeout(phase: Phase) -> Self {
         let message = format!("no complete answer before the deadline of the {phase} phase");
         Self::new(format!("{phase}_timeout"), Category::Timeout, phase, Severity::Transient, message)
     }
 
-    /// The peer does not speak SMTP as far as we can tell. Transient: it may be a half-started or a wrong
-    /// machine.
+    /// The peer does not speak SMTP correctly. Transient, because it may be a wrong or half-started machine.
     pub fn protocol(phase: Phase, message: impl AsRef<str>) -> Self {
         Self::new(format!("{phase}_protocol"), Category::Protocol, phase, Severity::Transient, message)
     }
@@ -187,16 +186,15 @@ impl Failure {
         Self::new("poison", Category::Poison, phase, Severity::Permanent, message)
     }
 
-    /// The same failure, marked as met on a pooled connection that had died meanwhile; see
-    /// [`Failure::is_stale`].
+    /// This failure, marked as one of a pooled connection that was dead; see [`Failure::is_stale`].
     pub fn into_stale(mut self) -> Self {
         self.code = STALE.into();
         self.severity = Severity::Transient;
         self
     }
 
-    /// True when only the reused connection was dead: nothing of the message's data was sent, and a fresh
-    /// connection may be tried at once without using an attempt.
+    /// True if only the reused connection was dead: nothing of the mail was sent, and a fresh connection may
+    /// be tried at once without using an attempt.
     pub fn is_stale(&self) -> bool {
         self.code == STALE
     }
@@ -207,7 +205,7 @@ impl Failure {
             Category::Timeout => "TIMEOUT_ERROR",
             Category::Quota | Category::RateLimited => "QUOTA_ERROR",
             Category::Configuration | Category::Authentication => "CONFIGURATION_ERROR",
-            // Held, not failed, but it will not pass by itself.
+            // The message is returned, not failed, but the problem does not go away without an operator.
             Category::AccountSuspended => "PERMANENT_ERROR",
             Category::Network
             | Category::Tls
@@ -235,24 +233,24 @@ impl Failure {
         }
     }
 
-    /// True when waiting and trying again uses an attempt and may help.
+    /// True if a later attempt may help; it uses a retry.
     pub fn is_transient(&self) -> bool {
         self.severity == Severity::Transient
     }
 
-    /// True when trying again cannot help.
+    /// True if trying again cannot help.
     pub fn is_permanent(&self) -> bool {
         self.severity == Severity::Permanent
     }
 
-    /// True when the account is at fault: the mail waits without using an attempt and the account's circuit
+    /// True if the account is at fault: the mail waits without using a retry, and the account's circuit
     /// opens.
     pub fn is_account(&self) -> bool {
         self.severity == Severity::Account
     }
 }
 
-/// Peers choose this text: keep a bounded, single line without control characters.
+/// The text as one bounded line without control characters, because peers choose it.
 fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len().min(MESSAGE_CHARS_MAX));
     let mut chars = 0;

@@ -1,8 +1,8 @@
-//! Clients as bounds count them: by address.
+//! Network clients as rate limits count them: by address.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The bits of an IPv6 address that name a client: whoever has one address has all of its /64.
+/// The bits of an IPv6 address that identify a client: one client usually has a complete /64.
 const CLIENT_BITS: u128 = !0 << 64;
 
 /// A client: an IPv4 address, or a /64 of IPv6.

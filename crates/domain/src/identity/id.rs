@@ -1,4 +1,4 @@
-//! Names of things. Each is parsed once, at the door; inside, a value is right by its type.
+//! Identifiers. Each is parsed once, by intake or the API; from then on its type guarantees that it is valid.
 
 use std::{
     fmt,
@@ -12,27 +12,27 @@ use uuid::Uuid;
 
 use crate::time::Time;
 
-/// A message's own id: a UUID v7, so ids sort by time of acceptance and cannot be guessed.
+/// The id of a message: a UUID v7, so ids sort by time of acceptance and cannot be guessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MessageUid(Uuid);
 
-/// One life of one process: made anew at each start, so a lease tells which life took it.
+/// The id of one life of a process. It is new at each start, so that a lease names the life that took it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Incarnation(Uuid);
 
-/// An entry of the audit log.
+/// The id of an audit log entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AuditId(Uuid);
 
-/// One sign-in of a browser, from its key to its end.
+/// The id of a browser session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SessionId(Uuid);
 
-/// An entry of a tenant's directory of recipients.
+/// The id of an entry in a tenant's directory of recipients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RecipientId(Uuid);
@@ -40,13 +40,13 @@ pub struct RecipientId(Uuid);
 macro_rules! uuid_id {
     ($name:ident) => {
         impl $name {
-            /// A new one, stamped with `now`.
+            /// A new id with the timestamp `now`.
             pub fn new(now: Time, random: &mut impl Rng) -> Self {
                 let ms = u64::try_from(now.as_millis()).unwrap_or(0);
                 Self(uuid::Builder::from_unix_timestamp_millis(ms, &random.random()).into_uuid())
             }
 
-            /// The lowest that can be stamped with `now` or later: ids are in the order of their stamps.
+            /// The lowest id with the timestamp `now`; every later id is greater.
             pub fn first_at(now: Time) -> Self {
                 let ms = u64::try_from(now.as_millis()).unwrap_or(0);
                 let mut bytes = [0; 16];
@@ -83,14 +83,15 @@ macro_rules! uuid_id {
 
 uuid_id!(MessageUid);
 
-/// Gives out ids that rise, also within one millisecond and when the clock is set back.
+/// Generates ids that increase, also within one millisecond and when the clock is set back.
 ///
-/// Each has 62 bits of chance of its own, so nobody can guess the next from the last: the twelve bits between the stamp and these
-/// count within a millisecond, and when they are used up the stamp goes on to the next one (RFC 9562, section 6.2).
+/// Each id has 62 random bits, so the next cannot be guessed from the last. The twelve bits between the
+/// timestamp and the random bits count within a millisecond; when they are used up, the timestamp advances
+/// (RFC 9562, section 6.2).
 #[derive(Debug)]
 pub struct RisingUids {
     last: Mutex<Option<MessageUid>>,
-    /// How far the stamps may be ahead of the clock, in milliseconds.
+    /// How far timestamps may be ahead of the clock, in milliseconds.
     ahead_ms_max: u64,
 }
 
@@ -101,15 +102,16 @@ impl Default for RisingUids {
 }
 
 impl RisingUids {
-    /// The ids follow the clock when it is set back by more than `ahead_ms_max`, so that their stamps stay close to the time.
+    /// A generator that follows the clock if it is set back by more than `ahead_ms_max`, so that timestamps
+    /// stay close to the time.
     pub fn within(ahead_ms_max: u64) -> Self {
         Self { ahead_ms_max, ..Self::default() }
     }
 
-    /// The next id, stamped with `now`, or with the last one's time when that is later.
+    /// The next id, with the timestamp `now`, or that of the last id if it is later.
     pub fn next(&self, now: Time, random: &mut impl Rng) -> MessageUid {
         let new = MessageUid::new(now, random).counting_from_below();
-        // One assignment leaves it whole, whoever broke off.
+        // The value is replaced by one assignment, so a poisoned lock can still be used.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let next = match *last {
             Some(last) if last >= new && last.stamp_ms() - new.stamp_ms() <= self.ahead_ms_max => {
@@ -122,11 +124,11 @@ impl RisingUids {
     }
 }
 
-/// The twelve bits of a UUID v7 that stand between its version and its variant.
+/// The largest value of the twelve bits between version and variant of a UUID v7.
 const UUID_COUNTER_MAX: u16 = 0x0fff;
 
 impl MessageUid {
-    /// The milliseconds that this id is stamped with.
+    /// The timestamp of this id, in milliseconds.
     fn stamp_ms(self) -> u64 {
         (u128::from_be_bytes(*self.as_bytes()) >> 80) as u64
     }
@@ -136,12 +138,12 @@ impl MessageUid {
         u16::from_be_bytes([high, low]) & UUID_COUNTER_MAX
     }
 
-    /// The same with the upper half of its counter free, for those that come after it.
+    /// This id with the upper half of its counter cleared, to leave values for later ids.
     fn counting_from_below(self) -> Self {
         self.stamped(self.stamp_ms(), self.counter() >> 1)
     }
 
-    /// The same chance, right after `last`.
+    /// These random bits, with the timestamp and counter right after `last`.
     fn counted_after(self, last: Self) -> Self {
         match last.counter() {
             UUID_COUNTER_MAX => self.stamped(last.stamp_ms() + 1, self.counter()),
@@ -149,7 +151,7 @@ impl MessageUid {
         }
     }
 
-    /// The same chance with this stamp and counter.
+    /// These random bits, with this timestamp and counter.
     fn stamped(self, ms: u64, counter: u16) -> Self {
         let mut bytes = *self.as_bytes();
         bytes[..6].copy_from_slice(&ms.to_be_bytes()[2..]);
@@ -168,23 +170,23 @@ uuid_id!(RecipientId);
 pub struct LeaseToken(i64);
 
 impl LeaseToken {
-    /// A token that no earlier claim had, but for a chance of one in 2⁶³.
+    /// A random token; it equals an earlier one with a probability of 2⁻⁶³.
     pub fn new(random: &mut impl Rng) -> Self {
         Self(random.random_range(1..=i64::MAX))
     }
 
-    /// As a store keeps it.
+    /// The code that a store keeps.
     pub fn as_i64(self) -> i64 {
         self.0
     }
 
-    /// From a store.
+    /// The value of a code that a store keeps.
     pub fn from_i64(value: i64) -> Self {
         Self(value)
     }
 }
 
-/// Why a name was refused.
+/// Why an identifier was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct IdError(String);
@@ -197,10 +199,10 @@ macro_rules! name_id {
         pub struct $name(Box<str>);
 
         impl $name {
-            /// The longest allowed.
+            /// The greatest length, in bytes.
             pub const BYTES_MAX: usize = $max;
 
-            /// As text.
+            /// The identifier as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -258,7 +260,7 @@ name_id!(
     StreamId, 64, "A-Z a-z 0-9 . _ -", is_word
 );
 name_id!(
-    /// The id of somebody who is told what became of messages, unique in its tenant.
+    /// The id of a subscriber, unique in its tenant.
     SubscriberId, 64, "A-Z a-z 0-9 . _ -", is_word
 );
 name_id!(
@@ -306,7 +308,7 @@ mod tests {
         let given: Vec<_> = (0..10_000).map(|_| uids.next(now, &mut random)).collect();
         assert!(given.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(given.iter().all(|uid| uid.0.get_version_num() == 7), "they are UUIDs of version 7 still");
-        // More than a millisecond has room for, so some are stamped with the next ones.
+        // More ids than fit into one millisecond, so some get later timestamps.
         assert!(given[9_999] < MessageUid::first_at(Time::from_millis(now.as_millis() + 10)));
         let chance = |uid: &MessageUid| u64::from_be_bytes(uid.as_bytes()[8..].try_into().unwrap());
         let mut distances: Vec<_> =

@@ -1,6 +1,6 @@
-//! API keys: what a tenant's programs show to be let in.
+//! API keys: the credentials of a tenant's programs.
 //!
-//! A key is long and random, so one round of a plain digest keeps it safe at rest; it is shown once and never stored.
+//! A key is long and random, so a plain digest protects it at rest. It is shown once and never stored.
 
 use std::{fmt, net::IpAddr, str::FromStr, sync::Arc};
 
@@ -28,7 +28,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// All of them.
+    /// Every value.
     pub const ALL: [Scope; 3] = [Scope::Send, Scope::Read, Scope::Manage];
 
     /// The word users see.
@@ -48,7 +48,7 @@ pub struct Network {
     bits: u8,
 }
 
-/// Where addresses are not of the public internet.
+/// Networks outside the public internet.
 const PRIVATE: [Network; 9] = [
     Network::v4([10, 0, 0, 0], 8),
     Network::v4([172, 16, 0, 0], 12),
@@ -71,17 +71,17 @@ impl Network {
         Self { address: IpAddr::V6(std::net::Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, 0)), bits }
     }
 
-    /// Whether every address there is belongs to it.
+    /// Whether it contains every address.
     pub fn is_everything(&self) -> bool {
         self.bits == 0
     }
 
-    /// Whether no address of the public internet belongs to it.
+    /// Whether it contains no address of the public internet.
     pub fn is_private(&self) -> bool {
         PRIVATE.iter().any(|private| private.bits <= self.bits && private.contains(self.address))
     }
 
-    /// Whether an address belongs to it.
+    /// Whether it contains an address.
     pub fn contains(&self, other: IpAddr) -> bool {
         let prefix = |address: u128, width: u8| {
             let shift = u32::from(width - self.bits);
@@ -137,7 +137,7 @@ impl<'de> Deserialize<'de> for Network {
 pub struct KeyDigest(pub [u8; 32]);
 
 impl KeyDigest {
-    /// Of a key as presented.
+    /// The digest of a presented key.
     pub fn of(key: &[u8]) -> Self {
         let mut digest = [0; 32];
         digest.copy_from_slice(digest::digest(&digest::SHA256, key).as_ref());
@@ -151,20 +151,20 @@ impl fmt::Debug for KeyDigest {
     }
 }
 
-/// Whom a key may send from and to. An empty list binds nothing.
+/// The senders and recipients that a key is restricted to. An empty list restricts nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KeyRestrictions {
-    /// Whom its mail may be from, besides what binds its tenant.
+    /// The allowed senders, in addition to the tenant's restriction.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub senders: Vec<AddressPattern>,
-    /// Whom its mail may be to.
+    /// The allowed recipients.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recipients: Vec<AddressPattern>,
 }
 
 impl KeyRestrictions {
-    /// Whether they bind nothing.
+    /// Whether nothing is restricted.
     pub fn is_empty(&self) -> bool {
         self.senders.is_empty() && self.recipients.is_empty()
     }
@@ -173,37 +173,37 @@ impl KeyRestrictions {
 /// An API key as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKey {
-    /// Its name in paths: the part of the key that may be known.
+    /// The id, which is the public part of the key.
     pub id: String,
-    /// Whose.
+    /// The tenant that owns it.
     pub tenant: TenantId,
-    /// Its name for people.
+    /// A name for people.
     pub name: String,
-    /// The digest of the whole.
+    /// The digest of the complete key.
     pub digest: KeyDigest,
     /// What it may do.
     pub scopes: Vec<Scope>,
-    /// From where it may be used; anywhere when empty.
+    /// The networks from which it may be used; any if empty.
     pub networks: Vec<Network>,
-    /// Whom it may send from and to, where it is bound.
+    /// The senders and recipients that it is restricted to.
     pub restrictions: Option<Arc<KeyRestrictions>>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
-    /// After which it does not open any more.
+    /// When it expires.
     pub expires_at: Option<Time>,
-    /// When it was last used, about.
+    /// Roughly when it was last used.
     pub last_used_at: Option<Time>,
     /// When it was revoked.
     pub revoked_at: Option<Time>,
-    /// What it is proven against without being shown; keys made by older versions have none.
+    /// The SCRAM verifier; absent for keys of older versions.
     pub scram: Option<ScramVerifier>,
 }
 
 impl ApiKey {
-    /// What every key begins with.
+    /// The prefix of every key.
     pub const PREFIX: &str = "pw_";
 
-    /// Makes a new key: its id, and the text to show once.
+    /// Creates a key: its id, and the text to show once.
     pub fn make(random: &mut impl Rng) -> (String, String) {
         let encode = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes).replace(['-', '_'], "x");
         let id = encode(&random.random::<[u8; 6]>());
@@ -212,12 +212,12 @@ impl ApiKey {
         (id, text)
     }
 
-    /// Whether it opens at this time.
+    /// Whether it is valid at `now`.
     pub fn is_valid(&self, now: Time) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|at| now < at)
     }
 
-    /// Whether it may be used from there.
+    /// Whether it may be used from this address.
     pub fn allows(&self, from: Option<IpAddr>) -> bool {
         self.networks.is_empty()
             || from.is_some_and(|from| self.networks.iter().any(|network| network.contains(from)))

@@ -1,4 +1,4 @@
-//! Names and credentials: ids of everything, API keys, secrets at rest, and what a sign-in proves.
+//! Identifiers and credentials: ids, API keys, secrets at rest, and SCRAM verifiers.
 
 pub mod client;
 pub mod id;

@@ -1,8 +1,9 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677): what is stored of a key so that its holder can prove to have it without showing it.
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677): verifiers of API keys, so that a client can prove that it has a key
+//! without sending it.
 //!
-//! A verifier opens nothing by itself: whoever steals it can pretend to be the server, not the client. Keys are long and
-//! random, so the lowest number of iterations that the standard allows is enough, and a salt that keys share gives nothing away;
-//! that it is shared lets a client name the tenant instead of the key.
+//! A stolen verifier lets an attacker pretend to be the server, not the client. Keys are long and random, so
+//! the lowest number of iterations that the standard allows is enough, and a salt that keys share reveals
+//! nothing. The shared salt lets a client name the tenant instead of the key.
 
 use std::num::NonZeroU32;
 
@@ -12,26 +13,26 @@ use crate::identity::secret::SecretKey;
 
 /// Octets of a salt.
 pub const SALT_BYTES: usize = 16;
-/// Iterations of verifiers that are made: the standard's least (RFC 7677, 4).
+/// The iterations of new verifiers: the standard's minimum (RFC 7677, 4).
 pub const ITERATIONS: u32 = 4_096;
-/// Iterations that a stored verifier may ask of a client.
+/// The most iterations of a stored verifier.
 const ITERATIONS_MAX: u32 = 1_000_000;
 const KEY_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 /// Octets of a verifier as it is stored.
 const STORED_BYTES: usize = 4 + SALT_BYTES + 2 * KEY_BYTES;
 
-/// The salt of the verifiers that are made under this secret key.
+/// The salt of verifiers under this secret key.
 pub fn salt_of(secret_key: &SecretKey) -> [u8; SALT_BYTES] {
     let derived = secret_key.derive("SCRAM-SHA-256 salt");
     std::array::from_fn(|at| derived[at])
 }
 
-/// What a proof is checked against.
+/// The stored data that a proof is checked against.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ScramVerifier {
-    /// What the client salts its key with.
+    /// The salt.
     pub salt: [u8; SALT_BYTES],
-    /// How often it hashes it.
+    /// The number of iterations.
     pub iterations: u32,
     stored_key: [u8; KEY_BYTES],
     server_key: [u8; KEY_BYTES],
@@ -44,7 +45,7 @@ impl std::fmt::Debug for ScramVerifier {
 }
 
 impl ScramVerifier {
-    /// Of a key. Takes about a millisecond.
+    /// The verifier of a key. Takes about a millisecond to compute.
     pub fn of(key: &str, salt: [u8; SALT_BYTES]) -> Self {
         Self::with_iterations(key, salt, NonZeroU32::new(ITERATIONS).unwrap_or(NonZeroU32::MIN))
     }
@@ -57,7 +58,7 @@ impl ScramVerifier {
         Self { salt, iterations: iterations.get(), stored_key, server_key: keyed(&salted, b"Server Key") }
     }
 
-    /// Whether whoever gave this proof of this exchange has the key; compared in constant time.
+    /// Whether `proof` shows that the client of this exchange has the key. Compared in constant time.
     pub fn proves(&self, exchange: &[u8], proof: &[u8]) -> bool {
         let Ok(proof) = <[u8; KEY_BYTES]>::try_from(proof) else { return false };
         let signature = keyed(&self.stored_key, exchange);
@@ -66,17 +67,17 @@ impl ScramVerifier {
         constant_time::verify_slices_are_equal(digest.as_ref(), &self.stored_key).is_ok()
     }
 
-    /// What proves to the client that this server knows its key.
+    /// The signature that proves to the client that the server knows its key.
     pub fn server_signature(&self, exchange: &[u8]) -> [u8; KEY_BYTES] {
         keyed(&self.server_key, exchange)
     }
 
-    /// As it is stored.
+    /// The stored form.
     pub fn to_bytes(&self) -> Vec<u8> {
         [&self.iterations.to_be_bytes()[..], &self.salt, &self.stored_key, &self.server_key].concat()
     }
 
-    /// From what was stored; none where it is no verifier.
+    /// Reads the stored form; `None` if it is malformed.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; STORED_BYTES] = bytes.try_into().ok()?;
         let (iterations, rest) = bytes.split_first_chunk::<4>()?;
@@ -110,7 +111,7 @@ fn xor(left: [u8; KEY_BYTES], right: [u8; KEY_BYTES]) -> [u8; KEY_BYTES] {
     std::array::from_fn(|at| left[at] ^ right[at])
 }
 
-/// A client's proof that it has the key, for those who play the client.
+/// The client's proof that it has the key; used by clients and tests.
 pub fn client_proof(key: &str, salt: &[u8], iterations: u32, exchange: &[u8]) -> Vec<u8> {
     let iterations = NonZeroU32::new(iterations.min(ITERATIONS_MAX)).unwrap_or(NonZeroU32::MIN);
     let client_key = keyed(&salted(key, salt, iterations), b"Client Key");

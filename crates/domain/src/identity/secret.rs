@@ -1,9 +1,10 @@
 //! Credentials at rest: AES-256-GCM under the gateway's secret key.
 //!
-//! A key can be replaced while secrets lie under the old one: the new key then knows its predecessors, opens what any of
-//! them has sealed, and seals with itself alone. Whoever derives a key to check something by must ask all
-//! [generations](SecretKey::generations): links, codes, return paths and cookies that are out in the world were made under
-//! an older one. A predecessor can be forgotten once everything is sealed anew and nothing that is out matters any more.
+//! A key can be replaced while secrets are sealed under the old one: the new key then knows its predecessors,
+//! opens what any of them sealed, and seals only with itself. Code that derives a key to verify something
+//! must try all [generations](SecretKey::generations), because links, codes, return paths and cookies in use
+//! were made under an older one. A predecessor can be dropped once everything is sealed again and nothing
+//! made under it matters any more.
 
 use std::fmt;
 
@@ -16,12 +17,12 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 /// The key that encrypts stored credentials. Never printed.
 pub struct SecretKey {
     key: RandomizedNonceKey,
-    /// The same octets, to derive keys for other purposes from.
+    /// The raw key, to derive keys for other purposes.
     root: hmac::Key,
     previous: Option<Box<SecretKey>>,
 }
 
-/// Encrypted bytes: nonce and sealed text. Safe to store, useless without the key.
+/// Encrypted bytes: nonce and ciphertext. Safe to store, useless without the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed(pub Vec<u8>);
 
@@ -42,7 +43,7 @@ pub enum SecretError {
 }
 
 impl SecretKey {
-    /// The key's length.
+    /// The length of a key.
     pub const BYTES: usize = 32;
 
     /// From its base64 form.
@@ -57,7 +58,7 @@ impl SecretKey {
         Ok(Self { key, root: hmac::Key::new(hmac::HMAC_SHA256, bytes), previous: None })
     }
 
-    /// This key, which also opens what its predecessor has sealed.
+    /// This key, which then also opens what `previous` sealed.
     pub fn with_previous(self, previous: SecretKey) -> Self {
         Self { previous: Some(Box::new(previous)), ..self }
     }
@@ -67,12 +68,12 @@ impl SecretKey {
         self.previous.as_deref()
     }
 
-    /// This key and its predecessors, the newest first: whatever was made under any of them is still ours.
+    /// This key and its predecessors, the newest first.
     pub fn generations(&self) -> impl Iterator<Item = &SecretKey> {
         std::iter::successors(Some(self), |key| key.previous())
     }
 
-    /// A key for another purpose, which the label names: it tells nothing about this one, nor about those of other
+    /// A key for the purpose that `label` names. It reveals nothing about this key or the keys of other
     /// labels.
     pub fn derive(&self, label: &str) -> [u8; Self::BYTES] {
         let mut derived = [0; Self::BYTES];
@@ -80,8 +81,8 @@ impl SecretKey {
         derived
     }
 
-    /// Encrypts. `place` names where the secret belongs (a tenant and account, say): it opens nowhere else, so a
-    /// row copied to another tenant is useless.
+    /// Encrypts a secret. `place` is the context that it belongs to, such as a tenant and an account. It
+    /// opens in no other context, so a row copied to another tenant is useless.
     pub fn seal(&self, place: &str, secret: &str) -> Result<Sealed, SecretError> {
         let mut text = secret.as_bytes().to_vec();
         let nonce = self
@@ -93,7 +94,7 @@ impl SecretKey {
         Ok(Sealed(sealed))
     }
 
-    /// Decrypts what was sealed for the same place, by this key or its predecessor.
+    /// Decrypts a secret that was sealed for the same context, by this key or a predecessor.
     pub fn open(&self, place: &str, sealed: &Sealed) -> Result<String, SecretError> {
         match (self.open_own(place, sealed), &self.previous) {
             (Err(_), Some(previous)) => previous.open(place, sealed),
@@ -101,7 +102,7 @@ impl SecretKey {
         }
     }
 
-    /// What was sealed by the predecessor, sealed anew; `None` where this key has sealed it.
+    /// Seals a secret again that a predecessor sealed; `None` if this key sealed it.
     pub fn renew(&self, place: &str, sealed: &Sealed) -> Result<Option<Sealed>, SecretError> {
         match self.open_own(place, sealed) {
             Ok(_) => Ok(None),

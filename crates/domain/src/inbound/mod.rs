@@ -1,7 +1,8 @@
-//! The life of a mail that came in.
+//! Inbound mail: its states, and how far a folder was read.
 //!
-//! `received → routing → routed | no_match | waiting | dead`; `gone` is a mail that was there when its folder was listed and not when
-//! it was fetched. A routed mail with a follow-up is taken again each time a reminder is due, and is routed again.
+//! `received → routing → routed | no_match | waiting | dead`. A mail is `gone` if it was there when its
+//! folder was listed and not when it was fetched. A routed mail with a follow-up is processed again each time
+//! a reminder is due.
 
 pub mod rule;
 pub mod watched_mailbox;
@@ -10,34 +11,34 @@ use std::time::Duration;
 
 use crate::{message::event::EventKind, time::Time};
 
-/// How often a process may die with a mail in hand before the mail is set aside. After the first time it is dealt with alone, so that
-/// the second time tells.
+/// How often a process may die while it processes a mail before the mail is dead. After the first time the
+/// mail is processed alone, so that a second death is certainly its own.
 pub const LOST_LEASES_MAX: i64 = 2;
-/// How long a mail whose process died waits before it is dealt with again. Where something else keeps killing the process, it does so
-/// before this mail is looked at, and the mail is not blamed.
+/// How long a mail whose process died waits before it is processed again. If something else kills the
+/// process, it does so during this wait, and the mail is not blamed.
 pub const SUSPECT_WAIT: Duration = Duration::from_secs(5);
 
-/// Where a mail that came in stands.
+/// The state of an inbound mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InboundState {
-    /// Kept; nobody has looked at it yet.
+    /// Stored, and not processed yet.
     Received = 0,
-    /// A worker has it.
+    /// Being processed.
     Routing = 1,
-    /// Something was done with it.
+    /// Processed, and at least one rule or report applied.
     Routed = 2,
-    /// Nothing was to be done with it.
+    /// Processed, and nothing applied.
     NoMatch = 3,
     /// It was removed from its folder before it could be read.
     Gone = 4,
-    /// It could not be dealt with; there will be another try.
+    /// Processing failed; it will be tried again.
     Waiting = 5,
-    /// No try helped, or none can.
+    /// Processing failed permanently or too often.
     Dead = 6,
 }
 
 impl InboundState {
-    /// All of them.
+    /// Every value.
     pub const ALL: [Self; 7] =
         [Self::Received, Self::Routing, Self::Routed, Self::NoMatch, Self::Gone, Self::Waiting, Self::Dead];
 
@@ -54,50 +55,51 @@ impl InboundState {
         }
     }
 
-    /// From the word users see.
+    /// The state with this word.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == word)
     }
 
-    /// As a store keeps it.
+    /// The code that a store keeps.
     pub fn code(self) -> i64 {
         self as i64
     }
 
-    /// From a store.
+    /// The value of a code that a store keeps.
     pub fn from_code(code: i64) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.code() == code)
     }
 
-    /// Whether nothing more happens by itself, but for reminders.
+    /// Whether nothing more happens automatically, except reminders.
     pub fn is_settled(self) -> bool {
         matches!(self, Self::Routed | Self::NoMatch | Self::Gone | Self::Dead)
     }
 
-    /// Whether an operator may have it looked at again.
+    /// Whether an operator may have it processed again.
     pub fn can_be_replayed(self) -> bool {
         self.is_settled() && self != Self::Gone
     }
 }
 
-/// A folder as far as it was read.
+/// How far a folder was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// What the server says its UIDs are good for.
+    /// The UIDVALIDITY of the folder.
     pub uid_validity: u32,
-    /// The last UID that was dealt with; 0 before the first.
+    /// The last UID that was read; 0 before the first.
     pub last_uid: u32,
-    /// Mail that came into the folder before this is not ours, also where its UIDs are given anew.
+    /// Mail that came into the folder before this time is ignored, also after the server has assigned new
+    /// UIDs.
     pub not_before: Option<Time>,
-    /// The last UID that there was when these UIDs were first seen: only up to it can mail be from before. What is put into the
-    /// folder later is ours, whatever its date.
+    /// The last UID when this UIDVALIDITY was first seen. Only up to it can mail be older than `not_before`;
+    /// mail added later is read, whatever its date.
     pub old_through: u32,
 }
 
-/// How much an event says about what became of a recipient: of two, the higher is shown, and of equal ones the later. None for
-/// events that say nothing about that.
+/// The rank of an event about the outcome of a recipient: of two events the higher is shown, and of equal
+/// ones the later. `None` for events that say nothing about the outcome.
 pub fn outcome_rank(kind: EventKind) -> Option<u8> {
-    /// From the least to the most.
+    /// From the lowest rank to the highest.
     const RANKED: [EventKind; 10] = [
         EventKind::AutoReplied,
         EventKind::Delayed,
@@ -113,7 +115,7 @@ pub fn outcome_rank(kind: EventKind) -> Option<u8> {
     (0..).zip(RANKED).find(|(_, ranked)| *ranked == kind).map(|(rank, _)| rank)
 }
 
-/// Whether an event replaces what is shown of a recipient.
+/// Whether an event replaces the outcome that is shown for a recipient.
 pub fn replaces_outcome(shown: Option<EventKind>, kind: EventKind) -> bool {
     let rank = outcome_rank(kind);
     rank.is_some() && rank >= shown.and_then(outcome_rank)

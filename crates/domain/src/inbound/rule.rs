@@ -1,4 +1,4 @@
-//! What is done with mail that comes in: conditions, and actions where they hold.
+//! Rules for inbound mail: conditions, and the actions of mail that meets them.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,53 +8,53 @@ use crate::{
     time::Time,
 };
 
-/// One rule of one mailbox. Rules are asked in the order of their position, then of their id.
+/// One rule of one mailbox. Rules apply in the order of their position, then of their id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Whose.
+    /// The tenant that owns it.
     pub tenant: TenantId,
     /// Its name.
     pub id: RuleId,
-    /// The mailbox whose mail it is asked about.
+    /// The mailbox whose mail it applies to.
     pub mailbox: MailboxId,
-    /// Its place; lower ones come first.
+    /// The position; lower ones come first.
     pub position: i64,
-    /// Whether it is asked at all.
+    /// Whether it is active.
     pub active: bool,
-    /// What it says.
+    /// The conditions and actions.
     pub content: RuleContent,
-    /// Rises with each change.
+    /// The version, which increases with each change.
     pub version: i64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
     /// When it was changed last.
     pub updated_at: Time,
 }
 
-/// What a rule says; kept as JSON.
+/// The content of a rule, stored as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleContent {
-    /// All of them must hold; none holds always.
+    /// All conditions must be met. A rule without conditions applies to every mail.
     #[serde(default, rename = "match")]
     pub conditions: Vec<Condition>,
-    /// Done in order where they do.
+    /// The actions, in order.
     #[serde(default)]
     pub actions: Vec<Action>,
-    /// Reminds of what was forwarded until somebody says that it is resolved.
+    /// Reminders of the forwarded mail, until it is marked as resolved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follow_up: Option<FollowUp>,
 }
 
 impl RuleContent {
-    /// Conditions of one rule, at most.
+    /// The most conditions of a rule.
     pub const CONDITIONS_MAX: usize = 50;
-    /// Actions of one rule, at most.
+    /// The most actions of a rule.
     pub const ACTIONS_MAX: usize = 20;
 }
 
-/// One condition. Exactly one of the ways to compare is given for text: `contains`, `equals` (both without regard to
-/// case) or `regex` (linear time; its named groups are captures).
+/// One condition. Text is compared in exactly one way: `contains`, `equals` (both without regard to case) or
+/// `regex` (linear time; its named groups are captures).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "field", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Condition {
@@ -70,22 +70,22 @@ pub enum Condition {
     Header {
         /// The field's name.
         name: String,
-        /// What it must say; absent means that it must be there.
+        /// What the field must say; if absent, the field only has to exist.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<TextMatch>,
     },
     /// The size in bytes.
     Size {
-        /// At least so many.
+        /// The smallest size, in bytes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         min: Option<u64>,
-        /// At most so many.
+        /// The largest size, in bytes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max: Option<u64>,
     },
     /// Whether it has attachments.
     HasAttachment {
-        /// Whether it must.
+        /// Whether the mail must have attachments.
         value: bool,
     },
 }
@@ -94,39 +94,39 @@ pub enum Condition {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TextMatch {
-    /// Contains this.
+    /// The text contains this.
     Contains(String),
-    /// Is this.
+    /// The text equals this.
     Equals(String),
-    /// Matches this pattern somewhere.
+    /// A part of the text matches this pattern.
     Regex(String),
 }
 
-/// What is done.
+/// One action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Action {
-    /// Sends it on.
+    /// Forwards the mail.
     Forward(Forward),
     /// Labels the mail.
     Tag {
         /// The label; may name captures as `{name}`.
         tag: String,
     },
-    /// Tells subscribers of `email.received`.
+    /// Notifies subscribers of `email.received`.
     Webhook,
     /// Marks it as read in its folder.
     MarkSeen,
     /// Moves it to another folder.
     Move {
-        /// Which.
+        /// The name of the folder.
         folder: String,
     },
-    /// No later rule is asked.
+    /// Stops: later rules do not apply.
     Stop,
 }
 
-/// To whom mail is sent on, and how.
+/// To whom and how a mail is forwarded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forward {
@@ -136,48 +136,48 @@ pub struct Forward {
     /// A name to look up in the tenant's contacts, such as `{customer}`: its addresses are added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contact: Option<String>,
-    /// As what.
+    /// The form of the forwarded mail.
     #[serde(default, rename = "as")]
     pub form: ForwardForm,
-    /// The author of what is sent on; the mailbox's username where it is an address and nothing is said.
+    /// The author of the forwarded mail; by default the mailbox's username, if that is an address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// The account that sends it; the tenant's default when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<AccountId>,
-    /// What to do with it in doubt; as the mailbox says when absent.
+    /// What to do with it in doubt; the mailbox's setting if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_doubt: Option<OnDoubt>,
 }
 
-/// As what a mail is sent on.
+/// The form of a forwarded mail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ForwardForm {
-    /// As it is, with `Resent-` fields.
+    /// The original with `Resent-` fields.
     Redirect,
-    /// Whole, as an attachment (`message/rfc822`).
+    /// The original as an attachment (`message/rfc822`).
     Attachment,
-    /// Composed anew: `Fwd:`, the original text, images and attachments.
+    /// A new mail with `Fwd:` and the original text, images and attachments.
     #[default]
     Compose,
 }
 
-/// Reminds of a mail that was sent on.
+/// Reminders of a forwarded mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FollowUp {
     /// Hours between two reminders.
     pub every_hours: u32,
-    /// Reminders, at most.
+    /// The number of reminders.
     #[serde(default = "FollowUp::times_default")]
     pub times_max: u32,
 }
 
 impl FollowUp {
-    /// Hours between two reminders, at most.
+    /// The most hours between two reminders.
     pub const HOURS_MAX: u32 = 24 * 90;
-    /// Reminders that may be asked for, at most.
+    /// The most reminders.
     pub const TIMES_MAX: u32 = 100;
 
     fn times_default() -> u32 {

@@ -1,4 +1,4 @@
-//! Mailboxes that are watched: where they are, what they are watched for, and where watching begins.
+//! Watched mailboxes: where they are, what their mail is used for, and where watching starts.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,33 +12,34 @@ use crate::{
     time::Time,
 };
 
-/// A folder of a mailbox on an IMAP server that Postway watches. Unique in its tenant by host, username and folder.
+/// A folder of a mailbox on an IMAP server that Postway watches. Unique in its tenant by host, username and
+/// folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedMailbox {
-    /// Whose.
+    /// The tenant that owns it.
     pub tenant: TenantId,
     /// Its name.
     pub id: MailboxId,
-    /// Where it is and what it is for.
+    /// The settings.
     pub settings: MailboxSettings,
     /// Password, token or the secrets of its grant, and the proxy's password: a JSON object, encrypted.
     pub secret: Option<Sealed>,
-    /// Rises with each change.
+    /// The version, which increases with each change.
     pub version: i64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
     /// When it was changed last.
     pub updated_at: Time,
 }
 
 impl WatchedMailbox {
-    /// The place for which its secret is sealed.
+    /// The context that its secret is sealed for.
     pub fn secret_place(tenant: &TenantId, id: &MailboxId) -> String {
         format!("mailbox/{tenant}/{id}")
     }
 }
 
-/// What is kept of a mailbox as JSON.
+/// The settings of a mailbox, stored as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MailboxSettings {
     /// The server.
@@ -47,39 +48,39 @@ pub struct MailboxSettings {
     pub port: u16,
     /// How the connection is protected.
     pub tls: MailboxTls,
-    /// More roots to trust for this server, in PEM form.
+    /// Additional roots to trust for this server, in PEM form.
     #[serde(default)]
     pub ca_pem: Option<String>,
-    /// Who signs in.
+    /// The user name.
     pub username: String,
-    /// With what.
+    /// The kind of credentials.
     #[serde(default)]
     pub auth: MailboxAuth,
-    /// How it comes by the tokens that it signs in with; one that is given is used as it is when absent.
+    /// The grant whose tokens it signs in with; without it, a fixed token is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oauth: Option<OAuthSettings>,
     /// The folder that is watched.
     pub folder: String,
-    /// What its mail is looked at for.
+    /// What its mail is used for.
     pub roles: Vec<MailboxRole>,
-    /// Whether it is watched at all.
+    /// Whether it is watched.
     pub active: bool,
-    /// What it is for, in people's words.
+    /// A description for people.
     #[serde(default)]
     pub description: Option<String>,
-    /// How often it is asked where the server does not tell by itself.
+    /// How often it is polled if the server does not push changes.
     pub poll_seconds: u32,
-    /// Where watching begins.
+    /// Where watching starts.
     pub start: Start,
-    /// A proxy on the way, as a URL without password: `socks5://user@host:port` or `http://host:port`.
+    /// A proxy, as a URL without password: `socks5://user@host:port` or `http://host:port`.
     #[serde(default)]
     pub proxy: Option<String>,
-    /// Whether reports in it may be about any tenant's messages; only an admin key may say so.
+    /// Whether reports in it may be about any tenant's messages; only an admin key may set it.
     #[serde(default)]
     pub all_tenants: bool,
-    /// How often a mail that could not be dealt with is tried before it is dead.
+    /// How often processing of a mail is tried before it is dead.
     pub attempts_max: u32,
-    /// What to do with forwarded mail in doubt, where the rule does not say it; as its account says where absent.
+    /// What to do with forwarded mail in doubt if the rule does not say; the account's setting if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_doubt: Option<OnDoubt>,
     /// The largest mail that is read, in bytes.
@@ -88,24 +89,24 @@ pub struct MailboxSettings {
 }
 
 impl MailboxSettings {
-    /// The folder when none is named.
+    /// The default folder.
     pub const FOLDER_DEFAULT: &'static str = "INBOX";
-    /// Seconds between two looks when nothing is said.
+    /// The default number of seconds between two polls.
     pub const POLL_SECONDS_DEFAULT: u32 = 60;
-    /// The shortest pause between two looks.
+    /// The fewest seconds between two polls.
     pub const POLL_SECONDS_MIN: u32 = 5;
-    /// The longest.
+    /// The most seconds between two polls.
     pub const POLL_SECONDS_MAX: u32 = 86_400;
-    /// Tries of one mail when nothing is said.
+    /// The default number of tries of a mail.
     pub const ATTEMPTS_DEFAULT: u32 = 3;
-    /// The most tries that may be set.
+    /// The most tries of a mail.
     pub const ATTEMPTS_MAX: u32 = 20;
 
-    /// The largest mail that is read when nothing is said.
+    /// The default for the largest mail that is read.
     pub const MAIL_BYTES_DEFAULT: u32 = 25 * 1024 * 1024;
-    /// The least that may be set.
+    /// The lowest value for the largest mail.
     pub const MAIL_BYTES_LEAST: u32 = 64 * 1024;
-    /// The most that may be set: what all mailboxes of a tenant may have on its way at the same time.
+    /// The highest value for the largest mail: the budget that all mailboxes of a tenant share.
     pub const MAIL_BYTES_MOST: u32 = 64 * 1024 * 1024;
 
     /// The largest mail that is read, in bytes.
@@ -113,7 +114,7 @@ impl MailboxSettings {
         self.mail_bytes_max.unwrap_or(Self::MAIL_BYTES_DEFAULT) as usize
     }
 
-    /// Whether its mail is looked at for this.
+    /// Whether its mail is used for `role`.
     pub fn has(&self, role: MailboxRole) -> bool {
         self.roles.contains(&role)
     }
@@ -126,13 +127,13 @@ pub enum MailboxTls {
     /// TLS from the first byte (port 993).
     #[default]
     Implicit,
-    /// Plain, then STARTTLS; without it nothing is said (port 143).
+    /// STARTTLS; without it the connection fails (port 143).
     Starttls,
-    /// Not at all.
+    /// Plain text.
     None,
 }
 
-/// With what one signs in.
+/// The kind of credentials of a mailbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MailboxAuth {
@@ -143,11 +144,11 @@ pub enum MailboxAuth {
     Xoauth2,
 }
 
-/// What a mailbox's mail is looked at for.
+/// What the mail of a mailbox is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MailboxRole {
-    /// Rules: forwarding and the like.
+    /// Rules, such as forwarding.
     Forward,
     /// Bounces, delays, complaints, automatic replies.
     Bounces,
@@ -155,19 +156,19 @@ pub enum MailboxRole {
     Pec,
 }
 
-/// Where watching begins.
+/// Where watching starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
-    /// With what comes from now on.
+    /// With mail that arrives from now on.
     #[default]
     Now,
-    /// With so many of the newest.
+    /// With this number of the newest mails.
     Newest(u32),
-    /// With the oldest there is.
+    /// With the oldest mail.
     Beginning,
-    /// With what came since then.
+    /// With mail that arrived since this time.
     Since(Time),
-    /// With what has a higher UID than this: where another program left off.
+    /// With mail that has a higher UID, to continue after another program.
     AfterUid(u32),
 }

@@ -1,8 +1,9 @@
-//! How much mail a receiving domain is sent at once: connections and messages per second. Pure; time is an argument.
+//! How much mail a receiving domain is sent at once: connections and messages per second. Pure; time is an
+//! argument.
 //!
-//! The big mailbox providers have limits built in, mild enough for a known sender and strict enough that they do not
-//! turn a new one away; any other domain has none unless the account says so. A domain named by the account comes
-//! first, then the account's `*`, then what is built in.
+//! The big mailbox providers have built-in limits: mild enough for a known sender, strict enough that they do
+//! not turn a new one away. Any other domain has no limit unless the account sets one. A domain named by the
+//! account comes first, then the account's `*`, then the built-in limits.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -16,10 +17,10 @@ use crate::{
     time::Time,
 };
 
-/// Stands for every domain that an account does not name.
+/// The name for every domain that an account does not name.
 pub const ANY_DOMAIN: &str = "*";
 
-/// How much one receiving domain is sent, per node and account; 0 means no limit.
+/// The limits of one receiving domain, per node and account; 0 means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DestinationLimit {
@@ -39,7 +40,7 @@ impl DestinationLimit {
     }
 }
 
-/// Domains whose mail one provider takes, and how much of it.
+/// The domains of each big provider, and its limits.
 const PROVIDERS: &[(&str, &[&str], DestinationLimit)] = &[
     ("gmail.com", &["gmail.com", "googlemail.com"], limit(20, 50)),
     ("outlook.com", &["outlook.com", "hotmail.com", "live.com", "msn.com"], limit(20, 30)),
@@ -53,13 +54,13 @@ const fn limit(connections: u32, per_second: u32) -> DestinationLimit {
     DestinationLimit { connections, per_second }
 }
 
-/// What a domain's mail is counted under, and how much of it may go; `None` where nothing limits it.
-pub fn limit_of<'d>(
+/// The name that mail to `domain` is counted under, with its limit; `None` if nothing limits it.
+pub fn destination_limit<'d>(
     own: &BTreeMap<String, DestinationLimit>,
     domain: &'d str,
 ) -> Option<(&'d str, DestinationLimit)> {
     // Most accounts name no domain, and most mail goes to none of the providers.
-    // It may be named with U-labels, as people write it.
+    // The account may name it with U-labels.
     let by_unicode = || domain_to_unicode(domain).and_then(|unicode| own.get(&unicode));
     let named = match own.is_empty() {
         true => None,
@@ -74,9 +75,9 @@ pub fn limit_of<'d>(
     found.filter(|(_, limit)| !limit.is_none())
 }
 
-/// What is wrong with an account's own limits.
-pub fn check(own: &BTreeMap<String, DestinationLimit>) -> Option<String> {
-    /// More than anybody would name by hand.
+/// The fault of an account's own limits, if there is one.
+pub fn check_destinations(own: &BTreeMap<String, DestinationLimit>) -> Option<String> {
+    /// More than anyone would name by hand.
     const DOMAINS_MAX: usize = 500;
     if own.len() > DOMAINS_MAX {
         return Some(format!("may name at most {DOMAINS_MAX} domains"));
@@ -99,26 +100,26 @@ pub fn check(own: &BTreeMap<String, DestinationLimit>) -> Option<String> {
     None
 }
 
-/// What is being sent to one destination.
+/// Counts what is being sent to one receiving domain.
 #[derive(Debug, Default)]
-pub struct Meter {
+pub struct DestinationMeter {
     on_the_wire: u32,
-    /// When mails of the last second began, the oldest first.
+    /// When the mails of the last second began, the oldest first.
     begun: VecDeque<Time>,
-    /// Until when the seconds to come are promised to mails that were turned away.
+    /// Until when future slots are promised to mails that were turned away.
     promised_until: Option<Time>,
 }
 
-/// The longest that a mail is turned away for at once: what it waits for may change.
+/// The longest wait of a mail that was turned away; what it waits for may change.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// How long a mail is turned away for while all connections are in use.
+/// The wait of a mail while all connections are in use.
 const WAIT_FOR_CONNECTION: Duration = Duration::from_millis(500);
 
-impl Meter {
-    /// How long a mail must wait before it may begin; `None` when it may now.
+impl DestinationMeter {
+    /// How long a mail must wait before it may begin; `None` if it may begin now.
     ///
-    /// Each mail that is turned away gets a time of its own, so that a backlog comes back spread out and not all at
-    /// once to be turned away again.
+    /// Each mail that is turned away gets a different time, so that a backlog comes back spread out instead
+    /// of all at once.
     pub fn wait(&mut self, limit: DestinationLimit, now: Time) -> Option<Duration> {
         const SECOND: Duration = Duration::from_secs(1);
         while self.begun.front().is_some_and(|begun| begun.plus(SECOND) <= now) {
@@ -133,7 +134,7 @@ impl Meter {
         (limit.connections > 0 && self.on_the_wire >= limit.connections).then_some(WAIT_FOR_CONNECTION)
     }
 
-    /// A mail begins.
+    /// Notes that a mail begins.
     pub fn begin(&mut self, limit: DestinationLimit, now: Time) {
         self.on_the_wire += 1;
         if limit.per_second > 0 {
@@ -141,12 +142,12 @@ impl Meter {
         }
     }
 
-    /// A mail has ended, however it did.
+    /// Notes that a mail has ended.
     pub fn end(&mut self) {
         self.on_the_wire = self.on_the_wire.saturating_sub(1);
     }
 
-    /// Whether nothing that it remembers matters any more.
+    /// Whether the meter can be dropped, because nothing in it matters any more.
     pub fn is_idle(&self, now: Time) -> bool {
         let newest = self.begun.back().copied().max(self.promised_until);
         self.on_the_wire == 0 && newest.is_none_or(|at| at.plus(Duration::from_secs(1)) <= now)
@@ -166,30 +167,30 @@ mod tests {
     #[test]
     fn a_named_domain_comes_before_the_star_and_the_star_before_what_is_built_in() {
         let mut own = BTreeMap::new();
-        assert_eq!(limit_of(&own, "example.net"), None);
-        assert_eq!(limit_of(&own, "googlemail.com"), Some(("gmail.com", limit(20, 50))));
+        assert_eq!(destination_limit(&own, "example.net"), None);
+        assert_eq!(destination_limit(&own, "googlemail.com"), Some(("gmail.com", limit(20, 50))));
         own.insert("*".to_owned(), limit(0, 3));
         own.insert("gmail.com".to_owned(), limit(1, 1));
         own.insert("free.example".to_owned(), limit(0, 0));
-        assert_eq!(limit_of(&own, "gmail.com"), Some(("gmail.com", limit(1, 1))));
-        assert_eq!(limit_of(&own, "googlemail.com"), Some(("googlemail.com", limit(0, 3))));
-        assert_eq!(limit_of(&own, "free.example"), None);
+        assert_eq!(destination_limit(&own, "gmail.com"), Some(("gmail.com", limit(1, 1))));
+        assert_eq!(destination_limit(&own, "googlemail.com"), Some(("googlemail.com", limit(0, 3))));
+        assert_eq!(destination_limit(&own, "free.example"), None);
     }
 
     #[test]
     fn limits_of_what_is_no_domain_are_refused() {
         let own = |domain: &str, per_second| BTreeMap::from([(domain.to_owned(), limit(1, per_second))]);
-        assert_eq!(check(&own("example.net", 5)), None);
-        assert_eq!(check(&own("*", 5)), None);
+        assert_eq!(check_destinations(&own("example.net", 5)), None);
+        assert_eq!(check_destinations(&own("*", 5)), None);
         for wrong in ["Example.net", "a b", "", "*.example.net", "a@b"] {
-            assert!(check(&own(wrong, 5)).is_some(), "{wrong:?}");
+            assert!(check_destinations(&own(wrong, 5)).is_some(), "{wrong:?}");
         }
-        assert!(check(&own("example.net", DestinationLimit::MAX + 1)).is_some());
+        assert!(check_destinations(&own("example.net", DestinationLimit::MAX + 1)).is_some());
     }
 
     #[test]
     fn connections_are_counted_until_they_end() {
-        let (mut meter, two) = (Meter::default(), limit(2, 0));
+        let (mut meter, two) = (DestinationMeter::default(), limit(2, 0));
         for _ in 0..2 {
             assert_eq!(meter.wait(two, at(0)), None);
             meter.begin(two, at(0));
@@ -203,7 +204,7 @@ mod tests {
 
     #[test]
     fn mails_that_are_turned_away_come_back_one_after_the_other() {
-        let (mut meter, two) = (Meter::default(), limit(0, 2));
+        let (mut meter, two) = (DestinationMeter::default(), limit(0, 2));
         for _ in 0..2 {
             meter.begin(two, at(0));
         }
@@ -219,7 +220,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_second_has_more_than_its_limit(steps in prop::collection::vec(0i64..400, 1..200), rate in 1u32..6) {
-            let (mut meter, limit) = (Meter::default(), limit(0, rate));
+            let (mut meter, limit) = (DestinationMeter::default(), limit(0, rate));
             let (mut now, mut begun) = (0, Vec::new());
             for step in steps {
                 now += step;

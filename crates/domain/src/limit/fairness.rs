@@ -1,12 +1,13 @@
-//! Whose turn it is: among tenants, and among the lanes of an account. Pure, so that every node and every database
-//! chooses alike.
+//! Fairness: whose turn it is, among tenants and among the lanes of an account. Pure, so that every node and
+//! every database decides alike.
 //!
-//! Tenants take turns ([`Turns`]): weighted deficit round robin, with messages as the unit. Inside an account, lanes go
-//! by priority, with ageing: each minute of waiting lifts a lane's oldest message by one priority, so low mail is never
-//! starved and immediate mail never waits behind a batch that came after it.
+//! Tenants take turns ([`Turns`]): weighted deficit round robin, with messages as the unit. Inside an
+//! account, lanes are ordered by priority with ageing: each minute of waiting raises a lane's oldest message
+//! by one priority, so that low priority is never starved and immediate mail never waits behind a batch that
+//! came after it.
 //!
-//! Turns share what is free; [`places`] bounds what is held. Work that does not end, such as mail to a relay that hangs,
-//! would otherwise collect every place turn by turn, and leave none for anybody else.
+//! Turns divide free slots; [`grantable_slots`] bounds the slots in use. Without the bound, work that does
+//! not end, such as mail to a relay that hangs, would collect every slot turn by turn.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -20,66 +21,66 @@ use crate::{
 /// How many messages a tenant of the default weight may take in one turn.
 const TURN_MESSAGES: u32 = 16;
 
-/// Tenants that want to send, in the order of their turns.
+/// The tenants that want to send, in the order of their turns.
 #[derive(Debug, Default)]
 pub struct Turns {
     ring: VecDeque<TenantId>,
-    shares: HashMap<TenantId, Share>,
+    shares: HashMap<TenantId, TurnShare>,
 }
 
 #[derive(Debug)]
-struct Share {
+struct TurnShare {
     weight: u32,
-    /// What is left of earlier turns.
+    /// The messages left over from earlier turns.
     deficit: u32,
 }
 
 impl Turns {
-    /// A tenant wants to send. Its place in the ring is its own until it wants no more.
+    /// Adds a tenant that wants to send. It keeps its position in the ring until it leaves.
     pub fn join(&mut self, tenant: &TenantId, weight: u32) {
         match self.shares.get_mut(tenant) {
             Some(share) => share.weight = weight,
             None => {
-                self.shares.insert(tenant.clone(), Share { weight, deficit: 0 });
+                self.shares.insert(tenant.clone(), TurnShare { weight, deficit: 0 });
                 self.ring.push_back(tenant.clone());
             }
         }
     }
 
-    /// How many want to send.
+    /// The number of tenants that want to send.
     pub fn len(&self) -> usize {
         self.ring.len()
     }
 
-    /// Whether nobody does.
+    /// Whether no tenant wants to send.
     pub fn is_empty(&self) -> bool {
         self.ring.is_empty()
     }
 
-    /// Whose turn it is, and how many messages it may take. It goes to the end of the ring.
+    /// The tenant whose turn it is, and how many messages it may take. It moves to the end of the ring.
     pub fn take(&mut self) -> Option<(TenantId, u32)> {
         let tenant = self.ring.pop_front()?;
         self.ring.push_back(tenant.clone());
         let share = self.shares.get_mut(&tenant)?;
         let quantum = (share.weight.saturating_mul(TURN_MESSAGES) / TenantSettings::WEIGHT_DEFAULT).max(1);
-        // A turn that could not be used is kept, but only one: nobody saves up for a flood.
+        // One unused turn carries over, but no more, so that no tenant saves up for a flood.
         share.deficit = share.deficit.saturating_add(quantum).min(quantum.saturating_mul(2));
         Some((tenant, share.deficit))
     }
 
-    /// A tenant has used some of its turn.
+    /// Notes that a tenant has used a part of its turn.
     pub fn took(&mut self, tenant: &TenantId, messages: u32) {
         if let Some(share) = self.shares.get_mut(tenant) {
             share.deficit = share.deficit.saturating_sub(messages);
         }
     }
 
-    /// A tenant wants no more for now, and loses what it had left.
+    /// Removes a tenant that wants no more for now. It loses what was left of its turns.
     pub fn leave(&mut self, tenant: &TenantId) {
         if self.shares.remove(tenant).is_none() {
             return;
         }
-        // Whoever leaves has mostly just had its turn.
+        // A tenant that leaves has usually just had its turn, so it is the last.
         match self.ring.back() == Some(tenant) {
             true => drop(self.ring.pop_back()),
             false => self.ring.retain(|one| one != tenant),
@@ -87,43 +88,44 @@ impl Turns {
     }
 }
 
-/// How many times the free places somebody of the default weight may hold.
-const PLACES_PER_FREE: usize = 4;
+/// A tenant of the default weight may use this many times the free slots.
+const SLOTS_PER_FREE: usize = 4;
 
-/// How many more places somebody may take who holds `held`, where `free` are free.
+/// How many more slots a holder that uses `in_use` may take when `free` are free.
 ///
-/// Nobody holds more than a multiple of what stays free, so something always does: one alone ends at four fifths of
-/// all places, and each of n at 4 in 4n + 1. Whoever has nothing gets one as long as there is one.
-pub fn places(free: usize, held: usize, weight: u32) -> usize {
+/// A holder may use at most a multiple of the slots that stay free, so some always stay free: a single holder
+/// ends at four fifths of all slots, and each of n holders at 4 in 4n + 1. A holder that uses none gets one
+/// as long as one is free.
+pub fn grantable_slots(free: usize, in_use: usize, weight: u32) -> usize {
     let (weight, default) = (weight as usize, TenantSettings::WEIGHT_DEFAULT as usize);
-    // The largest n with held + n <= multiple × (free − n), for a multiple that is a fraction of weights.
-    let multiple = PLACES_PER_FREE.saturating_mul(weight);
+    // The largest n with in_use + n <= multiple × (free − n), for a multiple that is a fraction of weights.
+    let multiple = SLOTS_PER_FREE.saturating_mul(weight);
     let more =
-        multiple.saturating_mul(free).saturating_sub(held.saturating_mul(default)) / (multiple + default);
-    more.max(usize::from(held == 0 && free > 0))
+        multiple.saturating_mul(free).saturating_sub(in_use.saturating_mul(default)) / (multiple + default);
+    more.max(usize::from(in_use == 0 && free > 0))
 }
 
 /// A lane with work due now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueLane {
-    /// Which lane.
+    /// The lane.
     pub lane: LaneId,
-    /// How urgent.
+    /// Its priority.
     pub priority: Priority,
-    /// Since when its oldest message is due.
+    /// When its oldest message became due.
     pub oldest_due_at: Time,
 }
 
-/// After this long in the queue a message counts as one priority higher.
+/// After each such time in the queue a message counts as one priority higher.
 pub const AGEING_MS: i64 = 60_000;
 
-/// Puts due lanes in the order in which they are served. Immediate lanes are always first.
+/// Sorts due lanes into the order in which they are served. Immediate lanes are always first.
 pub fn order(lanes: &mut [DueLane], now: Time) {
     lanes.sort_by_key(|lane| {
         let waited_ms = now.as_millis().saturating_sub(lane.oldest_due_at.as_millis()).max(0);
         let lifted = match lane.priority {
             Priority::Immediate => i64::MIN,
-            // Ageing never lifts a lane above immediate.
+            // Ageing never raises a lane to immediate.
             priority => (priority.code() - waited_ms / AGEING_MS).max(1),
         };
         (lifted, lane.oldest_due_at, lane.lane)
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_saves_up_for_a_flood_and_the_light_are_not_forgotten() {
+    fn no_tenant_saves_up_for_a_flood_and_light_ones_are_not_forgotten() {
         let mut turns = Turns::default();
         turns.join(&tenant(0), 1);
         for _ in 0..100 {
@@ -189,33 +191,36 @@ mod tests {
     const WEIGHT: u32 = TenantSettings::WEIGHT_DEFAULT;
 
     #[test]
-    fn whoever_takes_all_it_may_leaves_places_for_others() {
+    fn a_holder_that_takes_all_it_may_leaves_slots_for_others() {
         let mut held = [0; 3];
         let taken = |held: &[usize; 3]| held.iter().sum::<usize>();
         for one in 0..3 {
-            held[one] += places(500 - taken(&held), held[one], WEIGHT);
-            assert_eq!(places(500 - taken(&held), held[one], WEIGHT), 0, "it has all it may have");
+            held[one] += grantable_slots(500 - taken(&held), held[one], WEIGHT);
+            assert_eq!(grantable_slots(500 - taken(&held), held[one], WEIGHT), 0, "it has all it may have");
             assert!(taken(&held) < 500, "{held:?}");
         }
         assert_eq!(held, [400, 80, 16]);
-        assert!(places(100, 200, 4 * WEIGHT) > places(100, 200, WEIGHT));
+        assert!(grantable_slots(100, 200, 4 * WEIGHT) > grantable_slots(100, 200, WEIGHT));
     }
 
     #[test]
-    fn those_who_wait_catch_up_when_places_come_free() {
+    fn those_who_wait_catch_up_when_slots_become_free() {
         let mut held = [400_usize, 0];
         for _ in 0..1_000 {
             held[0] -= 1;
             for one in [0, 1] {
-                held[one] += places(500 - held[0] - held[1], held[one], WEIGHT);
+                held[one] += grantable_slots(500 - held[0] - held[1], held[one], WEIGHT);
             }
         }
         assert!(held[0].abs_diff(held[1]) <= 10, "{held:?}");
     }
 
     #[test]
-    fn a_newcomer_gets_one_of_the_last_places_and_nobody_gets_what_is_not_there() {
-        assert_eq!((places(1, 0, 1), places(1, 1, WEIGHT), places(0, 0, WEIGHT)), (1, 0, 0));
+    fn a_newcomer_gets_one_of_the_last_slots_and_no_slot_is_granted_twice() {
+        assert_eq!(
+            (grantable_slots(1, 0, 1), grantable_slots(1, 1, WEIGHT), grantable_slots(0, 0, WEIGHT)),
+            (1, 0, 0)
+        );
     }
 
     fn lane(name: u8, priority: Priority, due_ms: i64) -> DueLane {

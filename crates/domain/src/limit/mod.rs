@@ -1,8 +1,9 @@
-//! Sending limits that are never exceeded: at most N in *any* window of a length, whoever sends.
+//! Sending limits that are never exceeded: at most N messages in *any* window of a length, over all nodes.
 //!
-//! Use is counted in buckets, small against the window. A permit is debited when a message is leased and must be used
-//! before the end of the next bucket; its bucket counts until every moment at which the permit may have been used is
-//! outside the window. So for any window of sends, the debit of the latest of them saw all the others.
+//! Use is counted in buckets that are short against the window. A permit is debited when a message is leased,
+//! and must be used before the end of the next bucket. Its bucket counts until every moment at which the
+//! permit may have been used is outside the window. So for any window of sends, the debit of the latest of
+//! them has seen all the others.
 
 pub mod destination;
 pub mod fairness;
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Time;
 
-/// A length over which use is limited.
+/// The length of a limited window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Span {
     /// Sixty seconds.
@@ -25,20 +26,20 @@ pub enum Span {
 }
 
 impl Span {
-    /// All of them.
+    /// Every value.
     pub const ALL: [Span; 3] = [Span::Minute, Span::Hour, Span::Day];
 
-    /// As a store keeps it.
+    /// The code that a store keeps.
     pub fn code(self) -> i64 {
         self as i64
     }
 
-    /// From a store.
+    /// The value of a code that a store keeps.
     pub fn from_code(code: i64) -> Option<Self> {
         Self::ALL.into_iter().find(|span| span.code() == code)
     }
 
-    /// As in `per_minute`.
+    /// The word, as in `per_minute`.
     pub fn as_str(self) -> &'static str {
         match self {
             Span::Minute => "minute",
@@ -70,17 +71,18 @@ impl Span {
 
     /// The oldest bucket that still counts at this time.
     pub fn oldest_counted(self, at: Time) -> i64 {
-        // A permit of bucket b is used before (b + 2) × bucket, and counts for a window after that; one bucket more is for
-        // nodes whose clocks differ a little.
+        // A permit of bucket b is used before (b + 2) × bucket, and counts for one window after that. One
+        // more bucket allows for nodes whose clocks differ a little.
         (at.as_millis() - self.window_ms()).div_euclid(self.bucket_ms()) - 2
     }
 
-    /// The latest bucket in which anybody can have debited by this time: nodes' clocks may differ a little.
+    /// The latest bucket in which any node can have debited by this time; the clocks of nodes may differ a
+    /// little.
     pub fn latest(self, at: Time) -> i64 {
         self.bucket(at) + 1
     }
 
-    /// How many buckets a time is long; never less than it.
+    /// How many buckets cover `ms` milliseconds.
     pub fn buckets(self, ms: i64) -> i64 {
         ms.div_euclid(self.bucket_ms()) + i64::from(ms.rem_euclid(self.bucket_ms()) > 0)
     }
@@ -96,7 +98,7 @@ impl Span {
     }
 }
 
-/// What happens to mail beyond the limit.
+/// What happens to mail that exceeds the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitBehavior {
@@ -117,7 +119,7 @@ pub struct AccountLimits {
     pub per_hour: u32,
     /// In any twenty-four hours.
     pub per_day: u32,
-    /// What happens to mail beyond it.
+    /// What happens to mail that exceeds a limit.
     pub behavior: LimitBehavior,
 }
 
@@ -137,7 +139,7 @@ impl AccountLimits {
         Span::ALL.into_iter().filter(|span| self.over(*span).is_some())
     }
 
-    /// Whether anything is limited at all.
+    /// Whether nothing is limited.
     pub fn is_unlimited(&self) -> bool {
         self.spans().next().is_none()
     }
@@ -151,12 +153,12 @@ impl AccountLimits {
         self.spans().map(left).min().unwrap_or(u32::MAX)
     }
 
-    /// The time by which what is leased now must have begun, if anything is limited.
+    /// The time by which a message leased now must begin, if anything is limited.
     pub fn use_by(&self, now: Time) -> Option<Time> {
         self.spans().map(|span| span.use_by(now)).min()
     }
 
-    /// What contradicts itself: field and message.
+    /// The limits that contradict each other, as pairs of field and message.
     pub fn check(&self) -> Vec<(&'static str, String)> {
         let mut wrong = Vec::new();
         for (field, longer, shorter) in [
@@ -171,13 +173,13 @@ impl AccountLimits {
     }
 }
 
-/// A daily limit that grows: an account nobody knows yet must not send much at once.
+/// A daily limit that grows, because receivers distrust a new account that sends much at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WarmUp {
-    /// The first day begins then.
+    /// When the first day begins.
     pub from: Time,
-    /// How much may be sent on the first, second, … day. After the last the account's own limit holds.
+    /// The limit on the first, second, … day. After the last day the account's own limit applies.
     pub per_day: Vec<u32>,
 }
 
@@ -185,7 +187,7 @@ impl WarmUp {
     /// The most days a plan may have.
     pub const DAYS_MAX: usize = 90;
 
-    /// The plan's limit now; `None` once it is over.
+    /// The plan's limit at `now`; `None` once the plan has ended.
     pub fn today(&self, now: Time) -> Option<u32> {
         let day = now.since(self.from).as_secs() / Duration::from_secs(86_400).as_secs();
         self.per_day.get(usize::try_from(day).unwrap_or(usize::MAX)).copied()

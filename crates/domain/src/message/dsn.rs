@@ -1,8 +1,9 @@
-//! What a sender wishes to be told about delivery (RFC 3461): NOTIFY and ORCPT of a recipient, RET and ENVID of a mail.
+//! A sender's wishes about delivery reports (RFC 3461): NOTIFY and ORCPT of a recipient, RET and ENVID of a
+//! mail.
 //!
-//! Carried, not acted upon: a relay that offers DSN is asked for the same, and whoever delivers makes the reports. The values
-//! are kept as they are written in SMTP, because they are checked once, where they are read: what holds one of these can be
-//! written into a command without another check.
+//! Postway passes them on and does not act on them: a relay that offers DSN gets the same parameters, and the
+//! server that delivers makes the reports. The values are stored as SMTP writes them. They are checked when
+//! they are parsed, so that a value of these types can be written into a command without another check.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -13,7 +14,7 @@ pub const ENVID_OCTETS_MAX: usize = 100;
 /// The longest ORCPT, as written (RFC 3461, 4.2).
 pub const ORCPT_OCTETS_MAX: usize = 500;
 
-/// How much of the mail a report shall hold: RET.
+/// RET: how much of the mail a report includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DsnReturn {
     /// All of it.
@@ -45,7 +46,7 @@ impl FromStr for DsnReturn {
     }
 }
 
-/// Why a wish cannot be read.
+/// Why a parameter is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DsnError {
     /// RET is neither of its two words.
@@ -64,14 +65,14 @@ pub enum DsnError {
     OriginalRecipient,
 }
 
-/// When to report about a recipient: NOTIFY. NEVER is none of the three.
+/// NOTIFY: when to report about a recipient. With all three false it is `NEVER`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DsnNotify {
     /// When it is delivered.
     pub success: bool,
-    /// When it cannot be.
+    /// When it cannot be delivered.
     pub failure: bool,
-    /// When it takes long.
+    /// When delivery is delayed.
     pub delay: bool,
 }
 
@@ -156,13 +157,13 @@ macro_rules! checked_text {
 }
 
 checked_text!(
-    /// The sender's own name for a mail, which reports repeat: ENVID.
+    /// ENVID: the sender's id for a mail, which reports repeat.
     DsnEnvelopeId,
     |text| (1..=ENVID_OCTETS_MAX).contains(&text.len()) && is_xtext(text),
     DsnError::EnvelopeId
 );
 checked_text!(
-    /// Whom the mail was first addressed to: ORCPT.
+    /// ORCPT: the address that the mail was first sent to.
     DsnOriginalRecipient,
     |text| {
         let is_atom = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*-/?^_`{|}~.".contains(&byte);
@@ -174,8 +175,8 @@ checked_text!(
     DsnError::OriginalRecipient
 );
 
-/// Whether a text is xtext (RFC 3461, 4) that stands for printable characters only: whoever decodes it gets neither a control
-/// character nor an end of line.
+/// Whether a text is xtext (RFC 3461, 4) of printable characters only, so that decoding yields neither a
+/// control character nor a line end.
 fn is_xtext(text: &str) -> bool {
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
@@ -198,40 +199,40 @@ fn is_xtext(text: &str) -> bool {
     true
 }
 
-/// What is wished for one recipient.
+/// The wishes for one recipient.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecipientDsn {
     /// When to report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<DsnNotify>,
-    /// Whom it was first addressed to.
+    /// The address that the mail was first sent to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orcpt: Option<DsnOriginalRecipient>,
 }
 
 impl RecipientDsn {
-    /// Whether nothing is wished.
+    /// Whether there are no wishes.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What is wished for a mail and its recipients.
+/// The wishes for a mail and its recipients.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DsnWishes {
-    /// How much of the mail a report shall hold.
+    /// How much of the mail a report includes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ret: Option<DsnReturn>,
-    /// The sender's own name for the mail.
+    /// The sender's id for the mail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub envid: Option<DsnEnvelopeId>,
-    /// By address; those for whom nothing is wished are left out.
+    /// The wishes by address; recipients without wishes are left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub recipients: BTreeMap<String, RecipientDsn>,
 }
 
 impl DsnWishes {
-    /// Whether nothing is wished.
+    /// Whether there are no wishes.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -1,4 +1,4 @@
-//! The event log of a message: append-only, one entry per transition, in order.
+//! The events of a message: its append-only history.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use crate::time::Time;
 
 macro_rules! event_kinds {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $word:literal;)*) => {
-        /// What happened. The same word stands in the table, the JSON and the log.
+        /// The kind of an event. Database, JSON and log use the same word.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
         #[serde(rename_all = "snake_case")]
         pub enum EventKind {
@@ -36,7 +36,7 @@ macro_rules! event_kinds {
 }
 
 event_kinds! {
-    /// Durable; the client has its 202.
+    /// Durable; the client has its `202`.
     Accepted = 1, "accepted";
     /// A validation step passed.
     Validated = 2, "validated";
@@ -44,33 +44,33 @@ event_kinds! {
     Invalid = 3, "invalid";
     /// Can be sent.
     Ready = 4, "ready";
-    /// Waits for a time.
+    /// Waits for its due time.
     Scheduled = 5, "scheduled";
-    /// Claimed by a worker for an attempt.
+    /// Claimed for an attempt.
     Sending = 6, "sending";
     /// The relay took responsibility.
     Sent = 7, "sent";
     /// Ended without being sent.
     Failed = 8, "failed";
-    /// One recipient was refused for good.
+    /// One recipient was refused permanently.
     RecipientFailed = 9, "recipient_failed";
-    /// The dot went out and no answer is recorded.
+    /// The dot was written and no answer is recorded.
     InDoubt = 10, "in_doubt";
     /// A message in doubt is being sent once more.
     Resent = 11, "resent";
     /// An operator or a late answer settled a doubt.
     Resolved = 12, "resolved";
-    /// Withdrawn before it was sent.
+    /// Cancelled before it was sent.
     Cancelled = 13, "cancelled";
-    /// Its time ran out before it was sent.
+    /// Its `expires_at` passed before it was sent.
     Expired = 14, "expired";
     /// Its recipients are on the suppression list.
     Suppressed = 15, "suppressed";
     /// A failed message was put back in the queue.
     Replayed = 16, "replayed";
-    /// A delivery notice came.
+    /// A report of delivery came.
     Delivered = 17, "delivered";
-    /// A delay notice came.
+    /// A report of a delay came.
     Delayed = 18, "delayed";
     /// It bounced.
     Bounced = 19, "bounced";
@@ -88,36 +88,36 @@ event_kinds! {
     PecFailed = 25, "pec_failed";
     /// PEC: no acceptance in time.
     PecTimeout = 26, "pec_timeout";
-    /// A subscriber is being told.
+    /// A subscriber is being notified.
     Notifying = 27, "notifying";
-    /// A subscriber has been told.
+    /// A subscriber has been notified.
     Notified = 28, "notified";
-    /// A mail came into a watched mailbox, and a rule wants it told.
+    /// A mail came into a watched mailbox, and a rule notifies subscribers of it.
     Received = 29, "received";
-    /// A report or a receipt came that does not prove what it says; its particulars have what it `says`.
+    /// A report or receipt came that does not prove its statement, which its data has as `says`.
     UnprovenReport = 30, "unproven_report";
-    /// The sandbox took it: it never left.
+    /// The sandbox captured it; nothing was sent.
     Captured = 31, "captured";
-    /// A preparer took it: what it needs from elsewhere is being fetched, and then it is composed.
+    /// A preparer claimed it: files are being fetched, and then it is composed.
     Validating = 32, "validating";
-    /// A reader left the stream that it belongs to.
+    /// A reader unsubscribed from its stream.
     Unsubscribed = 33, "unsubscribed";
-    /// A reader who had left its stream came back.
+    /// A reader subscribed to its stream again.
     Resubscribed = 34, "resubscribed";
-    /// Somebody answered it.
+    /// A reply to it came.
     Replied = 35, "replied";
 }
 
 /// One entry of a message's history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Its place in the message's history, from 1.
+    /// The position in the message's history, from 1.
     pub seq: i64,
     /// When it happened.
     pub at: Time,
     /// What happened.
     pub kind: EventKind,
-    /// Particulars, as a JSON object, or none.
+    /// The data of the event, as a JSON object.
     pub data: Option<String>,
 }
 

@@ -1,7 +1,7 @@
-//! Lanes: what a claim chooses among.
+//! Lanes: what claims choose among.
 //!
-//! A lane is (tenant, account, priority, batch). Whatever holds mail back — a suspension, a used-up limit, an open
-//! circuit — gates whole lanes, so held mail is neither rewritten nor scanned.
+//! A lane is (tenant, account, priority, batch). A suspension, a used-up limit or an open circuit blocks
+//! complete lanes, so that blocked mail is neither rewritten nor scanned.
 
 use aws_lc_rs::digest;
 
@@ -10,13 +10,13 @@ use crate::{
     message::Priority,
 };
 
-/// The 16 bytes that stand for a lane in the store. Made from the lane itself, so every node makes the same id
-/// without asking.
+/// The id of a lane in the store: 16 bytes, computed from the lane itself, so that all nodes agree without
+/// asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaneId([u8; 16]);
 
 impl LaneId {
-    /// From a store.
+    /// The value of a code that a store keeps.
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
@@ -27,31 +27,31 @@ impl LaneId {
     }
 }
 
-/// Mail that waits for the same things.
+/// Messages that can be blocked only together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lane {
-    /// Whose mail.
+    /// The tenant.
     pub tenant: TenantId,
-    /// Sent by which account.
+    /// The account that sends.
     pub account: AccountId,
-    /// How urgent.
+    /// The priority.
     pub priority: Priority,
-    /// Part of which batch, if any.
+    /// The batch, if the messages belong to one.
     pub batch: Option<BatchCode>,
 }
 
 impl Lane {
-    /// How batches begin whose mail leaves in order.
+    /// The prefix of batches whose mail is sent in order.
     const ORDERED: &'static str = "mailbox:";
 
-    /// The batch of what is forwarded from a mailbox.
+    /// The batch of mail forwarded from a mailbox.
     pub fn batch_of(mailbox: &MailboxId) -> BatchCode {
         let code = format!("{}{mailbox}", Self::ORDERED);
         code.parse().expect("a mailbox's name has nothing that a batch's code may not have")
     }
 
-    /// Whether its mail leaves one after the other, in the order in which it was accepted. What has to be tried again later
-    /// holds up nothing behind it.
+    /// Whether its messages are sent one after the other, in the order of their acceptance. A message that
+    /// waits for a retry does not delay those behind it.
     pub fn is_ordered(&self) -> bool {
         self.batch.as_ref().is_some_and(|batch| batch.as_str().starts_with(Self::ORDERED))
     }

@@ -1,14 +1,14 @@
 //! When to try again.
 //!
-//! A policy is a list of delays and a jitter. The n-th transient failure waits the n-th delay, so every delay in the
-//! list is used; one failure more and the message is exhausted.
+//! A policy is a list of delays and a jitter. The n-th transient failure waits the n-th delay, so every delay
+//! of the list is used; after one failure more the message is exhausted.
 
 use std::time::Duration;
 
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-/// Delays between attempts, and how much chance moves each.
+/// Delays between attempts, with a random jitter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetryPolicy {
@@ -19,7 +19,7 @@ pub struct RetryPolicy {
     pub jitter: f64,
 }
 
-/// A policy that cannot be followed.
+/// Why a policy is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RetryPolicyError {
     /// Too many delays.
@@ -34,12 +34,12 @@ pub enum RetryPolicyError {
 }
 
 impl RetryPolicy {
-    /// The most delays a policy may hold.
+    /// The most delays of a policy.
     pub const DELAYS_MAX: usize = 50;
     /// The longest single delay: seven days.
     pub const DELAY_S_MAX: u32 = 7 * 24 * 3600;
 
-    /// Longer than any message waits that was given back without using a retry.
+    /// No message that was returned without using a retry waits longer than this.
     const GIVEN_BACK_MAX: Duration = Duration::from_secs(600);
 
     /// For API transports such as SES: an outage of minutes.
@@ -58,7 +58,7 @@ impl RetryPolicy {
         0.25
     }
 
-    /// Checks what a user configured.
+    /// Checks a policy that a user configured.
     pub fn check(&self) -> Result<(), RetryPolicyError> {
         if self.delays_s.len() > Self::DELAYS_MAX {
             return Err(RetryPolicyError::TooMany);
@@ -72,13 +72,14 @@ impl RetryPolicy {
         Ok(())
     }
 
-    /// No message waits longer for its next attempt than this: not for a retry or a resend, and not because it was given back.
+    /// The longest wait for the next attempt, after a retry, a resend or a return.
     pub fn longest(&self) -> Duration {
         let longest_s = f64::from(self.delays_s.iter().copied().max().unwrap_or(0));
         Duration::from_secs_f64(longest_s * (1.0 + self.jitter)).max(Self::GIVEN_BACK_MAX)
     }
 
-    /// How long to wait after the `retries_used + 1`-th transient failure, or `None` when retries have run out.
+    /// How long to wait after the `retries_used + 1`-th transient failure, or `None` when retries have run
+    /// out.
     pub fn delay(&self, retries_used: u32, random: &mut impl Rng) -> Option<Duration> {
         let base_s = f64::from(*self.delays_s.get(retries_used as usize)?);
         let factor = 1.0 + self.jitter * random.random_range(-1.0..=1.0);

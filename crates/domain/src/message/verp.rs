@@ -1,16 +1,18 @@
-//! An envelope sender for each message (VERP), signed, so that a bounce names its message and nobody else can.
+//! A signed envelope sender for each message (VERP), so that a bounce names its message and cannot be forged.
 //!
-//! `b+<uid>-<mac>@domain`: 16 octets of uid and 50 bits of a keyed digest, both in base32, which survives servers that
-//! change the case of an address. The local part has 39 octets of the 64 allowed. Guessing a digest takes 2⁴⁹ bounces, one
-//! by one; a forged one is not ours, and no error.
+//! `b+<uid>-<mac>@domain`: 16 octets of uid and 50 bits of a keyed digest, both in base32, which survives
+//! servers that change the case of an address. The local part has 39 octets of the 64 allowed. Guessing a
+//! digest takes 2⁴⁹ bounces, one by one. An address with a wrong digest is simply not ours; that is not an
+//! error.
 //!
-//! Whoever gets a message can read its envelope sender. So the digest of a message with one recipient is over the uid and
-//! that recipient ([`VerpScope::Recipient`]): what comes back to it speaks of nobody else. Where several recipients share an
-//! envelope it is over the uid alone ([`VerpScope::Message`]), and each of them could write a report about the others.
-//! Addresses of the second kind also come back from mail with one recipient that was sent before there was the first kind.
+//! Every recipient can read the envelope sender. So the digest of a message with one recipient covers the uid
+//! and that recipient ([`VerpScope::Recipient`]): a report sent to it can speak only about that recipient. If
+//! several recipients share an envelope, the digest covers the uid alone ([`VerpScope::Message`]), and each
+//! of them could write a report about the others. Addresses of the second kind also come back from mail with
+//! one recipient that older versions sent.
 //!
-//! The key comes from the gateway's secret key. Bounces come back for days: while a secret key is being replaced
-//! both are known, and addresses made under either are read.
+//! The key is derived from the gateway's secret key. Bounces come back for days: while a secret key is being
+//! replaced, addresses made under either key are read.
 
 use std::fmt;
 
@@ -21,13 +23,13 @@ use crate::{
     identity::{id::MessageUid, secret::SecretKey},
 };
 
-/// What every address begins with: a mailbox `b` that takes sub-addresses.
+/// The prefix of every address: a mailbox `b` that accepts sub-addresses.
 const PREFIX: &str = "b+";
 /// A uid's 128 bits in base32.
 const UID_CHARS: usize = 26;
-/// How much of the digest is kept.
+/// How much of the digest is used, in characters.
 const MAC_CHARS: usize = 10;
-/// What a local part has in all.
+/// The length of a local part.
 const LOCAL_CHARS: usize = PREFIX.len() + UID_CHARS + 1 + MAC_CHARS;
 /// RFC 4648, 6, in lower case.
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
@@ -46,7 +48,7 @@ impl VerpKey {
     }
 
     fn local_part(&self, uid: MessageUid, only_recipient: Option<&str>) -> String {
-        // A uid has a fixed length and a recipient is never empty, so no two of these are the same octets.
+        // A uid has a fixed length and a recipient is never empty, so the two forms cannot collide.
         let mut signed = hmac::Context::with_key(&self.key);
         signed.update(uid.as_bytes());
         if let Some(recipient) = only_recipient {
@@ -73,8 +75,8 @@ impl fmt::Debug for VerpKey {
     }
 }
 
-/// The envelope sender of a message, at the tenant's bounce domain. `only_recipient` is the address of the one recipient
-/// that the message has, where it has one.
+/// The envelope sender of a message at the tenant's bounce domain. `only_recipient` is its recipient, if it
+/// has only one.
 pub fn encode(uid: MessageUid, only_recipient: Option<&str>, key: &VerpKey, domain: &str) -> String {
     let mut address = key.local_part(uid, only_recipient);
     address.push('@');
@@ -91,16 +93,16 @@ pub enum VerpScope {
     Message,
 }
 
-/// An address in the form of an envelope sender of ours. Whether we made it only [`VerpAddress::scope`] tells.
+/// An address in the form of our envelope senders. [`VerpAddress::scope`] checks whether we made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerpAddress {
     uid: MessageUid,
-    /// In lower case.
+    /// The local part in lower case.
     local: String,
 }
 
 impl VerpAddress {
-    /// Reads an address, in whatever case it comes back; `None` if it has another form.
+    /// Reads an address in any case; `None` if it has another form.
     pub fn read(address: &str) -> Option<Self> {
         let (local, _domain) = address.rsplit_once('@')?;
         let local = local.to_ascii_lowercase();
@@ -111,14 +113,14 @@ impl VerpAddress {
         is_mac.then_some(Self { uid, local })
     }
 
-    /// The message that it names.
+    /// The message that the address names.
     pub fn uid(&self) -> MessageUid {
         self.uid
     }
 
     /// What its signature covers, given the recipients of the message that it names; `None` if it was forged.
     pub fn scope(&self, key: &VerpKey, recipients: &[String]) -> Option<VerpScope> {
-        // Made again and compared as a whole, so there is one way to write an address and nothing else to check.
+        // The address is made again and compared as a whole, so there is nothing else to check.
         let is_made_with = |only_recipient: Option<&str>| {
             key.all().any(|key| {
                 let made = key.local_part(self.uid, only_recipient);
@@ -134,7 +136,7 @@ impl VerpAddress {
     }
 }
 
-/// Writes the first bits as so many characters, with zero bits where the bytes have ended.
+/// Writes the first bits of `bytes` as `chars` characters, padded with zero bits.
 fn write_base32(bytes: &[u8], chars: usize, out: &mut String) {
     for index in 0..chars {
         let (byte, shift) = (index * 5 / 8, index * 5 % 8);
@@ -144,7 +146,7 @@ fn write_base32(bytes: &[u8], chars: usize, out: &mut String) {
     }
 }
 
-/// Reads the 128 bits of a uid; what follows them is for the caller to compare.
+/// Reads the 128 bits of a uid; the caller compares what follows them.
 fn read_base32(text: &str) -> Option<[u8; 16]> {
     let mut value: u128 = 0;
     let mut bits = 0;

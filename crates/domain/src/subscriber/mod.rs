@@ -1,4 +1,4 @@
-//! Who is told what became of messages.
+//! Subscribers: webhooks, callbacks and client syncs that are notified of events.
 
 pub mod webhook_form;
 
@@ -13,21 +13,21 @@ use crate::{
     time::Time,
 };
 
-/// How a subscriber is told.
+/// How a subscriber is notified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SubscriberKind {
     /// One signed call for each event.
     Webhook = 1,
     /// One call for each outcome, in the words of an outbox: `TRAVELING` or `DISPATCH-ERROR`.
     Callback = 2,
-    /// One call for many outcomes, whose answer says which of them were taken.
+    /// One call for many outcomes, whose answer says which of them were accepted.
     Sync = 3,
     /// One signed call for each event, in the words of Resend.
     ResendWebhook = 4,
 }
 
 impl SubscriberKind {
-    /// All of them.
+    /// Every value.
     pub const ALL: [Self; 4] = [Self::Webhook, Self::Callback, Self::Sync, Self::ResendWebhook];
 
     /// The word users see.
@@ -39,44 +39,44 @@ impl SubscriberKind {
         }
     }
 
-    /// As a store keeps it.
+    /// The code that a store keeps.
     pub fn code(self) -> i64 {
         self as i64
     }
 
-    /// From a store.
+    /// The value of a code that a store keeps.
     pub fn from_code(code: i64) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 }
 
-/// Someone who is told. A tenant's `client_sync` is one too, under the id [`Subscriber::CLIENT`]; where it is and how to
-/// sign in there are the tenant's settings.
+/// A receiver of notifications. A tenant's `client_sync` is one too, under the id [`Subscriber::CLIENT`]; its
+/// address and credentials are in the tenant's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscriber {
-    /// Whose messages it is told of.
+    /// The tenant whose messages it is notified of.
     pub tenant: TenantId,
     /// Its id.
     pub id: SubscriberId,
-    /// How it is told.
+    /// How it is notified.
     pub kind: SubscriberKind,
-    /// Where it is; empty for a tenant's own.
+    /// The URL; empty for a client sync.
     pub url: String,
-    /// Of what it is told.
+    /// The events it is notified of.
     pub events: EventFilter,
-    /// What calls are signed with, the newest first: a JSON list, encrypted.
+    /// The signing secrets, the newest first: a JSON list, encrypted.
     pub secrets: Option<Sealed>,
-    /// Whether it is told at all.
+    /// Whether it is active.
     pub active: bool,
-    /// Why it is not, where nobody asked for that.
+    /// Why it was disabled automatically, if it was.
     pub disabled_reason: Option<String>,
-    /// What it is for, in people's words.
+    /// A description for people.
     pub description: Option<String>,
     /// Not to be called before this time.
     pub quiet_until: Option<Time>,
-    /// Rises with each change.
+    /// The version, which increases with each change.
     pub version: i64,
-    /// When it was made: it is told of what happens from then on.
+    /// When it was created. It is notified of events from then on.
     pub created_at: Time,
     /// When it was changed last.
     pub updated_at: Time,
@@ -86,25 +86,26 @@ impl Subscriber {
     /// The id of a tenant's `client_sync`.
     pub const CLIENT: &'static str = "client_sync";
 
-    /// The place for which its secrets are sealed.
+    /// The context that its secrets are sealed for.
     pub fn secret_place(tenant: &TenantId, id: &SubscriberId) -> String {
         format!("subscriber/{tenant}/{id}")
     }
 }
 
-/// Names of events, as users know them. Empty means all.
+/// The names of events, as users know them. Empty means all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EventFilter(pub Vec<String>);
 
 impl EventFilter {
-    /// Whether it lets this event through.
+    /// Whether it includes this event.
     pub fn takes(&self, name: &str) -> bool {
         self.0.is_empty() || self.0.iter().any(|wanted| wanted == name)
     }
 }
 
-/// What is told of an event, and under which name. `deferred` says of a message that is scheduled that an attempt failed.
+/// The public name of an event; `None` if subscribers are not notified of it. `deferred` says that a
+/// scheduled message waits because an attempt failed.
 pub fn event_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
     Some(match kind {
         EventKind::Accepted => "email.accepted",

@@ -1,21 +1,21 @@
-//! In whose words a webhook is called: ours, or those of a service whose users have receivers already.
+//! The form of webhook calls: our own, or that of a service whose users already have receivers.
 
 use crate::{
     message::event::EventKind,
     subscriber::{SubscriberKind, event_name, event_names},
 };
 
-/// The words of a webhook's calls.
+/// The form of a webhook's calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WebhookForm {
-    /// Ours.
+    /// Postway's own.
     Postway,
-    /// Those of Resend.
+    /// Resend's.
     Resend,
 }
 
 impl WebhookForm {
-    /// All of them.
+    /// Every value.
     pub const ALL: [Self; 2] = [Self::Postway, Self::Resend];
 
     /// The word users see.
@@ -26,12 +26,12 @@ impl WebhookForm {
         }
     }
 
-    /// From its word.
+    /// The form with this word.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|form| form.as_str() == word)
     }
 
-    /// How a subscriber of this form is told.
+    /// The kind of a subscriber with this form.
     pub fn kind(self) -> SubscriberKind {
         match self {
             Self::Postway => SubscriberKind::Webhook,
@@ -39,7 +39,7 @@ impl WebhookForm {
         }
     }
 
-    /// Under which name an event is told; none where this form has no word for it.
+    /// The name of an event in this form; `None` if the form has no name for it.
     pub fn event_name(self, kind: EventKind, deferred: bool) -> Option<&'static str> {
         match self {
             Self::Postway => event_name(kind, deferred),
@@ -47,19 +47,19 @@ impl WebhookForm {
         }
     }
 
-    /// Our names of the events that this form tells under a name of its own.
+    /// Our names of the events that this form calls `theirs`.
     pub fn ours(self, theirs: &str) -> impl Iterator<Item = &'static str> {
         let kinds = EventKind::ALL.iter().filter(move |kind| self.event_name(**kind, true) == Some(theirs));
         kinds.filter_map(|kind| event_name(*kind, true))
     }
 
-    /// Its name of an event that is ours by this name.
+    /// This form's name of the event that we call `ours`.
     pub fn theirs(self, ours: &str) -> Option<&'static str> {
         let kind = EventKind::ALL.iter().find(|kind| event_name(**kind, true) == Some(ours))?;
         self.event_name(*kind, true)
     }
 
-    /// Every name of its own.
+    /// Every name of this form.
     pub fn names(self) -> Vec<&'static str> {
         let mut names: Vec<_> = event_names().filter_map(|ours| self.theirs(ours)).collect();
         names.sort_unstable();
@@ -69,13 +69,14 @@ impl WebhookForm {
 }
 
 impl SubscriberKind {
-    /// In whose words it is called, if it is a webhook.
+    /// The form of its calls, if it is a webhook.
     pub fn form(self) -> Option<WebhookForm> {
         WebhookForm::ALL.into_iter().find(|form| form.kind() == self)
     }
 }
 
-/// What was accepted has a word there only if it waits for its time, which whoever tells it must look at.
+/// The name of an event in Resend's form. `email.scheduled` is only for accepted mail that waits for its
+/// time, which the caller must check.
 fn resend_name(kind: EventKind, deferred: bool) -> Option<&'static str> {
     Some(match kind {
         EventKind::Accepted => "email.scheduled",

@@ -1,36 +1,37 @@
-//! A tenant's directory of contacts: names that rules look up, and the addresses behind them.
+//! Contacts: a tenant's directory of names and addresses that inbound rules look up, such as the person in
+//! charge of a customer. Recipients that mail can be addressed to by id are in `known_recipient`.
 
 use crate::{
     identity::id::{ContactId, TenantId},
     time::Time,
 };
 
-/// A name and its addresses.
+/// A name with its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contact {
-    /// Whose directory.
+    /// The tenant that owns it.
     pub tenant: TenantId,
     /// Its id.
     pub id: ContactId,
-    /// The name it is found by, unique in its tenant as [`Contact::key`] has it.
+    /// The name that rules look up, unique in its tenant by [`Contact::key`].
     pub name: String,
-    /// Where to; none means that the name is known and has no address.
+    /// The addresses; a contact may have none.
     pub addresses: Vec<String>,
-    /// Rises with each change.
+    /// The version, which increases with each change.
     pub version: i64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
     /// When it was changed last.
     pub updated_at: Time,
 }
 
 impl Contact {
-    /// Addresses of one contact, at most.
+    /// The most addresses of a contact.
     pub const ADDRESSES_MAX: usize = 100;
-    /// Characters of a name, at most.
+    /// The longest name, in characters.
     pub const NAME_CHARS_MAX: usize = 200;
 
-    /// What names are compared by: neither case nor the amount of white space matters.
+    /// The key by which names are compared, without regard to case and the amount of white space.
     pub fn key(name: &str) -> String {
         let mut key = String::with_capacity(name.len());
         for word in name.split_whitespace() {

@@ -1,4 +1,5 @@
-//! People a tenant writes to, as far as it has told us of them.
+//! Known recipients: a tenant's directory of the people it writes to, so that a message can name them by an
+//! id or a personal number. Contacts, which inbound rules look up, are in `contact`.
 
 use std::fmt;
 
@@ -13,11 +14,11 @@ use crate::{
 /// One entry of a tenant's directory of recipients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownRecipient {
-    /// Whose directory.
+    /// The tenant that owns it.
     pub tenant: TenantId,
-    /// Our id of it.
+    /// Our id.
     pub id: RecipientId,
-    /// The tenant's own id of it, unique among those not deleted.
+    /// The tenant's id, unique among entries that are not deleted.
     pub external_id: Option<String>,
     /// The name, for people.
     pub name: Option<String>,
@@ -25,28 +26,29 @@ pub struct KnownRecipient {
     pub address: String,
     /// A personal number, encrypted.
     pub personal_number: Option<Sealed>,
-    /// Its keyed digest, to find it by.
+    /// The keyed digest of the personal number, for lookups.
     pub personal_number_digest: Option<PersonalDigest>,
-    /// How it is shown.
+    /// The personal number as it is shown, masked.
     pub personal_number_masked: Option<String>,
-    /// Rises with each change.
+    /// The version, which increases with each change.
     pub version: i64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
     /// When it was changed last.
     pub updated_at: Time,
-    /// When it was deleted: no mail goes to it any more.
+    /// When it was deleted; no mail is sent to it any more.
     pub deleted_at: Option<Time>,
 }
 
 impl KnownRecipient {
-    /// The place for which its personal number is sealed.
+    /// The context that its personal number is sealed for.
     pub fn secret_place(tenant: &TenantId, id: &RecipientId) -> String {
         format!("recipient/{tenant}/{id}")
     }
 }
 
-/// A personal number's keyed digest: the same number gives the same one, in one tenant and under one key.
+/// The keyed digest of a personal number. The same number has the same digest in one tenant and under one
+/// key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PersonalDigest(pub [u8; 32]);
 
@@ -56,13 +58,13 @@ impl fmt::Debug for PersonalDigest {
     }
 }
 
-/// How a recipient of the directory is named.
+/// How a message names a recipient of the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecipientKey {
     /// By our id.
     Id(RecipientId),
-    /// By the tenant's.
+    /// By the tenant's id.
     External(String),
-    /// By its personal number's digest.
+    /// By the digest of the personal number.
     Personal(PersonalDigest),
 }

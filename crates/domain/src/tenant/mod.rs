@@ -1,4 +1,4 @@
-//! Tenants: whose mail it is, and how much of everything they get.
+//! Tenants: the owners of mail, with their settings and shares.
 
 pub mod contact;
 pub mod known_recipient;
@@ -18,53 +18,54 @@ use crate::{
     time::Time,
 };
 
-/// A tenant's settings, all but its secrets. What is absent takes the gateway's default.
+/// A tenant's settings, without its secrets. An absent setting takes the gateway's default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TenantSettings {
-    /// Its share of the gateway where tenants compete, against the others' weights.
+    /// Its share of the gateway when tenants compete, relative to the weights of the others.
     pub weight: u32,
-    /// Bounds of what it may send.
+    /// The bounds of its mail.
     pub content: ContentLimits,
-    /// How long messages are kept once they ended and were reported, in days: the older spelling of
+    /// How long messages are retained after they ended and were reported, in days: the older form of
     /// [`Self::report_retention_seconds`].
     pub retention_days: Option<u32>,
-    /// How long messages are kept once they ended and were reported.
+    /// How long messages are retained after they ended and were reported.
     pub report_retention_seconds: Option<u64>,
-    /// How long messages are kept that ended and could not be reported, in days.
+    /// How long messages are retained that ended and could not be reported, in days.
     pub unreported_retention_days: Option<u32>,
-    /// Where its delivery reports go.
+    /// The address of its client sync.
     pub client_sync: Option<Remote>,
-    /// Where attachments named by `endpoint` are fetched.
+    /// The address from which attachments with `endpoint` are fetched.
     pub attachment_endpoint: Option<Remote>,
-    /// How its reports are written.
+    /// The form of its callbacks.
     pub callback_form: CallbackForm,
-    /// What to do with attachments too large to mail.
+    /// What to do with attachments that are too large for mail.
     pub large_files: LargeFiles,
-    /// The domain its bounces come back to: each message then has an envelope sender of its own there.
+    /// The bounce domain. If set, each message has a unique envelope sender at it.
     pub bounce_domain: Option<String>,
-    /// The envelope sender of mail that names none, by accounts that name none.
+    /// The envelope sender if neither the mail nor its account sets one.
     pub return_path: Option<String>,
-    /// Whom mail is from that names nobody.
+    /// The default `From`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_from: Option<String>,
-    /// Who it is to receivers that count complaints (`Feedback-ID`).
+    /// The sender part of `Feedback-ID`, by which receivers count complaints.
     pub feedback_id: Option<String>,
-    /// Whether its mail says that a program sent it (`Auto-Submitted`), so that no holiday notice answers.
+    /// Whether its mail is marked as automatic (`Auto-Submitted`), so that out-of-office programs do not
+    /// reply.
     pub auto_submitted: bool,
-    /// Whether it is there for tests: what its sandbox captures counts as sent.
+    /// Whether it is a test tenant: mail that its sandbox captures counts as sent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub test: bool,
-    /// The name of a field in which its mail has the client's own id.
+    /// The header field that gets the client's id of the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id_header: Option<String>,
-    /// What to do with mail in doubt, where neither the mail nor its account says it.
+    /// What to do with mail in doubt if neither the mail nor its account says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_doubt: Option<OnDoubt>,
-    /// Whom its mail may be from; anybody when empty.
+    /// The allowed senders; any if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_senders: Vec<AddressPattern>,
-    /// Whether `Reply-To` must be one of them, too.
+    /// Whether `Reply-To` must be an allowed sender, too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub bind_reply_to: bool,
 }
@@ -95,7 +96,7 @@ impl Default for TenantSettings {
     }
 }
 
-/// Bounds of composed mail.
+/// The bounds of composed mail.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ContentLimits {
@@ -107,15 +108,15 @@ pub struct ContentLimits {
     pub message_bytes: Option<u32>,
     /// Whether every composed message must have html.
     pub html_required: bool,
-    /// Whether a message with html and no text gets a text made of its html, unless it says otherwise itself.
+    /// Whether a message with html and no text gets a text made from its html, unless it says otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub auto_text: bool,
 }
 
 impl ContentLimits {
-    /// The longest subject of a tenant that says nothing, in characters.
+    /// The default longest subject, in characters.
     pub const SUBJECT_CHARS: u32 = 150;
-    /// The largest HTML part of a tenant that says nothing.
+    /// The default largest HTML part, in bytes.
     pub const HTML_BYTES: u32 = 512 * 1024;
 
     /// The longest subject, in characters.
@@ -129,7 +130,7 @@ impl ContentLimits {
     }
 }
 
-/// Somewhere of the tenant's own to call.
+/// An HTTP service of the tenant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Remote {
@@ -138,10 +139,10 @@ pub struct Remote {
     /// A path under it.
     #[serde(default)]
     pub path: Option<String>,
-    /// How to sign in there; the secret is kept apart, encrypted.
+    /// How to sign in; the secret is stored separately, encrypted.
     #[serde(default)]
     pub auth: RemoteAuth,
-    /// Who signs in, for basic authentication.
+    /// The user name for basic authentication.
     #[serde(default)]
     pub username: Option<String>,
 }
@@ -150,16 +151,16 @@ pub struct Remote {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RemoteAuth {
-    /// Not at all.
+    /// No authentication.
     #[default]
     None,
-    /// With a token.
+    /// A bearer token.
     Bearer,
-    /// With name and password.
+    /// User name and password.
     Basic,
 }
 
-/// How reports are written.
+/// The form of callbacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallbackForm {
@@ -168,24 +169,24 @@ pub enum CallbackForm {
     Event,
     /// One call for each outcome, in the words of an outbox: `TRAVELING` or `DISPATCH-ERROR`.
     Outbox,
-    /// Many outcomes in one call, whose answer says which of them were taken.
+    /// Many outcomes in one call, whose answer says which of them were accepted.
     Batch,
 }
 
-/// What to do with attachments too large to mail, and from when on they are.
+/// Which attachments are too large for mail, and what to do with them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "LargeFilesForm")]
 pub struct LargeFiles {
-    /// What to do.
+    /// What to do with them.
     pub policy: LargeFilePolicy,
-    /// The largest file that is not too large, in bytes; absent, only the message as a whole is bounded.
+    /// The largest attachment, in bytes; if absent, only the size of the message is bounded.
     pub above_bytes: Option<u64>,
     /// How long a link works, in days.
     pub link_days: Option<u32>,
 }
 
 impl LargeFiles {
-    /// How long a link works where nothing is said, in days.
+    /// How long a link works by default, in days.
     pub const LINK_DAYS: u32 = 30;
     /// The longest a link may work, in days.
     pub const LINK_DAYS_MAX: u32 = 3_650;
@@ -195,13 +196,13 @@ impl LargeFiles {
         self.link_days.unwrap_or(Self::LINK_DAYS)
     }
 
-    /// Whether a file of so many bytes is too large.
+    /// Whether a file of `bytes` bytes is too large.
     pub fn is_large(&self, bytes: u64) -> bool {
         self.above_bytes.is_some_and(|above| bytes > above)
     }
 }
 
-/// The settings as people write them: all of them, or the policy alone.
+/// The settings as users write them: complete, or only the policy.
 #[derive(Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 enum LargeFilesForm {
@@ -227,7 +228,7 @@ impl From<LargeFilesForm> for LargeFiles {
     }
 }
 
-/// What to do with an attachment too large to mail.
+/// What to do with an attachment that is too large for mail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LargeFilePolicy {
@@ -236,20 +237,20 @@ pub enum LargeFilePolicy {
     Reject,
     /// Note it in the message's history, and send it anyway.
     Warn,
-    /// Keep the file, and put a link in its place.
+    /// Store the file, and replace it by a link.
     #[serde(alias = "link")]
     Rewrite,
 }
 
 impl TenantSettings {
-    /// The weight of a tenant of which nothing is said.
+    /// The default weight.
     pub const WEIGHT_DEFAULT: u32 = 100;
     /// The largest weight.
     pub const WEIGHT_MAX: u32 = 10_000;
     /// The longest retention.
     pub const RETENTION_DAYS_MAX: u32 = 3_650;
 
-    /// What is wrong with these settings: field and message, one entry each.
+    /// The faults of these settings, as pairs of field and message.
     pub fn check(&self) -> Vec<(&'static str, String)> {
         let mut wrong = Vec::new();
         if !(1..=Self::WEIGHT_MAX).contains(&self.weight) {
@@ -310,13 +311,14 @@ impl TenantSettings {
     }
 }
 
-/// What receivers take for the sender's part of a `Feedback-ID`.
+/// Whether receivers accept the text as the sender part of a `Feedback-ID`.
 fn is_feedback_id(id: &str) -> bool {
     (5..=15).contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'))
 }
 
-/// A field of nobody else's: no standard begins with `X-`, and what begins with ours is ours.
+/// Whether the name is free for use: it begins with `X-`, which no standard uses, and not with our own
+/// prefix.
 fn is_id_header(name: &str) -> bool {
     let is_named = |start: &str| name.get(..start.len()).is_some_and(|own| own.eq_ignore_ascii_case(start));
     (3..=62).contains(&name.len())
@@ -351,21 +353,21 @@ impl Remote {
 pub struct Tenant {
     /// Its id.
     pub id: TenantId,
-    /// Its name for people.
+    /// A name for people.
     pub name: String,
-    /// The account its mail takes when it names none.
+    /// The default account of its mail.
     pub default_account: Option<AccountId>,
-    /// Everything else.
+    /// The other settings.
     pub settings: TenantSettings,
     /// Its secrets, encrypted: a JSON object.
     pub secret: Option<Sealed>,
-    /// Rises with each change.
+    /// The version, which increases with each change.
     pub version: i64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
     /// When it was changed last.
     pub updated_at: Time,
-    /// When it was deleted; what is left of it goes away soon.
+    /// When it was deleted; its data is purged soon after.
     pub deleted_at: Option<Time>,
 }
 
@@ -388,7 +390,7 @@ impl std::fmt::Debug for TenantSecrets {
 }
 
 impl Tenant {
-    /// A new one of which only the name is known.
+    /// A new tenant with default settings.
     pub fn new(id: TenantId, name: impl Into<String>, now: Time) -> Self {
         Self {
             id,
@@ -403,12 +405,12 @@ impl Tenant {
         }
     }
 
-    /// The place for which its secrets are sealed.
+    /// The context that its secrets are sealed for.
     pub fn secret_place(id: &TenantId) -> String {
         format!("tenant/{id}")
     }
 
-    /// What the key of addresses' digests is derived by, where a digest stands for an address that is not kept.
+    /// The label of the key for digests of addresses that are not stored.
     pub const TRACE_KEY_LABEL: &'static str = "trace/recipients";
 }
 

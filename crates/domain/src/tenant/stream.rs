@@ -1,63 +1,63 @@
-//! Streams: a tenant's named kinds of mail, which readers can leave one by one.
+//! Streams: a tenant's named kinds of mail, which readers can unsubscribe from one by one.
 //!
-//! A message belongs to a stream by the code of its batch: `newsletter`, or `newsletter:` and more. So a stream can be suspended
-//! as a batch is, holds up no other, and is known wherever a lane is.
+//! A message belongs to a stream by the code of its batch: `newsletter`, or `newsletter:` and more. So a
+//! stream can be suspended like a batch, does not delay other streams, and is known wherever a lane is.
 
 use crate::{
     identity::id::{BatchCode, StreamId, TenantId},
     time::Time,
 };
 
-/// What stands between a stream's name and the rest of a batch's code.
+/// Separates a stream's id from the rest of a batch's code.
 const SEPARATOR: char = ':';
 
 /// A named kind of mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailStream {
-    /// Whose.
+    /// The tenant that owns it.
     pub tenant: TenantId,
-    /// Its name in requests and batches.
+    /// The id, as requests and batches name it.
     pub id: StreamId,
     /// The name that readers see. When it is empty, they see the id.
     pub name: String,
-    /// What it is for, in people's words.
+    /// A description for people.
     pub description: Option<String>,
-    /// Whether readers can leave it by links that the gateway adds and serves.
+    /// Whether readers can unsubscribe by links that the gateway adds and serves.
     pub unsubscribe: bool,
-    /// An address of a watched mailbox to which readers can write to leave it.
+    /// The address of a watched mailbox that readers can write to, to unsubscribe.
     pub unsubscribe_mailto: Option<String>,
-    /// Rises with each change.
+    /// The version, which increases with each change.
     pub version: i64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
     /// When it was changed last.
     pub updated_at: Time,
 }
 
 impl MailStream {
-    /// Streams of one tenant, at most.
+    /// The most streams of a tenant.
     pub const PER_TENANT_MAX: u32 = 500;
-    /// Characters of a name, at most.
+    /// The longest name, in characters.
     pub const NAME_CHARS_MAX: usize = 200;
-    /// Characters of a description, at most.
+    /// The longest description, in characters.
     pub const DESCRIPTION_CHARS_MAX: usize = 1_000;
-    /// Names that no stream can have: batches of what mailboxes forward begin with the first, and other systems call mail of
-    /// no stream by the second.
+    /// Ids that no stream can have: batches of forwarded mail begin with the first, and other systems use the
+    /// second for mail without a stream.
     pub const RESERVED: [&'static str; 2] = ["mailbox", "outbound"];
 
-    /// The stream that mail of this batch belongs to, if there is one of that name.
+    /// The id of the stream that mail of this batch belongs to, if that stream exists.
     pub fn of_batch(batch: &BatchCode) -> Option<StreamId> {
         let code = batch.as_str();
         let name = code.split_once(SEPARATOR).map_or(code, |(name, _)| name);
         name.parse().ok().filter(|id| !Self::is_reserved(id))
     }
 
-    /// Whether no stream can have this name.
+    /// Whether no stream can have this id.
     pub fn is_reserved(id: &StreamId) -> bool {
         Self::RESERVED.iter().any(|reserved| id.as_str().eq_ignore_ascii_case(reserved))
     }
 
-    /// The batch of mail that says nothing but its stream.
+    /// The batch of mail that names only its stream.
     pub fn batch_of(id: &StreamId) -> BatchCode {
         id.as_str().parse().expect("a stream's name has nothing that a batch's code may not have")
     }

@@ -1,4 +1,4 @@
-//! Templates as they are kept: versioned, never changed in place.
+//! Templates: versioned, and never changed after they were stored.
 
 use crate::{
     identity::id::{TemplateName, TenantId},
@@ -8,31 +8,31 @@ use crate::{
 /// One version of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    /// Whose.
+    /// The tenant that owns it.
     pub tenant: TenantId,
     /// Its name.
     pub name: TemplateName,
-    /// From 1; the greatest is the one that is used where none is named.
+    /// The version, from 1. The greatest is used if a message names none.
     pub version: i64,
     /// The subject line.
     pub subject: String,
     /// The html part.
     pub html: Option<String>,
-    /// The text part; made from the html where absent.
+    /// The text part; made from the html if absent.
     pub text: Option<String>,
-    /// The html part as MJML, in the place of `html`.
+    /// The html part as MJML, instead of `html`.
     pub mjml: Option<String>,
-    /// What it is for, in people's words.
+    /// A description for people.
     pub description: Option<String>,
     /// Variables to preview it with, as a JSON object.
     pub sample: Option<String>,
-    /// When this version was made.
+    /// When this version was stored.
     pub created_at: Time,
 }
 
 impl Template {
     /// The largest source, all parts together.
     pub const BYTES_MAX: usize = 1024 * 1024;
-    /// The most versions that are kept of one; older ones go.
+    /// The most versions of a template; older ones are deleted.
     pub const VERSIONS_MAX: i64 = 1_000;
 }

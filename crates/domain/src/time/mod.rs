@@ -1,4 +1,4 @@
-//! Time as the whole system keeps it: UTC milliseconds in 64 bits.
+//! Time as Postway stores it: UTC milliseconds in 64 bits.
 
 pub mod spoken_time;
 
@@ -15,9 +15,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(i64);
 
-/// Where time comes from. The binary has the real one, tests and the simulation have their own.
+/// The source of time. The binary has the real clock; tests and the simulation have their own.
 pub trait Clock: Send + Sync {
-    /// The present.
+    /// The current time.
     fn now(&self) -> Time;
 }
 
@@ -25,7 +25,7 @@ impl Time {
     /// The earliest and latest times that RFC 3339 can write (years 0001 to 9999).
     const RANGE_MS: std::ops::RangeInclusive<i64> = -62_135_596_800_000..=253_402_300_799_999;
 
-    /// From milliseconds since the epoch, clamped to what RFC 3339 can write.
+    /// The time `ms` milliseconds after the epoch, clamped to the range of RFC 3339.
     pub fn from_millis(ms: i64) -> Self {
         Self(ms.clamp(*Self::RANGE_MS.start(), *Self::RANGE_MS.end()))
     }
@@ -40,24 +40,24 @@ impl Time {
         self.0.div_euclid(1000)
     }
 
-    /// This much later.
+    /// The time `by` later.
     pub fn plus(self, by: Duration) -> Self {
         Self::from_millis(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// This much earlier.
+    /// The time `by` earlier.
     pub fn minus(self, by: Duration) -> Self {
         Self::from_millis(self.0.saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// How long since `earlier`; zero when the clock went backwards.
+    /// The time since `earlier`; zero if the clock went backwards.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0).max(0) as u64)
     }
 }
 
-/// `jiff::Timestamp` ends a day before the last day that can be written, which people use for "never": what is beyond it is
-/// counted from here, as a date without a zone.
+/// `jiff::Timestamp` ends one day before the last day that RFC 3339 can write, which people use for "never".
+/// Times beyond it are counted from here, as dates without a zone.
 const EPOCH: DateTime = civil::datetime(1970, 1, 1, 0, 0, 0, 0);
 
 impl fmt::Display for Time {
@@ -72,7 +72,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// The text was neither an RFC 3339 time nor Unix seconds.
+/// The text is neither an RFC 3339 time nor Unix seconds.
 #[derive(Debug, thiserror::Error)]
 #[error("not a time: write RFC 3339 such as 2030-01-31T09:00:00Z, or Unix seconds, up to the year 9999")]
 pub struct TimeError;
@@ -91,7 +91,7 @@ impl FromStr for Time {
     }
 }
 
-/// The milliseconds of a time that `jiff::Timestamp` does not reach.
+/// The milliseconds of a time beyond the range of `jiff::Timestamp`.
 fn last_day(text: &str) -> Option<i64> {
     let pieces = Pieces::parse(text).ok()?;
     let offset = pieces.to_numeric_offset()?;

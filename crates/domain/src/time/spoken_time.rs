@@ -1,8 +1,8 @@
-//! Times as people say them: `in 5 minutes`, `tomorrow at 9am`, `next monday at 10:00 UTC+2`, `friday at 3pm ET`.
+//! Times in words: `in 5 minutes`, `tomorrow at 9am`, `next monday at 10:00 UTC+2`, `friday at 3pm ET`.
 //!
-//! A small grammar of our own, in English. A distance counts from now; a day and a time of day are of the zone that is named, and
-//! of UTC where none is. What could be meant in two ways has one meaning here, which is written down at its function. Whatever
-//! the grammar does not have is no time: nothing is guessed.
+//! A small English grammar. A distance counts from now. A day and a time of day are in the named zone, or in
+//! UTC if none is named. An ambiguous phrase has one meaning here, which the function that reads it
+//! documents. A phrase outside the grammar is refused; nothing is guessed.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use jiff::{
 
 use crate::time::Time;
 
-/// The forms that are understood, for whoever wrote another.
+/// The forms that are understood, for error messages.
 pub const SPOKEN_FORMS: &str = "`in 5 minutes`, `tomorrow at 9am`, `today at 17:30`, `friday at 3pm ET` or \
                                 `next monday at 10:00 UTC+2`, in UTC where no zone is named";
 
-/// Longer words are not even read.
+/// Longer texts are refused unread.
 const WORDS_BYTES_MAX: usize = 100;
-/// The furthest distance in days: what is beyond is refused as too far ahead, not as unreadable.
+/// The longest distance in days; a longer one counts as too far ahead, not as unreadable.
 const DAYS_MAX: u64 = 366_000;
 const EPOCH: DateTime = civil::datetime(1970, 1, 1, 0, 0, 0, 0);
 const HOUR: i32 = 60;
 
-/// The time that these words name, seen from `now`; none where they name none.
+/// The time that `words` name, seen from `now`; `None` if they are not understood.
 pub fn spoken_time(words: &str, now: Time) -> Option<Time> {
     if words.len() > WORDS_BYTES_MAX {
         return None;
@@ -34,7 +34,7 @@ pub fn spoken_time(words: &str, now: Time) -> Option<Time> {
     match words.as_slice() {
         ["now"] => Some(now),
         ["in", distance @ ..] | [distance @ .., "from", "now"] => Some(now.plus(read_distance(distance)?)),
-        words => Moment::read(words)?.seen_from(now),
+        words => SpokenMoment::read(words)?.seen_from(now),
     }
 }
 
@@ -65,24 +65,24 @@ fn read_distance(words: &[&str]) -> Option<Duration> {
 }
 
 /// A day, a time of day and a zone, in any order but that the zone follows the time.
-struct Moment {
-    day: Option<Day>,
+struct SpokenMoment {
+    day: Option<SpokenDay>,
     clock: civil::Time,
-    zone: Zone,
+    zone: SpokenZone,
 }
 
 #[derive(Clone, Copy)]
-enum Day {
-    /// So many days from now.
+enum SpokenDay {
+    /// This number of days from today.
     Ahead(i32),
-    /// The first such day whose time of day has not passed.
+    /// The first such weekday whose time of day has not passed.
     Coming(Weekday),
-    /// That day of the week after this one; weeks begin with Monday.
+    /// The weekday in the next week; weeks begin with Monday.
     OfNextWeek(Weekday),
     At(Date),
 }
 
-impl Moment {
+impl SpokenMoment {
     fn read(mut words: &[&str]) -> Option<Self> {
         let (mut day, mut clock, mut zone) = (None, None, None);
         while let Some((first, rest)) = words.split_first() {
@@ -92,16 +92,17 @@ impl Moment {
                 (day, words) = (Some(found), &words[length..]);
             } else if let (None, Some((found, length))) = (clock, read_clock(words)) {
                 (clock, words) = (Some(found), &words[length..]);
-            } else if let (Some(_), None, Some(found)) = (clock, zone, Zone::read(first)) {
+            } else if let (Some(_), None, Some(found)) = (clock, zone, SpokenZone::read(first)) {
                 (zone, words) = (Some(found), rest);
             } else {
                 return None;
             }
         }
-        Some(Self { day, clock: clock?, zone: zone.unwrap_or(Zone::Fixed(0)) })
+        Some(Self { day, clock: clock?, zone: zone.unwrap_or(SpokenZone::Fixed(0)) })
     }
 
-    /// A time without a day is the next one; a day of the week, too. `today` at a time that has passed is that time.
+    /// A time without a day means its next occurrence, and so does a weekday. `today` with a time that has
+    /// passed means that past time.
     fn seen_from(&self, now: Time) -> Option<Time> {
         let now = EPOCH.checked_add(SignedDuration::from_millis(now.as_millis())).ok()?;
         let here = self.zone.local(now)?;
@@ -110,15 +111,17 @@ impl Moment {
         let has_passed = self.clock <= here.time();
         let date = match self.day {
             None => today.checked_add(i32::from(has_passed).days()),
-            Some(Day::Ahead(days)) => today.checked_add(days.days()),
-            Some(Day::Coming(weekday)) if days_to(weekday) == 0 && has_passed => today.checked_add(7.days()),
-            Some(Day::Coming(weekday)) => today.checked_add(days_to(weekday).days()),
-            Some(Day::OfNextWeek(weekday)) => {
+            Some(SpokenDay::Ahead(days)) => today.checked_add(days.days()),
+            Some(SpokenDay::Coming(weekday)) if days_to(weekday) == 0 && has_passed => {
+                today.checked_add(7.days())
+            }
+            Some(SpokenDay::Coming(weekday)) => today.checked_add(days_to(weekday).days()),
+            Some(SpokenDay::OfNextWeek(weekday)) => {
                 let from_monday = i32::from(weekday.to_monday_zero_offset());
                 let to_monday = 7 - i32::from(today.weekday().to_monday_zero_offset());
                 today.checked_add((to_monday + from_monday).days())
             }
-            Some(Day::At(date)) => Ok(date),
+            Some(SpokenDay::At(date)) => Ok(date),
         };
         let local = date.ok()?.to_datetime(self.clock);
         let utc = local.checked_sub(SignedDuration::from_mins(self.zone.offset_min(local).into())).ok()?;
@@ -128,15 +131,15 @@ impl Moment {
 }
 
 /// A day, and how many words it took.
-fn read_day(words: &[&str]) -> Option<(Day, usize)> {
+fn read_day(words: &[&str]) -> Option<(SpokenDay, usize)> {
     let found = match words {
-        ["today", ..] => (Day::Ahead(0), 1),
-        ["tomorrow", ..] => (Day::Ahead(1), 1),
-        ["next", day, ..] => (Day::OfNextWeek(read_weekday(day)?), 2),
-        ["this", day, ..] => (Day::Coming(read_weekday(day)?), 2),
+        ["today", ..] => (SpokenDay::Ahead(0), 1),
+        ["tomorrow", ..] => (SpokenDay::Ahead(1), 1),
+        ["next", day, ..] => (SpokenDay::OfNextWeek(read_weekday(day)?), 2),
+        ["this", day, ..] => (SpokenDay::Coming(read_weekday(day)?), 2),
         [day, ..] => match read_weekday(day) {
-            Some(weekday) => (Day::Coming(weekday), 1),
-            None if day.len() == 10 => (Day::At(day.parse().ok()?), 1),
+            Some(weekday) => (SpokenDay::Coming(weekday), 1),
+            None if day.len() == 10 => (SpokenDay::At(day.parse().ok()?), 1),
             None => return None,
         },
         [] => return None,
@@ -179,7 +182,7 @@ fn read_clock(words: &[&str]) -> Option<(civil::Time, usize)> {
     let hour = parts.next()??;
     let minute = parts.next();
     let second = parts.next();
-    // A number alone says nothing of a time.
+    // A number alone is not a time.
     if parts.next().is_some() || (half.is_none() && minute.is_none()) {
         return None;
     }
@@ -192,16 +195,16 @@ fn read_clock(words: &[&str]) -> Option<(civil::Time, usize)> {
     Some((clock, length))
 }
 
-/// How far local time is from UTC.
+/// The distance of a local time from UTC.
 #[derive(Clone, Copy)]
-enum Zone {
-    /// Always so many minutes.
+enum SpokenZone {
+    /// A fixed number of minutes.
     Fixed(i32),
-    /// So many minutes in winter, and an hour more while the United States have daylight saving time.
+    /// This number of minutes in winter, and an hour more during daylight saving time in the United States.
     American(i32),
 }
 
-impl Zone {
+impl SpokenZone {
     fn read(word: &str) -> Option<Self> {
         Some(match word {
             "utc" | "gmt" | "z" | "wet" => Self::Fixed(0),
@@ -235,7 +238,7 @@ impl Zone {
         }
     }
 
-    /// What clocks there show.
+    /// The local time in this zone.
     fn local(self, utc: DateTime) -> Option<DateTime> {
         let shifted = |minutes: i32| utc.checked_add(SignedDuration::from_mins(minutes.into())).ok();
         let standard = match self {

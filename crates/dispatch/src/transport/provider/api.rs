@@ -43,7 +43,7 @@ pub(super) struct AnswerContent {
     pub id: Option<String>,
     /// The error. Only the provider itself names one; a proxy in front of it does not.
     pub error: Option<ProviderError>,
-    /// Recipients to whom it will not send, though it takes the mail.
+    /// Recipients that the provider will not send to, although it accepted the mail.
     pub left_out: Vec<String>,
 }
 

@@ -79,8 +79,8 @@ impl RequestCredential {
 }
 
 impl ProviderClient {
-    /// Makes a client; nothing is sent yet. Fails, as a fault of the account, if the settings cannot be used. `clock` says
-    /// how long a provider's rate window still lasts.
+    /// Makes a client; nothing is sent yet. Fails, as a fault of the account, if the settings cannot be used.
+    /// `clock` says how long a provider's rate window still lasts.
     pub fn new(settings: ProviderSettings, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
         let api = settings.api()?;
         let caller = ApiCaller::new(CallTarget {
@@ -136,8 +136,8 @@ impl ProviderClient {
         Delivery { converted, pause, ..Delivery::new(recipients, end) }
     }
 
-    /// The request for a mail, with a reply for each recipient; `None` if no recipient is left. Mail that the provider is
-    /// known not to accept is refused here.
+    /// The request for a mail, with a reply for each recipient; `None` if no recipient is left. Mail that the
+    /// provider is known not to accept is refused here.
     fn prepare(
         &self,
         envelope: &Envelope<'_>,
@@ -204,7 +204,8 @@ impl ProviderClient {
             (&answer, &sign_in, &self.0.credentials)
             && refused.status == 401
         {
-            // A token may be revoked before it expires, so another one is requested, once. The refused call sent nothing.
+            // A token may be revoked before it expires, so another one is requested, once. The refused call
+            // sent nothing.
             match source.another(token).await {
                 Ok(Some(another)) => {
                     answer = self.post(&request, &RequestCredential::Token(another), gate).await
@@ -272,7 +273,8 @@ impl ProviderClient {
         url
     }
 
-    /// Checks whether this account may send: connection, TLS, key. Sends nothing. Returns a sentence about the result.
+    /// Checks whether this account may send: connection, TLS, key. Sends nothing. Returns a sentence about
+    /// the result.
     pub async fn check(&self) -> Result<String, Failure> {
         let api = &*self.0.api;
         let sign_in = self.sign_in().await?;
@@ -319,8 +321,8 @@ fn default_pause(end: &DeliveryEnd) -> Option<Duration> {
     }
 }
 
-/// The key that is the same for every call with this message and these recipients, and different for any other. A
-/// provider that remembers it answers a repeat without sending again.
+/// The key that is the same for every call with this message and these recipients, and different for any
+/// other. A provider that remembers it answers a repeat without sending again.
 fn idempotency_key(uid: MessageUid, recipients: &[&str]) -> String {
     let hash = digest::digest(&digest::SHA256, recipients.join("\n").as_bytes());
     let short: String = hash.as_ref().iter().take(12).map(|byte| format!("{byte:02x}")).collect();

@@ -1,8 +1,8 @@
-//! The generic form: one JSON document per mail, posted to a service that the operator runs. `docs/guide/providers.md`
-//! describes it.
+//! The generic form: one JSON document per mail, posted to a service that the operator runs.
+//! `docs/guide/providers.md` describes it.
 //!
-//! An accepted mail is answered with 2xx and an `id`. The document has an `idempotency_key`, and so has the header of that name:
-//! a service that remembers it sends nothing twice.
+//! An accepted mail is answered with 2xx and an `id`. The document has an `idempotency_key`, and so has the
+//! header of that name: a service that remembers it sends nothing twice.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::Failure;

@@ -1,7 +1,7 @@
 //! Gmail's API: `POST /upload/gmail/v1/users/{mailbox}/messages/send`, the stored mail.
 //!
-//! The recipients are those in the mail's header. An accepted mail is answered with 200 and an `id`. Gmail has no idempotency: a
-//! repeat is sent.
+//! The recipients are those in the mail's header. An accepted mail is answered with 200 and an `id`. Gmail
+//! has no idempotency: a repeat is sent.
 
 use postway_domain::Failure;
 

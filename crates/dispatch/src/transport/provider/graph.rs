@@ -1,7 +1,7 @@
 //! Microsoft Graph: `POST /v1.0/users/{mailbox}/sendMail`, the mail as MIME in base64.
 //!
-//! The recipients are those in the mail's header. An accepted mail is answered with 202, no body, and `request-id`, which is
-//! what Microsoft finds it by. Graph has no idempotency: a repeated call sends again.
+//! The recipients are those in the mail's header. An accepted mail is answered with 202, no body, and
+//! `request-id`, which is what Microsoft finds it by. Graph has no idempotency: a repeated call sends again.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::Failure;

@@ -1,8 +1,8 @@
 //! Decides what an answer of a provider means: accepted, refused, or in doubt; and whose fault a refusal is.
 //!
-//! The provider's own name for the error decides if its file knows it, otherwise the HTTP status. A refusal without a
-//! name comes from a proxy in front of the provider. It is not a verdict on the mail, so the mail does not fail by it,
-//! unless it is about its size.
+//! The provider's own name for the error decides if its file knows it, otherwise the HTTP status. A refusal
+//! without a name comes from a proxy in front of the provider. It is not a verdict on the mail, so the mail
+//! does not fail by it, unless it is about its size.
 
 use postway_domain::failure::{
     Category::{self, *},
@@ -14,7 +14,7 @@ use super::{
     answer::ProviderAnswer,
     api::{AnswerContent, ProviderError},
 };
-use crate::transport::{DeliveryEnd, Reply};
+use crate::transport::{DeliveryEnd, RelayReply};
 
 /// Code, category and severity of an error.
 pub(super) type ProviderErrorKind = (&'static str, Category, Severity);
@@ -52,7 +52,7 @@ pub(super) fn judge(answer: &ProviderAnswer, content: AnswerContent) -> Delivery
     let id = content.id.filter(|id| (1..=ID_BYTES_MAX).contains(&id.len()));
     match (answer.is_success(), id, &content.error) {
         (true, Some(id), None) => DeliveryEnd::Accepted {
-            reply: Reply { code: answer.status, enhanced: None, text: format!("taken as {id}") },
+            reply: RelayReply { code: answer.status, enhanced: None, text: format!("taken as {id}") },
             provider_message_id: Some(id),
         },
         // A proxy may have answered, so it is unknown whether the provider has seen the mail.

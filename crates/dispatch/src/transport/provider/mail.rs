@@ -1,7 +1,8 @@
 //! The mail in the form that a provider accepts.
 //!
-//! A header may name more people than the recipients of this call: suppressed ones, and those that have the mail already.
-//! A provider that reads recipients from fields or from the header would send to them, so they are not named to it.
+//! A header may name more people than the recipients of this call: suppressed ones, and those that have the
+//! mail already. A provider that reads recipients from fields or from the header would send to them, so they
+//! are not named to it.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -96,9 +97,10 @@ pub(super) fn addressed<'a>(body: &[u8], recipients: &[&str]) -> Result<Cow<'a, 
     Ok(Cow::Owned(made.bytes))
 }
 
-/// Divides the recipients of a call by where the header names them. An API of fields needs at least one address in `to`,
-/// so recipients in `Cc` move there if it is empty. Recipients that the header does not name get one call each, because
-/// in `to` the others would see them; all but the first are deferred in `recipients`, and `named` keeps only the first.
+/// Divides the recipients of a call by where the header names them. An API of fields needs at least one
+/// address in `to`, so recipients in `Cc` move there if it is empty. Recipients that the header does not name
+/// get one call each, because in `to` the others would see them; all but the first are deferred in
+/// `recipients`, and `named` keeps only the first.
 pub(super) fn divide<'a>(
     content: DissectedMail<'a>,
     named: &mut Vec<&str>,

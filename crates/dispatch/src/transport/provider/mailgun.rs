@@ -1,7 +1,8 @@
 //! Mailgun, API v3: `POST /v3/{domain}/messages.mime`, a form with the recipients and the stored mail.
 //!
-//! An accepted mail is answered with 200 and an `id`, the Message-ID in its brackets. Mailgun has no idempotency: a repeated
-//! call sends again. Accounts in Europe have another address (`https://api.eu.mailgun.net`).
+//! An accepted mail is answered with 200 and an `id`, the Message-ID in its brackets. Mailgun has no
+//! idempotency: a repeated call sends again. Accounts in Europe have another address
+//! (`https://api.eu.mailgun.net`).
 
 use aws_lc_rs::digest;
 use postway_domain::Failure;

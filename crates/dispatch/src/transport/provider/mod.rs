@@ -10,13 +10,13 @@
 //! | `judge` | what an answer means, for all providers |
 //! | `sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`, `generic` | one provider each |
 //!
-//! If the provider accepts MIME (Mailgun, Graph, Gmail, the generic form), the mail goes out as it is stored. The others
-//! get the fields that they ask for, made from the stored mail; a mail with content that has no field is refused before
-//! anything is sent.
+//! If the provider accepts MIME (Mailgun, Graph, Gmail, the generic form), the mail goes out as it is stored.
+//! The others get the fields that they ask for, made from the stored mail; a mail with content that has no
+//! field is refused before anything is sent.
 //!
-//! Answers decide as they do for SES: a success counts only with the provider's own id for the mail; an error that the
-//! provider names is definite; a 500, 502 or 504 without a name is in doubt, and so is a missing answer. A provider that
-//! asks for a pause gets it: the message is returned without using a retry.
+//! Answers decide as they do for SES: a success counts only with the provider's own id for the mail; an error
+//! that the provider names is definite; a 500, 502 or 504 without a name is in doubt, and so is a missing
+//! answer. A provider that asks for a pause gets it: the message is returned without using a retry.
 
 mod answer;
 mod api;

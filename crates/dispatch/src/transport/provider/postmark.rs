@@ -1,7 +1,8 @@
 //! Postmark: `POST /email`.
 //!
-//! An accepted mail is answered with 200, `ErrorCode` 0 and a `MessageID`. Errors have a number, and may come with 200 as well.
-//! Postmark has no idempotency: a repeated call sends again. It keeps our Message-ID where it is asked to (`X-PM-KeepID`).
+//! An accepted mail is answered with 200, `ErrorCode` 0 and a `MessageID`. Errors have a number, and may come
+//! with 200 as well. Postmark has no idempotency: a repeated call sends again. It keeps our Message-ID if
+//! asked to (`X-PM-KeepID`).
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::Failure;

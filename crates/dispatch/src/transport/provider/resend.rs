@@ -1,7 +1,7 @@
 //! Resend: `POST /emails`.
 //!
-//! An accepted mail is answered with 200 and an `id`. Resend remembers an `Idempotency-Key` for a day: a repeat with it,
-//! as after a doubt, is answered with the id of the first call and not sent again.
+//! An accepted mail is answered with 200 and an `id`. Resend remembers an `Idempotency-Key` for a day: a
+//! repeat with it, as after a doubt, is answered with the id of the first call and not sent again.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::Failure;

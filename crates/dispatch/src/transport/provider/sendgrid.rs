@@ -1,6 +1,7 @@
 //! SendGrid, API v3: `POST /v3/mail/send`.
 //!
-//! An accepted mail is answered with 202, no body, and `X-Message-Id`. SendGrid has no idempotency: a repeated call sends again.
+//! An accepted mail is answered with 202, no body, and `X-Message-Id`. SendGrid has no idempotency: a
+//! repeated call sends again.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::Failure;

@@ -11,8 +11,8 @@ const NAME_CHARS_MAX: usize = 64;
 pub(super) struct SesAnswer {
     /// The HTTP status.
     pub status: u16,
-    /// The name of the error without its namespace, such as `MessageRejected`. Only the service itself gives a name; a
-    /// proxy in front of it does not.
+    /// The name of the error without its namespace, such as `MessageRejected`. Only the service itself gives
+    /// a name; a proxy in front of it does not.
     pub error: Option<String>,
     /// The message of the error; may be empty.
     pub message: String,

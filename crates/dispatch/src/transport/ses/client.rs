@@ -52,8 +52,8 @@ impl SesPayload {
 }
 
 impl SesClient {
-    /// Makes a client; nothing is sent yet. Fails, as a fault of the account, if the settings cannot be used. `clock` dates
-    /// the signatures.
+    /// Makes a client; nothing is sent yet. Fails, as a fault of the account, if the settings cannot be used.
+    /// `clock` dates the signatures.
     pub fn new(settings: SesSettings, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
         let base = settings.base()?;
         let name = base.host_str().unwrap_or_default();
@@ -77,8 +77,8 @@ impl SesClient {
         &self.inner.settings
     }
 
-    /// Signs and sends one request and reads the answer, whatever its status. A body waits for a connection and then for
-    /// its gate.
+    /// Signs and sends one request and reads the answer, whatever its status. A body waits for a connection
+    /// and then for its gate.
     pub(super) async fn call(
         &self,
         method: Method,

@@ -1,11 +1,12 @@
 //! The key that signs calls, and where to find one if the account has none.
 //!
-//! The environment comes first (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`), then the shared
-//! credentials file (`AWS_SHARED_CREDENTIALS_FILE`, or `~/.aws/credentials`) with the profile that `AWS_PROFILE` names,
-//! or `default`. Such a key is read once; to replace one that expires, save the account again.
+//! The environment comes first (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`), then the
+//! shared credentials file (`AWS_SHARED_CREDENTIALS_FILE`, or `~/.aws/credentials`) with the profile that
+//! `AWS_PROFILE` names, or `default`. Such a key is read once; to replace one that expires, save the account
+//! again.
 //!
-//! If neither has a key, the machine's role gives keys that are renewed before they expire ([`role`](super::role)). A
-//! container's role comes before the file, which may be in the image by accident.
+//! If neither has a key, the machine's role gives keys that are renewed before they expire
+//! ([`role`](super::role)). A container's role comes before the file, which may be in the image by accident.
 
 use std::{env, fmt, fs, path::PathBuf};
 
@@ -270,7 +271,10 @@ mod tests {
         ];
         let failure = key_by(&variables).await.unwrap_err();
         assert!(failure.is_account() && failure.phase == Phase::Auth);
-        let told = &failure.message;
-        assert!(told.contains("/home/x/.aws/credentials: no such file") && told.contains("role"), "{told}");
+        let message = &failure.message;
+        assert!(
+            message.contains("/home/x/.aws/credentials: no such file") && message.contains("role"),
+            "{message}"
+        );
     }
 }

@@ -50,7 +50,8 @@ impl SesClient {
         gate: &mut dyn WireGate,
         recipients: &[RecipientReply],
     ) -> DeliveryEnd {
-        // The key is fetched before the wire commit: a role may answer slowly, and until then nothing is in doubt.
+        // The key is fetched before the wire commit: a role may answer slowly, and until then nothing is in
+        // doubt.
         let key = match self.settings().credentials.key().await {
             Ok(key) => key,
             Err(failure) => return DeliveryEnd::NotSent(failure),
@@ -89,7 +90,8 @@ impl SesClient {
         request
     }
 
-    /// Asks SES whether this account may send: connection, TLS, key, and that sending is not paused. Sends nothing.
+    /// Asks SES whether this account may send: connection, TLS, key, and that sending is not paused. Sends
+    /// nothing.
     pub async fn check(&self) -> Result<(), Failure> {
         let key = self.settings().credentials.key().await?;
         let answer =
@@ -110,7 +112,7 @@ impl SesClient {
             Some("AccessDeniedException" | "AccessDenied") if answer.message.contains("ses:GetAccount") => {
                 Ok(())
             }
-            // A stand-in for SES that does not know this call, but answers as SES does.
+            // A substitute for SES that lacks this call, but answers in the same form.
             Some("UnknownOperationException" | "NotImplemented" | "NotImplementedException") => Ok(()),
             None if answer.status == 404 => {
                 Err(no_service("it does not know GetAccount; send a test mail instead"))

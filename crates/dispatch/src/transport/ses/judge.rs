@@ -1,10 +1,10 @@
 //! Decides what an answer of SES means: accepted, refused, or in doubt.
 //!
-//! The name of the error decides; if SES uses one name for several errors, its wording; and without a name, the HTTP
-//! status. An error that SES itself names is definite. A 500, 502 or 504 without a name comes from a proxy in front of
-//! SES, which may have passed the mail on: in doubt. Another refusal without a name is not a verdict on the mail, so the
-//! mail does not fail by it, unless it is about its size. A success counts only with the id that SES gave the mail: the
-//! page of a proxy or a truncated answer is in doubt, too.
+//! The name of the error decides; if SES uses one name for several errors, its wording; and without a name,
+//! the HTTP status. An error that SES itself names is definite. A 500, 502 or 504 without a name comes from a
+//! proxy in front of SES, which may have passed the mail on: in doubt. Another refusal without a name is not
+//! a verdict on the mail, so the mail does not fail by it, unless it is about its size. A success counts only
+//! with the id that SES gave the mail: the page of a proxy or a truncated answer is in doubt, too.
 
 use postway_domain::failure::{
     Category::{self, *},
@@ -13,7 +13,7 @@ use postway_domain::failure::{
 };
 
 use super::answer::SesAnswer;
-use crate::transport::{DeliveryEnd, Envelope, Reply};
+use crate::transport::{DeliveryEnd, Envelope, RelayReply};
 
 type SesErrorKind = (&'static str, Category, Severity);
 
@@ -42,7 +42,7 @@ pub(super) fn judge(answer: &SesAnswer, envelope: &Envelope<'_>) -> DeliveryEnd 
     if answer.is_success() {
         return match answer.text("MessageId").filter(|id| !id.is_empty() && id.len() <= ID_BYTES_MAX) {
             Some(id) => DeliveryEnd::Accepted {
-                reply: Reply { code: answer.status, enhanced: None, text: format!("taken as {id}") },
+                reply: RelayReply { code: answer.status, enhanced: None, text: format!("taken as {id}") },
                 provider_message_id: Some(id.to_owned()),
             },
             None => DeliveryEnd::InDoubt(without_id(answer)),
@@ -137,7 +137,8 @@ fn rejected(said: &str, envelope: &Envelope<'_>) -> SesErrorKind {
     if !said.contains("not verified") {
         return MESSAGE_REJECTED;
     }
-    // "Email address is not verified. The following identities failed the check in region US-EAST-1: a@b.c, d@e.f"
+    // "Email address is not verified. The following identities failed the check in region US-EAST-1: a@b.c,
+    // d@e.f"
     let listed = said.rsplit_once(": ").map_or("", |(_, list)| list);
     let is_recipient = |identity: &str| {
         let is = |address: &&str| address.eq_ignore_ascii_case(identity);

@@ -1,9 +1,9 @@
-//! Keys of the machine's role: of a pod or container (web identity, ECS, EKS pod identity), else of the instance
-//! (metadata service, version 2). `object_store`, which blobs use anyway, asks for them; its cache renews a key before
-//! it expires.
+//! Keys of the machine's role: of a pod or container (web identity, ECS, EKS pod identity), else of the
+//! instance (metadata service, version 2). `object_store`, which blobs use anyway, asks for them; its cache
+//! renews a key before it expires.
 //!
-//! The services that issue these keys are on this machine's own link, so no guard checks their addresses. Only accounts
-//! that the admin key created get here.
+//! The services that issue these keys are on this machine's own link, so no guard checks their addresses.
+//! Only accounts that the admin key created get here.
 
 use std::{fmt, time::Duration};
 

@@ -1,7 +1,7 @@
 //! AWS Signature Version 4, as far as SES needs it: fixed paths, no query, the complete payload hashed.
 //!
-//! It is our own because it is one page of HMAC on the crypto library that is here already; AWS's crate brings a second
-//! library and a runtime. The tests compare it with signatures that botocore made.
+//! It is our own because it is one page of HMAC on the crypto library that is here already; AWS's crate
+//! brings a second library and a runtime. The tests compare it with signatures that botocore made.
 
 use std::fmt::Write as _;
 

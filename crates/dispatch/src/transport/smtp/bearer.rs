@@ -1,7 +1,7 @@
 //! AUTH with a token: XOAUTH2, as Google and Microsoft define it, or OAUTHBEARER (RFC 7628).
 //!
-//! A server that refuses a token gives the reason in a challenge, which the client must answer before the refusal itself
-//! comes. The failure quotes that reason.
+//! A server that refuses a token gives the reason in a challenge, which the client must answer before the
+//! refusal itself comes. The failure quotes that reason.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use postway_oauth::{AccessToken, TokenError, TokenErrorKind};
 use secrecy::zeroize::Zeroizing;
 
 use super::{capability::RelayExtensions, handshake::say, wire::SmtpWire};
-use crate::transport::Reply;
+use crate::transport::RelayReply;
 
 /// The longest AUTH command with a response in it (RFC 4954 4).
 const LINE_BYTES_MAX: usize = 12_288;
@@ -25,7 +25,7 @@ pub(super) async fn sign_in(
     username: &str,
     token: &AccessToken,
     limit: Duration,
-) -> Result<Reply, Failure> {
+) -> Result<RelayReply, Failure> {
     let refused =
         |code, message| Failure::new(code, Category::Authentication, Phase::Auth, Severity::Account, message);
     if username.chars().any(char::is_control) {
@@ -49,8 +49,8 @@ pub(super) async fn sign_in(
         true => say(wire, &["AUTH ", mechanism, " ", &response], limit).await?,
         false => say(wire, &["AUTH ", mechanism], limit).await?,
     };
-    // An empty challenge asks for the response, either for the first time or because the server ignored it on the
-    // command line.
+    // An empty challenge asks for the response, either for the first time or because the server ignored it on
+    // the command line.
     if reply.code == 334 && challenge(&reply).is_empty() {
         reply = say(wire, &[&response], limit).await?;
     }
@@ -67,7 +67,7 @@ pub(super) async fn sign_in(
 }
 
 /// The decoded text of a challenge, bounded.
-fn challenge(reply: &Reply) -> String {
+fn challenge(reply: &RelayReply) -> String {
     let decoded = BASE64_STANDARD.decode(reply.text.trim()).unwrap_or_default();
     let text = String::from_utf8_lossy(&decoded);
     text.trim().chars().filter(|c| !c.is_control()).take(WORDS_MAX).collect()

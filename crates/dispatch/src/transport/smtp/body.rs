@@ -1,7 +1,8 @@
 //! Prepares the body for the wire: dot-stuffing (RFC 5321 4.5.2) and the refusal of bare line ends.
 //!
-//! A lone CR or LF is how a second mail is smuggled past a relay that reads line ends differently from the next one. Such
-//! a body is refused and never repaired, since a repair would also break its signature. The composer produces none.
+//! A lone CR or LF is how a second mail is smuggled past a relay that reads line ends differently from the
+//! next one. Such a body is refused and never repaired, since a repair would also break its signature. The
+//! composer produces none.
 
 use std::borrow::Cow;
 
@@ -22,7 +23,7 @@ pub(super) struct BareLineEnd {
 pub(super) struct BodyScan {
     /// Lines that start with a dot.
     dots: usize,
-    /// The last line ends in CR LF, or there is none.
+    /// The last line ends in CR LF, or the body is empty.
     terminated: bool,
 }
 

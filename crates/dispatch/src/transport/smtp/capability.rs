@@ -1,6 +1,6 @@
 //! The extensions that a relay offers in its reply to EHLO.
 
-use crate::transport::Reply;
+use crate::transport::RelayReply;
 
 /// The extensions that the client uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) struct RelayExtensions {
 
 impl RelayExtensions {
     /// Reads the lines after the first. Unknown and malformed lines are ignored.
-    pub(super) fn read(ehlo: &Reply) -> Self {
+    pub(super) fn read(ehlo: &RelayReply) -> Self {
         let mut offered = Self::default();
         for line in ehlo.text.lines().skip(1) {
             let mut words = line.split([' ', '=']).filter(|word| !word.is_empty());
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> RelayExtensions {
-        RelayExtensions::read(&Reply { code: 250, enhanced: None, text: text.to_owned() })
+        RelayExtensions::read(&RelayReply { code: 250, enhanced: None, text: text.to_owned() })
     }
 
     #[test]

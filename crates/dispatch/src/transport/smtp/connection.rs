@@ -1,7 +1,8 @@
 //! The life of a connection: opened, used for many messages, checked, closed.
 //!
-//! A connection is owned by one task at a time. After any error that leaves commands and replies out of step it is not
-//! reusable. A transaction whose future was dropped half-way leaves it not reusable as well. Dropping it is always safe.
+//! A connection is owned by one task at a time. After any error that leaves commands and replies out of step
+//! it is not reusable. A transaction whose future was dropped half-way leaves it not reusable as well.
+//! Dropping it is always safe.
 
 use std::time::Duration;
 
@@ -102,8 +103,8 @@ impl SmtpConnection {
         }
     }
 
-    /// True if another message may be sent. Notices, without waiting, that the relay has closed the connection or sent
-    /// something unasked, and that the token has expired, after which relays refuse mail.
+    /// True if another message may be sent. Notices, without waiting, that the relay has closed the
+    /// connection or sent something unasked, and that the token has expired, after which relays refuse mail.
     pub fn is_reusable(&mut self) -> bool {
         if self.state != ConnectionState::Unusable && self.wire.listen() != UnaskedInput::Nothing {
             self.abandon();

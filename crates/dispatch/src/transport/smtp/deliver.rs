@@ -1,9 +1,9 @@
 //! One mail transaction: envelope, body, gate, dot.
 //!
-//! The commands of the envelope go out in one packet if the relay allows it (RFC 2920), the body follows in blocks, and
-//! the dot is written alone, after the gate has opened. A failure before the first byte of the dot means "not sent". From
-//! that byte on, only a well-formed reply decides. If the relay accepts DATA although it refused every recipient, the
-//! connection is dropped without a dot.
+//! The commands of the envelope go out in one packet if the relay allows it (RFC 2920), the body follows in
+//! blocks, and the dot is written alone, after the gate has opened. A failure before the first byte of the
+//! dot means "not sent". From that byte on, only a well-formed reply decides. If the relay accepts DATA
+//! although it refused every recipient, the connection is dropped without a dot.
 
 use std::{io::Write as _, time::Duration};
 
@@ -20,11 +20,13 @@ use super::{
     wire::UnaskedInput,
 };
 use crate::transport::{
-    Delivery, DeliveryEnd, Envelope, RecipientReply, Reply, WireGate, crash_point, fitted_mail::FittedMail,
+    Delivery, DeliveryEnd, Envelope, RecipientReply, RelayReply, WireGate, crash_point,
+    fitted_mail::FittedMail,
 };
 
-/// The most commands, and roughly the most bytes, that are written before their replies are read. The socket buffers of
-/// both sides hold that much, so neither side can block on a write while the other does not read (RFC 2920 3.1).
+/// The most commands, and roughly the most bytes, that are written before their replies are read. The socket
+/// buffers of both sides hold that much, so neither side can block on a write while the other does not read
+/// (RFC 2920 3.1).
 const BATCH_COMMANDS_MAX: usize = 64;
 const BATCH_BYTES_MAX: usize = 8 * 1024;
 /// How much of the body is written before its deadline is renewed.
@@ -75,7 +77,7 @@ impl EnvelopeProgress {
     fn take(
         &mut self,
         step: EnvelopeCommand,
-        reply: Reply,
+        reply: RelayReply,
         recipients: &mut [RecipientReply],
     ) -> Result<(), Failure> {
         self.refused |= reply.code >= 400;
@@ -99,8 +101,8 @@ impl EnvelopeProgress {
 }
 
 impl SmtpConnection {
-    /// Sends one mail. The returned [`Delivery`] says what is known about each recipient and about the transaction, also
-    /// after a failure.
+    /// Sends one mail. The returned [`Delivery`] says what is known about each recipient and about the
+    /// transaction, also after a failure.
     pub async fn deliver(
         &mut self,
         envelope: &Envelope<'_>,
@@ -163,7 +165,8 @@ impl SmtpConnection {
         crash_point!("smtp_before_mail");
         let reused = self.transactions > 0;
         let ready = self.state;
-        // Unusable until the end is known: a future that is dropped half-way must not leave a connection that looks usable.
+        // Unusable until the end is known: a future that is dropped half-way must not leave a connection that
+        // looks usable.
         self.state = ConnectionState::Unusable;
         self.transactions += 1;
         self.used_at = Instant::now();
@@ -200,7 +203,8 @@ impl SmtpConnection {
         end
     }
 
-    /// Sends MAIL, RCPT and DATA and reads their replies. Sets the state if commands and replies are still in step.
+    /// Sends MAIL, RCPT and DATA and reads their replies. Sets the state if commands and replies are still in
+    /// step.
     async fn offer(
         &mut self,
         envelope: &Envelope<'_>,
@@ -272,9 +276,13 @@ impl SmtpConnection {
         Err(Failure::protocol(Phase::Data, "the envelope ended without an answer to DATA"))
     }
 
-    /// Decides by the reply to DATA and the replies before it. If the relay waits for a body that will not come, the
-    /// state stays unusable: without a dot, closing the connection is the only way out.
-    fn answer_to_data(&mut self, reply: Reply, progress: EnvelopeProgress) -> Result<EnvelopeEnd, Failure> {
+    /// Decides by the reply to DATA and the replies before it. If the relay waits for a body that will not
+    /// come, the state stays unusable: without a dot, closing the connection is the only way out.
+    fn answer_to_data(
+        &mut self,
+        reply: RelayReply,
+        progress: EnvelopeProgress,
+    ) -> Result<EnvelopeEnd, Failure> {
         let go_ahead = reply.code == 354;
         if reply.code >= 400 {
             self.state = ConnectionState::NeedsReset;

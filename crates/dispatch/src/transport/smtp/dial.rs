@@ -1,7 +1,7 @@
 //! Opens connections to relays: over the network, or over a simulation of it.
 //!
-//! This is the only seam below the SMTP client. Everything above it, from the greeting to the final dot, is the same code
-//! over a pipe as over TCP.
+//! This is the only seam below the SMTP client. Everything above it, from the greeting to the final dot, is
+//! the same code over a pipe as over TCP.
 
 use std::fmt;
 

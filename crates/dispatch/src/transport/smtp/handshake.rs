@@ -1,9 +1,9 @@
 //! Opens a session: greeting, EHLO, STARTTLS, AUTH.
 //!
-//! Credentials are sent only under TLS with a verified certificate, unless the settings allow otherwise. Opportunistic
-//! mode without credentials accepts any certificate, and falls back to plain text if TLS fails (RFC 7435). With
-//! credentials it verifies the certificate, because an attacker who can fake one could also remove STARTTLS from the
-//! offer.
+//! Credentials are sent only under TLS with a verified certificate, unless the settings allow otherwise.
+//! Opportunistic mode without credentials accepts any certificate, and falls back to plain text if TLS fails
+//! (RFC 7435). With credentials it verifies the certificate, because an attacker who can fake one could also
+//! remove STARTTLS from the offer.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::{
@@ -117,7 +117,8 @@ async fn secure(
     if reply.code != 220 {
         return Err(reply.into_failure(Phase::Tls));
     }
-    // Plain text after the go-ahead would be read as if it had come under TLS: an attacker may have injected it.
+    // Plain text after the go-ahead would be read as if it had come under TLS: an attacker may have injected
+    // it.
     if wire.has_unread() {
         return Err(Failure::new(
             "starttls_injection",
@@ -240,7 +241,7 @@ pub(super) async fn say(
     wire: &mut SmtpWire,
     parts: &[&str],
     limit: std::time::Duration,
-) -> Result<crate::transport::Reply, Failure> {
+) -> Result<crate::transport::RelayReply, Failure> {
     let deadline = Instant::now() + limit;
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let mut line = Zeroizing::new(Vec::with_capacity(length + 2));

@@ -7,14 +7,14 @@ use postway_domain::failure::{
 };
 
 use super::body::{self, BodyScan};
-use crate::transport::{Envelope, RecipientReply, Reply};
+use crate::transport::{Envelope, RecipientReply, RelayReply};
 
 /// The longest path (RFC 5321 4.5.3.1.3), with a margin for internationalised ones.
 const PATH_BYTES_MAX: usize = 512;
 
-/// What a reply to RCPT means. "Too many recipients" defers a recipient only if another one was accepted; the first one
-/// is refused, because splitting the mail could not help.
-pub(super) fn judge(reply: Reply, accepted: usize) -> Result<RecipientReply, Failure> {
+/// What a reply to RCPT means. "Too many recipients" defers a recipient only if another one was accepted; the
+/// first one is refused, because splitting the mail could not help.
+pub(super) fn judge(reply: RelayReply, accepted: usize) -> Result<RecipientReply, Failure> {
     if reply.is_positive() {
         return Ok(RecipientReply::Accepted(bounded(reply)));
     }
@@ -30,14 +30,15 @@ pub(super) fn judge(reply: Reply, accepted: usize) -> Result<RecipientReply, Fai
 }
 
 /// The reply with its text bounded for storage, like that of failures.
-pub(super) fn bounded(mut reply: Reply) -> Reply {
+pub(super) fn bounded(mut reply: RelayReply) -> RelayReply {
     if let Some((end, _)) = reply.text.char_indices().nth(MESSAGE_CHARS_MAX) {
         reply.text.truncate(end);
     }
     reply
 }
 
-/// The checks that need no relay: paths that would break out of their command, and line ends that would smuggle mail.
+/// The checks that need no relay: paths that would break out of their command, and line ends that would
+/// smuggle mail.
 pub(super) fn check(
     envelope: &Envelope<'_>,
     body: &[u8],
@@ -60,7 +61,8 @@ pub(super) fn check(
         .map_err(|bare| refuse("bare_line_end", Category::ContentRejected, Phase::Data, &bare.to_string()))
 }
 
-/// True if `path` cannot break out of the command it is written into: brackets and spaces occur only inside quotes.
+/// True if `path` cannot break out of the command it is written into: brackets and spaces occur only inside
+/// quotes.
 fn is_path(path: &str) -> bool {
     let (mut quoted, mut escaped) = (false, false);
     let contained = path.chars().all(|c| {
@@ -112,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_long_reply_is_cut_at_a_character() {
-        let reply = Reply { code: 250, enhanced: None, text: "ü".repeat(9_000) };
+        let reply = RelayReply { code: 250, enhanced: None, text: "ü".repeat(9_000) };
         assert_eq!(bounded(reply).text.chars().count(), MESSAGE_CHARS_MAX);
     }
 }

@@ -1,8 +1,8 @@
 //! The SMTP client: delivers mail to one relay over a connection that is used again and again.
 //!
-//! It is our own because three things matter here that no available client gives together: the reply to each recipient,
-//! the queue id in the reply to the final dot, and control over the moment at which that dot is written
-//! (`docs/adr/0001-own-smtp-client.md`).
+//! It is our own because three things matter here that no available client gives together: the reply to each
+//! recipient, the queue id in the reply to the final dot, and control over the moment at which that dot is
+//! written (`docs/adr/0001-own-smtp-client.md`).
 //!
 //! # A transaction
 //!
@@ -29,8 +29,8 @@
 //! - Replies never shift: an unexpected reply, or one too many, makes the connection unusable.
 //! - A future that is dropped half-way leaves a connection that refuses further use.
 //! - Credentials are sent only under TLS with a verified certificate, unless the account allows otherwise.
-//! - Every wait has a deadline, and every reply a bound (64 KiB, 128 lines). A peer that sends a byte a second, an
-//!   endless line or nothing at all is cut off, and the failure is classified.
+//! - Every wait has a deadline, and every reply a bound (64 KiB, 128 lines). A peer that sends a byte a
+//!   second, an endless line or nothing at all is cut off, and the failure is classified.
 //!
 //! # Files
 //!

@@ -1,7 +1,7 @@
 //! The relay's own id for a mail, read from its reply to the final dot.
 //!
-//! There is no standard: each form below is one server's habit. A wrong guess is harmless, since the complete reply is
-//! stored beside it.
+//! There is no standard: each form below is one server's habit. A wrong guess is harmless, since the complete
+//! reply is stored beside it.
 
 /// The longest id that is stored.
 const ID_CHARS_MAX: usize = 128;

@@ -1,14 +1,14 @@
 //! The reply parser: line by line, bounded, and strict where looseness would desynchronise a pipeline.
 //!
 //! A reply is `CODE-text` lines and a last `CODE text` or bare `CODE`, all with one code between 200 and 599
-//! (RFC 5321 4.2.1). A bare LF is accepted as a line end. A code that changes, other characters after the digits, and a
-//! reply beyond the bounds are errors.
+//! (RFC 5321 4.2.1). A bare LF is accepted as a line end. A code that changes, other characters after the
+//! digits, and a reply beyond the bounds are errors.
 
 use bytes::{Buf, BytesMut};
 use postway_domain::failure::EnhancedCode;
 use thiserror::Error;
 
-use crate::transport::Reply;
+use crate::transport::RelayReply;
 
 /// The most bytes one reply may have.
 pub(super) const REPLY_BYTES_MAX: usize = 64 * 1024;
@@ -43,9 +43,9 @@ pub(super) struct ReplyParser {
 }
 
 impl ReplyParser {
-    /// Takes complete lines from `input` until the reply is complete; `None` asks for more input. Bytes after the reply
-    /// stay in `input`.
-    pub(super) fn advance(&mut self, input: &mut BytesMut) -> Result<Option<Reply>, ReplySyntaxError> {
+    /// Takes complete lines from `input` until the reply is complete; `None` asks for more input. Bytes after
+    /// the reply stay in `input`.
+    pub(super) fn advance(&mut self, input: &mut BytesMut) -> Result<Option<RelayReply>, ReplySyntaxError> {
         loop {
             let Some(end) = input[self.searched..].iter().position(|&b| b == b'\n') else {
                 self.searched = input.len();
@@ -64,7 +64,7 @@ impl ReplyParser {
             let last = self.take_line(line.strip_suffix(b"\r").unwrap_or(line));
             input.advance(length);
             if last? {
-                return Ok(Some(Reply {
+                return Ok(Some(RelayReply {
                     code: self.code,
                     enhanced: self.enhanced,
                     text: std::mem::take(&mut self.text),
@@ -117,7 +117,7 @@ impl ReplyParser {
 mod tests {
     use super::*;
 
-    fn parse(input: &str) -> Result<Option<Reply>, ReplySyntaxError> {
+    fn parse(input: &str) -> Result<Option<RelayReply>, ReplySyntaxError> {
         ReplyParser::default().advance(&mut BytesMut::from(input))
     }
 

@@ -77,8 +77,9 @@ impl fmt::Debug for SmtpCredentials {
     }
 }
 
-/// How long each phase may take in total, so that a peer that sends a byte a second gains nothing. RFC 5321 4.5.3.2 asks
-/// for several minutes; a relay that needs more than one for a greeting or a command is better tried again later.
+/// How long each phase may take in total, so that a peer that sends a byte a second gains nothing. RFC 5321
+/// 4.5.3.2 asks for several minutes; a relay that needs more than one for a greeting or a command is better
+/// tried again later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadlines {
     /// Name lookup and TCP connection.
@@ -95,7 +96,7 @@ pub struct Deadlines {
     pub data: Duration,
     /// One block of the body.
     pub body_block: Duration,
-    /// The whole body.
+    /// The complete body.
     pub body: Duration,
     /// The final dot and its reply. Long, because giving up here means doubt.
     pub dot: Duration,
@@ -133,8 +134,8 @@ impl Deadlines {
         }
     }
 
-    /// The longest time that one transaction can take on an open connection, without the gate's own time. A lease must
-    /// last longer.
+    /// The longest time that one transaction can take on an open connection, without the gate's own time. A
+    /// lease must last longer.
     pub fn transaction_max(&self) -> Duration {
         self.envelope + self.data + self.body + self.dot
     }

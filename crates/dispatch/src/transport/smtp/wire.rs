@@ -1,7 +1,8 @@
-//! Bytes to and from the relay: buffered reads, bounded replies and writes, each with one deadline for all of it.
+//! Bytes to and from the relay: buffered reads, bounded replies and writes, each with one deadline for all of
+//! it.
 //!
-//! Every failure names the phase it happened in. After a failure, commands and replies may be out of step, so the caller
-//! must not use the connection again.
+//! Every failure names the phase it happened in. After a failure, commands and replies may be out of step, so
+//! the caller must not use the connection again.
 
 use std::{io, time::Duration};
 
@@ -16,7 +17,7 @@ use tokio::{
 };
 
 use super::{judge::gone, reply::ReplyParser};
-use crate::transport::Reply;
+use crate::transport::RelayReply;
 
 /// How much is read at once. Replies are short, and a peer that floods must not make the buffer grow.
 const READ_BYTES: usize = 4 * 1024;
@@ -119,7 +120,7 @@ impl SmtpWire {
         phase: Phase,
         line: &str,
         limit: Duration,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<RelayReply, Failure> {
         let deadline = Instant::now() + limit;
         self.output.extend_from_slice(line.as_bytes());
         self.output.extend_from_slice(b"\r\n");
@@ -128,7 +129,7 @@ impl SmtpWire {
     }
 
     /// Reads one complete reply before `deadline`.
-    pub(super) async fn reply(&mut self, phase: Phase, deadline: Instant) -> Result<Reply, Failure> {
+    pub(super) async fn reply(&mut self, phase: Phase, deadline: Instant) -> Result<RelayReply, Failure> {
         let mut parser = ReplyParser::default();
         loop {
             match parser.advance(&mut self.input) {
@@ -147,8 +148,8 @@ impl SmtpWire {
         }
     }
 
-    /// Checks, without waiting, whether the peer has sent something or closed the connection. Costs no system call if
-    /// nothing has happened.
+    /// Checks, without waiting, whether the peer has sent something or closed the connection. Costs no system
+    /// call if nothing has happened.
     pub(super) fn listen(&mut self) -> UnaskedInput {
         if self.has_unread() {
             return UnaskedInput::Words;
@@ -169,7 +170,8 @@ impl SmtpWire {
         let Some(stream) = self.stream.as_mut() else {
             return Err(DotFailure { failure: gone(Phase::Dot), begun: false });
         };
-        // Under TLS a failed write may still have put a record on the wire, so the dot counts as begun at once.
+        // Under TLS a failed write may still have put a record on the wire, so the dot counts as begun at
+        // once.
         let mut begun = stream.is_tls();
         let mut rest = DOT;
         let write = async {

@@ -1,16 +1,17 @@
-//! What is left of a message beside the recipients that something happens to.
+//! The state of the recipients that an input does *not* apply to.
 //!
-//! A withdrawal ends those still open, an operator's word settles those in doubt. Where the message goes then is decided
-//! by the others: what may have been sent is never called withdrawn, and who is still to be sent to is not called sent.
+//! A cancellation ends the open recipients; an operator's decision settles those in doubt. The others decide
+//! the next state of the message: one that may have been sent is never called cancelled, and one that is
+//! still to be sent to is not called sent.
 
 use super::RecipientStatus;
 
-/// Where the recipients stand that an input is not about: the weightiest of them.
+/// The state of the other recipients: the one that decides the most, in the order below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rest {
-    /// There is nobody else, or nothing was sent to them and nothing will be.
+    /// There are no others, or nothing was sent to them and nothing will be.
     Nothing,
-    /// Some are sent.
+    /// Some were sent to.
     Sent,
     /// Some are in doubt.
     Doubt,
@@ -19,15 +20,15 @@ pub enum Rest {
 }
 
 impl Rest {
-    /// Every one, for tables and tests.
+    /// Every value, for tables and tests.
     pub const ALL: &'static [Rest] = &[Rest::Nothing, Rest::Sent, Rest::Doubt, Rest::Open];
 
-    /// Of a message whose recipients stand so, beside those that are still open.
+    /// The state of all recipients but the open ones.
     pub fn beside_open(recipients: impl IntoIterator<Item = RecipientStatus>) -> Self {
         Self::beside(RecipientStatus::Pending, recipients)
     }
 
-    /// Of a message whose recipients stand so, beside those in doubt.
+    /// The state of all recipients but those in doubt.
     pub fn beside_doubtful(recipients: impl IntoIterator<Item = RecipientStatus>) -> Self {
         Self::beside(RecipientStatus::InDoubt, recipients)
     }

@@ -1,4 +1,4 @@
-//! Mail whose lease is given back without an attempt is counted like any other that enters a state.
+//! Mail that is returned without an attempt is counted like any other that enters a state.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::{
     relay::{PipeRelay, RelayManners},
 };
 
-/// How many messages have entered this state, as the metrics say.
+/// How many messages have entered this state, according to the metrics.
 fn entered(metrics: &PrometheusHandle, state: Status) -> usize {
     let name = format!("postway_state_transitions_total{{state=\"{}\"}} ", state.as_str());
     let text = metrics.render();
@@ -43,6 +43,6 @@ async fn mail_that_a_stop_finds_waiting_is_counted_as_ready() {
     }
     let sent = relay.taken().len();
     assert_eq!((sent, ready), (1, MAILS - 1));
-    let (leased, given_back) = (entered(&metrics, Status::Sending), entered(&metrics, Status::Ready));
-    assert!(given_back > 0 && leased == given_back + sent, "{leased} leased, {given_back} given back");
+    let (leased, returned) = (entered(&metrics, Status::Sending), entered(&metrics, Status::Ready));
+    assert!(returned > 0 && leased == returned + sent, "{leased} leased, {returned} returned");
 }
