@@ -20,8 +20,8 @@ mod token;
 use std::{sync::Arc, time::Duration};
 
 use postway_dispatch::transport::{
-    Deadlines, Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, SmtpConnection, SmtpCredentials,
-    SmtpSettings, WireGate,
+    Deadlines, Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, RelayCredentials,
+    SmtpConnection, SmtpSettings, WireGate,
 };
 use postway_domain::{Failure, TlsMode};
 use postway_net::{Guard, TlsClient};
@@ -66,8 +66,8 @@ fn hasty(sink: &SmtpSink) -> SmtpSettings {
     SmtpSettings { deadlines: Deadlines::uniform(BRIEF), ..settings(sink) }
 }
 
-fn credentials(password: &str) -> Option<SmtpCredentials> {
-    Some(SmtpCredentials::Password { username: "bob".to_owned(), password: password.into() })
+fn credentials(password: &str) -> Option<RelayCredentials> {
+    Some(RelayCredentials::Password { username: "bob".to_owned(), password: password.into() })
 }
 
 async fn open(settings: &SmtpSettings) -> Result<SmtpConnection, Failure> {

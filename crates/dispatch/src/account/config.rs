@@ -15,8 +15,8 @@ use postway_oauth::{GrantOf, OAuthTokens, TokenSource};
 use crate::{
     context::DispatchContext,
     transport::{
-        Deadlines, Dial, ProviderClient, ProviderCredentials, ProviderSettings, SesClient, SesCredentials,
-        SesSettings, SmtpCredentials, SmtpSettings,
+        Deadlines, Dial, ProviderClient, ProviderCredentials, ProviderSettings, RelayCredentials, SesClient,
+        SesCredentials, SesSettings, SmtpSettings,
     },
 };
 
@@ -105,35 +105,37 @@ impl AccountTransport {
     }
 }
 
-fn broken(message: impl AsRef<str>) -> Failure {
+fn settings_failure(message: impl AsRef<str>) -> Failure {
     Failure::new("account_settings", Category::Configuration, Phase::Connect, Severity::Account, message)
 }
 
-fn secret(account: &Account, resources: &TransportResources<'_>) -> Result<Option<String>, Failure> {
+fn open_secret(account: &Account, resources: &TransportResources<'_>) -> Result<Option<String>, Failure> {
     let Some(sealed) = &account.secret else { return Ok(None) };
     resources
         .secret_key
         .open(&account.sealed_place(), sealed)
         .map(Some)
-        .map_err(|error| broken(error.to_string()))
+        .map_err(|error| settings_failure(error.to_string()))
 }
 
 fn smtp_settings(account: &Account, resources: &TransportResources<'_>) -> Result<SmtpSettings, Failure> {
     let settings = &account.settings;
-    let host = settings.host.clone().ok_or_else(|| broken("the account has no host"))?;
+    let host = settings.host.clone().ok_or_else(|| settings_failure("the account has no host"))?;
     let port = settings.port.unwrap_or(match settings.tls {
         TlsMode::Implicit => 465,
         TlsMode::Starttls => 587,
         TlsMode::None | TlsMode::Opportunistic => 25,
     });
-    let credentials = match (&settings.username, &settings.oauth, secret(account, resources)?) {
+    let credentials = match (&settings.username, &settings.oauth, open_secret(account, resources)?) {
         (Some(username), Some(grant), secrets) => {
             let source = token_source(account, grant, username, secrets, resources)?;
-            Some(SmtpCredentials::Token { username: username.clone(), source })
+            Some(RelayCredentials::Token { username: username.clone(), source })
         }
-        (None, Some(_), _) => return Err(broken("the account signs in with tokens and has no username")),
+        (None, Some(_), _) => {
+            return Err(settings_failure("the account signs in with tokens and has no username"));
+        }
         (Some(username), None, Some(password)) => {
-            Some(SmtpCredentials::Password { username: username.clone(), password: password.into() })
+            Some(RelayCredentials::Password { username: username.clone(), password: password.into() })
         }
         (None, None, _) | (_, None, None) => None,
     };
@@ -159,9 +161,10 @@ fn token_source(
 ) -> Result<TokenSource, Failure> {
     // The error is not repeated: it may quote the secret.
     let secrets = serde_json::from_str(secrets.as_deref().unwrap_or("{}"))
-        .map_err(|_| broken("the stored secrets of the grant cannot be read: set them again"))?;
+        .map_err(|_| settings_failure("the stored secrets of the grant cannot be read: set them again"))?;
     let kind = account.settings.kind;
-    let purpose = kind.oauth_use().ok_or_else(|| broken("an account of this kind takes no tokens"))?;
+    let purpose =
+        kind.oauth_use().ok_or_else(|| settings_failure("an account of this kind takes no tokens"))?;
     Ok(resources.tokens.source(GrantOf {
         owner: OAuthOwner::account(&account.tenant, &account.id),
         settings: grant.clone(),
@@ -177,15 +180,15 @@ fn provider_settings(
     resources: &TransportResources<'_>,
 ) -> Result<ProviderSettings, Failure> {
     let settings = &account.settings;
-    let credentials = match (settings.kind.secret(), &settings.oauth, secret(account, resources)?) {
+    let credentials = match (settings.kind.secret(), &settings.oauth, open_secret(account, resources)?) {
         (AccountSecret::Grant, Some(grant), secrets) => {
             let username = settings.username.as_deref().unwrap_or_default();
             ProviderCredentials::Token(token_source(account, grant, username, secrets, resources)?)
         }
-        (AccountSecret::Grant, None, _) => return Err(broken("the account has no oauth")),
+        (AccountSecret::Grant, None, _) => return Err(settings_failure("the account has no oauth")),
         (_, _, Some(key)) => ProviderCredentials::Key(key.into()),
         (AccountSecret::OptionalApiKey, _, None) => ProviderCredentials::Nobody,
-        (_, _, None) => return Err(broken("the account has no api_key")),
+        (_, _, None) => return Err(settings_failure("the account has no api_key")),
     };
     Ok(ProviderSettings {
         account: settings.provider.clone(),
@@ -198,13 +201,13 @@ fn provider_settings(
 
 fn ses_settings(account: &Account, resources: &TransportResources<'_>) -> Result<SesSettings, Failure> {
     let settings = &account.settings;
-    let region = settings.ses.region.clone().ok_or_else(|| broken("the account has no region"))?;
-    let credentials = match (&settings.ses.access_key_id, secret(account, resources)?) {
+    let region = settings.ses.region.clone().ok_or_else(|| settings_failure("the account has no region"))?;
+    let credentials = match (&settings.ses.access_key_id, open_secret(account, resources)?) {
         (Some(id), Some(secret)) => SesCredentials::new(id.clone(), secret.into(), None),
         // The machine's own key is the operator's, not a tenant's to use.
         (None, _) if !settings.by_tenant => SesCredentials::find(&region)?,
         (None, _) | (_, None) => {
-            return Err(broken("the account needs an access_key_id and a secret_access_key"));
+            return Err(settings_failure("the account needs an access_key_id and a secret_access_key"));
         }
     };
     Ok(SesSettings {

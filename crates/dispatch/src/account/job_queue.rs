@@ -24,7 +24,7 @@ struct JobQueueState {
 /// The queue between the runner and an account's couriers. It is bounded because the runner claims only for
 /// free capacity.
 #[derive(Default)]
-pub(crate) struct JobQueue {
+pub(crate) struct AccountJobQueue {
     state: Mutex<JobQueueState>,
     job_added: Notify,
     in_flight: AtomicUsize,
@@ -32,7 +32,7 @@ pub(crate) struct JobQueue {
     tenant_in_flight: Arc<AtomicUsize>,
 }
 
-impl JobQueue {
+impl AccountJobQueue {
     fn lock(&self) -> MutexGuard<'_, JobQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

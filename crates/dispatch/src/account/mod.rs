@@ -19,7 +19,8 @@ use std::{
 use postway_store::record::AccountKey;
 
 use self::{
-    circuit::AccountCircuit, config::AccountConfig, destinations::DestinationMeters, job_queue::JobQueue,
+    circuit::AccountCircuit, config::AccountConfig, destinations::DestinationMeters,
+    job_queue::AccountJobQueue,
 };
 use crate::context::DispatchContext;
 
@@ -30,7 +31,7 @@ const TENANT_FRESH_FOR: Duration = Duration::from_secs(1);
 /// replaced when the settings change.
 pub(crate) struct AccountSender {
     pub key: AccountKey,
-    pub queue: JobQueue,
+    pub queue: AccountJobQueue,
     pub destinations: Arc<DestinationMeters>,
     /// How many connections the couriers have open.
     connections: Arc<AtomicUsize>,
@@ -87,7 +88,7 @@ impl AccountSender {
     fn new(key: AccountKey, config: AccountConfig, tenant_in_flight: Arc<AtomicUsize>) -> Self {
         Self {
             key,
-            queue: JobQueue::new(tenant_in_flight),
+            queue: AccountJobQueue::new(tenant_in_flight),
             destinations: Arc::default(),
             connections: Arc::default(),
             config: Mutex::new(Arc::new(config)),

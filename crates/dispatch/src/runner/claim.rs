@@ -11,7 +11,7 @@ use postway_store::{
 use tokio::time::Instant;
 
 use super::{
-    Runner,
+    DispatchRunner,
     account_state::{accepting_account, day_used_up},
     is_suspect,
     scheduler::{AccountCapacity, CapacityGrant},
@@ -25,7 +25,7 @@ const LEASE_MARGIN: Duration = Duration::from_secs(5 * 60);
 /// A claim under way, with what it asked for.
 pub(super) type ClaimInFlight = BoxFuture<'static, (Vec<AccountWant>, Result<Vec<Claimed>, StoreError>)>;
 
-impl Runner {
+impl DispatchRunner {
     /// Starts a claim for accounts that have free capacity and may have work, or whose standing claim has run
     /// low.
     pub(super) fn start_claim(&mut self) -> Option<ClaimInFlight> {

@@ -49,7 +49,7 @@ const REREAD_MAX: usize = 64;
 /// After this many leases lost in a row a message is sent with nothing else in flight.
 const SUSPECT_AFTER: i64 = 3;
 
-struct Runner {
+struct DispatchRunner {
     context: Arc<DispatchContext>,
     accounts: BTreeMap<AccountKey, AccountState>,
     scheduler: ClaimScheduler,
@@ -67,7 +67,7 @@ struct Runner {
 }
 
 pub(crate) async fn run(context: Arc<DispatchContext>) {
-    let mut runner = Runner::new(context.clone());
+    let mut runner = DispatchRunner::new(context.clone());
     let mut claiming: Option<ClaimInFlight> = None;
     let mut poll_at = Instant::now();
     while !context.stop.is_cancelled() {
@@ -118,7 +118,7 @@ pub(crate) async fn run(context: Arc<DispatchContext>) {
     runner.return_unstarted().await;
 }
 
-impl Runner {
+impl DispatchRunner {
     fn new(context: Arc<DispatchContext>) -> Self {
         Self {
             context,

@@ -3,8 +3,8 @@
 //! A call has no final dot: writing the request body is the point of no return. So the body waits until there
 //! is a connection and the gate has let the mail begin; until then only the head of the request is written,
 //! which names no mail. A call that fails before there is a connection was certainly not sent
-//! ([`Unanswered::NotWritten`]). A request that may have been written and got no answer is in doubt
-//! ([`Unanswered::Unknown`]).
+//! ([`UnansweredCall::NotWritten`]). A request that may have been written and got no answer is in doubt
+//! ([`UnansweredCall::Unknown`]).
 //!
 //! Bounds: 64 KiB of an answer; one deadline for the connection and one for the complete call, which grows
 //! with the size of the request. No redirects, no proxies, no retries: a retry here could send twice.
@@ -68,13 +68,13 @@ impl CallTimeouts {
 }
 
 /// The failure of an account whose settings cannot be used for any mail.
-pub(super) fn unusable(message: impl AsRef<str>) -> Failure {
+pub(super) fn unusable_settings(message: impl AsRef<str>) -> Failure {
     Failure::new("account_settings", Category::Configuration, Phase::Connect, Severity::Account, message)
 }
 
 /// A call that got no answer.
 #[derive(Debug)]
-pub(super) enum Unanswered {
+pub(super) enum UnansweredCall {
     /// The gate did not let it begin: the service saw no more than the head of the request.
     Refused,
     /// There was no connection, so the service certainly saw nothing of the request.
@@ -124,8 +124,9 @@ impl ApiCaller {
             .http1_only()
             .referer(false);
         if let Some(pem) = extra_roots_pem {
-            let roots = Certificate::from_pem_bundle(pem.as_bytes())
-                .map_err(|error| unusable(format!("the extra roots are not PEM certificates: {error}")))?;
+            let roots = Certificate::from_pem_bundle(pem.as_bytes()).map_err(|error| {
+                unusable_settings(format!("the extra roots are not PEM certificates: {error}"))
+            })?;
             builder = builder.tls_certs_merge(roots);
         }
         // A literal address does not pass the guarded resolver, so it is checked here.
@@ -133,11 +134,12 @@ impl ApiCaller {
         if let Ok(address) = name.trim_matches(['[', ']']).parse::<IpAddr>()
             && !guard.allows(address)
         {
-            return Err(unusable(NetError::Guarded { host: name.to_owned() }.to_string()));
+            return Err(unusable_settings(NetError::Guarded { host: name.to_owned() }.to_string()));
         }
         builder = builder.dns_resolver(Arc::new(GuardedResolver(guard.clone())));
-        let http =
-            builder.build().map_err(|error| unusable(format!("cannot set up HTTPS: {}", root(&error))))?;
+        let http = builder
+            .build()
+            .map_err(|error| unusable_settings(format!("cannot set up HTTPS: {}", root_cause(&error))))?;
         Ok(Self { http, base, timeouts, timeout_code })
     }
 
@@ -163,7 +165,7 @@ impl ApiCaller {
         &self,
         request: RequestBuilder,
         body: Option<(Bytes, &mut dyn WireGate)>,
-    ) -> Result<CallAnswer, Unanswered> {
+    ) -> Result<CallAnswer, UnansweredCall> {
         let response = match body {
             Some((body, gate)) => {
                 let request = request.header(header::CONTENT_LENGTH, body.len());
@@ -171,7 +173,7 @@ impl ApiCaller {
             }
             None => request.send().await,
         };
-        let mut response = response.map_err(|error| unanswered(&error, self.timeout_code))?;
+        let mut response = response.map_err(|error| classify_unanswered(&error, self.timeout_code))?;
         let mut body = Vec::new();
         // An answer that breaks off or does not end is used as far as it was read.
         while let Ok(Some(chunk)) = response.chunk().await {
@@ -190,7 +192,7 @@ async fn send_gated(
     request: RequestBuilder,
     body: Bytes,
     gate: &mut dyn WireGate,
-) -> Result<reqwest::Result<Response>, Unanswered> {
+) -> Result<reqwest::Result<Response>, UnansweredCall> {
     let (ask, mut asked) = oneshot::channel();
     let (leave, given) = oneshot::channel();
     // The client asks for the body when it has a connection to write it to.
@@ -208,7 +210,7 @@ async fn send_gated(
         response = &mut response => return Ok(response),
     }
     if gate.begin_after_wait().await.is_err() {
-        return Err(Unanswered::Refused);
+        return Err(UnansweredCall::Refused);
     }
     // The receiver is gone only if the request has failed, and then the response says so.
     let _ = leave.send(());
@@ -216,13 +218,13 @@ async fn send_gated(
 }
 
 /// Classifies a call that got no answer.
-fn unanswered(error: &reqwest::Error, timeout_code: &'static str) -> Unanswered {
-    let cause = root(error);
+fn classify_unanswered(error: &reqwest::Error, timeout_code: &'static str) -> UnansweredCall {
+    let cause = root_cause(error);
     let network =
         |phase| Failure::new("NETWORK_ERROR", Category::Network, phase, Severity::Transient, &cause);
     if error.is_builder() {
         // The key has characters that a header cannot carry.
-        return Unanswered::NotWritten(unusable(format!("the request cannot be made: {cause}")));
+        return UnansweredCall::NotWritten(unusable_settings(format!("the request cannot be made: {cause}")));
     }
     if error.is_connect() {
         let mut failure = network(Phase::Connect);
@@ -232,13 +234,13 @@ fn unanswered(error: &reqwest::Error, timeout_code: &'static str) -> Unanswered 
             failure.phase = Phase::Tls;
             failure.severity = Severity::Account;
         } else if is_guarded(error) {
-            return Unanswered::NotWritten(unusable(cause));
+            return UnansweredCall::NotWritten(unusable_settings(cause));
         }
-        return Unanswered::NotWritten(failure);
+        return UnansweredCall::NotWritten(failure);
     }
     if error.is_timeout() {
         let message = "no complete answer before the deadline of the call";
-        return Unanswered::Unknown(Failure::new(
+        return UnansweredCall::Unknown(Failure::new(
             timeout_code,
             Category::Timeout,
             Phase::Request,
@@ -246,11 +248,11 @@ fn unanswered(error: &reqwest::Error, timeout_code: &'static str) -> Unanswered 
             message,
         ));
     }
-    Unanswered::Unknown(network(Phase::Request))
+    UnansweredCall::Unknown(network(Phase::Request))
 }
 
 /// The innermost error; the outer ones repeat the address.
-fn root(error: &reqwest::Error) -> String {
+fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn Error = error;
     while let Some(source) = cause.source() {
         cause = source;

@@ -23,4 +23,4 @@ pub use delivery::{Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply,
 pub use provider::{ProviderClient, ProviderCredentials, ProviderSettings};
 pub use sandbox::SandboxTransport;
 pub use ses::{SesClient, SesCredentials, SesSettings};
-pub use smtp::{Deadlines, Dial, HandshakeMilestones, SmtpConnection, SmtpCredentials, SmtpSettings, Tcp};
+pub use smtp::{Deadlines, Dial, HandshakeMilestones, RelayCredentials, SmtpConnection, SmtpSettings, Tcp};

@@ -34,7 +34,7 @@ impl RecipientBound {
 }
 
 /// Chooses the recipients that the call names, and notes a reply for each recipient.
-pub(super) fn choose<'a>(
+pub(super) fn choose_recipients<'a>(
     envelope: &Envelope<'a>,
     bound: &RecipientBound,
     recipients: &mut [RecipientReply],

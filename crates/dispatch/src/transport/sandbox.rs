@@ -45,13 +45,13 @@ mod tests {
     use super::*;
     use crate::transport::GateRefused;
 
-    struct Gate {
+    struct CountingGate {
         calls: usize,
         answer: Result<(), GateRefused>,
     }
 
     #[async_trait::async_trait]
-    impl WireGate for Gate {
+    impl WireGate for CountingGate {
         async fn commit(&mut self, recipients: &[RecipientReply]) -> Result<(), GateRefused> {
             assert!(recipients.iter().all(RecipientReply::is_accepted));
             self.calls += 1;
@@ -70,7 +70,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_recipient_is_captured_after_one_commit() {
-        let mut gate = Gate { calls: 0, answer: Ok(()) };
+        let mut gate = CountingGate { calls: 0, answer: Ok(()) };
         let delivery = SandboxTransport::default().deliver(&TWO, &mut gate).await;
         assert!(matches!(delivery.end, DeliveryEnd::Captured { .. }));
         assert_eq!((delivery.recipients.len(), gate.calls), (2, 1));
@@ -80,7 +80,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_refused_gate_captures_nothing() {
-        let mut gate = Gate { calls: 0, answer: Err(GateRefused) };
+        let mut gate = CountingGate { calls: 0, answer: Err(GateRefused) };
         let delivery = SandboxTransport::default().deliver(&TWO, &mut gate).await;
         assert!(matches!(delivery.end, DeliveryEnd::GateRefused));
     }

@@ -295,7 +295,7 @@ const REFUSALS: &[Refusal] = &[
     (
         AccountKind::Gmail,
         401,
-        r#"{"error":{"code":401,"message":"Invalid SmtpCredentials","errors":[{"reason":"authError"}],"status":"UNAUTHENTICATED"}}"#,
+        r#"{"error":{"code":401,"message":"Invalid RelayCredentials","errors":[{"reason":"authError"}],"status":"UNAUTHENTICATED"}}"#,
         "provider_access_denied",
         Account,
         "authError",

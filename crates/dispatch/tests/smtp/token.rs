@@ -9,7 +9,7 @@ use std::sync::{
 
 use postway_dispatch::{
     probe::Prober,
-    transport::{SmtpCredentials, SmtpSettings},
+    transport::{RelayCredentials, SmtpSettings},
 };
 use postway_domain::{
     Account, AccountKind, AccountSettings, Clock, Failure, Time, TlsMode,
@@ -72,7 +72,7 @@ fn source(server: &HttpSource, clock: &Arc<Still>) -> TokenSource {
 }
 
 fn by_token(sink: &SmtpSink, source: &TokenSource) -> SmtpSettings {
-    let credentials = SmtpCredentials::Token { username: "bob".to_owned(), source: source.clone() };
+    let credentials = RelayCredentials::Token { username: "bob".to_owned(), source: source.clone() };
     SmtpSettings { credentials: Some(credentials), allow_plaintext_auth: true, ..settings(sink) }
 }
 

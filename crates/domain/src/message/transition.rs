@@ -208,7 +208,7 @@ impl Input {
     ];
 }
 
-fn effects(event: EventKind, lease: LeaseEffect) -> TransitionEffects {
+fn with_event(event: EventKind, lease: LeaseEffect) -> TransitionEffects {
     TransitionEffects { event: Some(event), ..silent(lease) }
 }
 
@@ -231,7 +231,7 @@ pub fn transition(state: State, input: Input) -> Result<(State, TransitionEffect
 /// One entry of the table; `None` if the input is not possible.
 type TableEntry = Option<(State, TransitionEffects)>;
 
-fn silent(lease: LeaseEffect) -> TransitionEffects {
+fn without_event(lease: LeaseEffect) -> TransitionEffects {
     TransitionEffects { event: None, then: None, lease, uses_retry: false, ends_open_recipients: None }
 }
 
@@ -239,13 +239,13 @@ fn silent(lease: LeaseEffect) -> TransitionEffects {
 fn end_waiting(input: Input) -> TableEntry {
     match input {
         Input::Cancel(rest) => {
-            end_open(State::Cancelled, rest, ending(EventKind::Cancelled, RecipientStatus::Cancelled))
+            end_open(State::Cancelled, rest, with_end(EventKind::Cancelled, RecipientStatus::Cancelled))
         }
         Input::Expire(rest) => {
-            end_open(State::Expired, rest, ending(EventKind::Expired, RecipientStatus::Expired))
+            end_open(State::Expired, rest, with_end(EventKind::Expired, RecipientStatus::Expired))
         }
         Input::Suppress => {
-            Some((State::Suppressed, ending(EventKind::Suppressed, RecipientStatus::Suppressed)))
+            Some((State::Suppressed, with_end(EventKind::Suppressed, RecipientStatus::Suppressed)))
         }
         Input::Validate
         | Input::Pass
@@ -285,13 +285,13 @@ fn end_open(state: State, rest: Rest, effects: TransitionEffects) -> TableEntry 
     }
 }
 
-fn pass(input: Input) -> TableEntry {
+fn after_checks(input: Input) -> TableEntry {
     match input {
-        Input::Pass => Some((State::Ready, effects(EventKind::Ready, LeaseEffect::Drop))),
+        Input::Pass => Some((State::Ready, with_event(EventKind::Ready, LeaseEffect::Drop))),
         Input::PassForLater => {
-            Some((State::Scheduled(Wait::SendAt), effects(EventKind::Scheduled, LeaseEffect::Drop)))
+            Some((State::Scheduled(Wait::SendAt), with_event(EventKind::Scheduled, LeaseEffect::Drop)))
         }
-        Input::Refuse => Some((State::Invalid, ending(EventKind::Invalid, RecipientStatus::Failed))),
+        Input::Refuse => Some((State::Invalid, with_end(EventKind::Invalid, RecipientStatus::Failed))),
         Input::Validate
         | Input::FetchLater
         | Input::Claim
@@ -311,26 +311,26 @@ fn pass(input: Input) -> TableEntry {
 
 fn from_accepted(input: Input) -> TableEntry {
     if input == Input::Validate {
-        return Some((State::Validating, effects(EventKind::Validating, LeaseEffect::Take)));
+        return Some((State::Validating, with_event(EventKind::Validating, LeaseEffect::Take)));
     }
-    pass(input)
+    after_checks(input)
 }
 
 fn from_validating(input: Input) -> TableEntry {
     if input == Input::FetchLater {
-        return Some((State::Scheduled(Wait::Fetch), effects(EventKind::Scheduled, LeaseEffect::Drop)));
+        return Some((State::Scheduled(Wait::Fetch), with_event(EventKind::Scheduled, LeaseEffect::Drop)));
     }
     if input == Input::LoseLease {
-        return Some((State::Accepted, silent(LeaseEffect::Drop)));
+        return Some((State::Accepted, without_event(LeaseEffect::Drop)));
     }
-    pass(input)
+    after_checks(input)
 }
 
 fn from_ready(input: Input) -> TableEntry {
     if input == Input::Claim {
         return Some((
             State::Sending { wire_committed: false },
-            effects(EventKind::Sending, LeaseEffect::Take),
+            with_event(EventKind::Sending, LeaseEffect::Take),
         ));
     }
     end_waiting(input)
@@ -341,11 +341,11 @@ fn from_scheduled(wait: Wait, input: Input) -> TableEntry {
         (Wait::Fetch, Input::Validate) => from_accepted(input),
         (Wait::SendAt | Wait::Retry, Input::Claim) => from_ready(input),
         (Wait::SendAt | Wait::Retry, Input::Replay) => {
-            Some((State::Ready, effects(EventKind::Replayed, LeaseEffect::Drop)))
+            Some((State::Ready, with_event(EventKind::Replayed, LeaseEffect::Drop)))
         }
         // Only a time that the sender chose can be changed; a retry follows its schedule.
         (Wait::SendAt, Input::Reschedule) => {
-            Some((State::Scheduled(Wait::SendAt), effects(EventKind::Scheduled, LeaseEffect::Drop)))
+            Some((State::Scheduled(Wait::SendAt), with_event(EventKind::Scheduled, LeaseEffect::Drop)))
         }
         (Wait::SendAt | Wait::Fetch, input) => end_untried(input),
         (Wait::Retry, input) => end_waiting(input),
@@ -355,10 +355,10 @@ fn from_scheduled(wait: Wait, input: Input) -> TableEntry {
 fn from_sending(wire_committed: bool, input: Input) -> TableEntry {
     match input {
         Input::CommitWire if !wire_committed => {
-            Some((State::Sending { wire_committed: true }, silent(LeaseEffect::Keep)))
+            Some((State::Sending { wire_committed: true }, without_event(LeaseEffect::Keep)))
         }
         Input::CommitResend if !wire_committed => {
-            Some((State::Sending { wire_committed: true }, effects(EventKind::Resent, LeaseEffect::Keep)))
+            Some((State::Sending { wire_committed: true }, with_event(EventKind::Resent, LeaseEffect::Keep)))
         }
         Input::Settle(outcome) => settle(State::Sending { wire_committed }, outcome),
         Input::LoseLease if wire_committed => settle(State::Sending { wire_committed }, Outcome::Doubt),
@@ -385,7 +385,7 @@ fn from_doubt(input: Input) -> TableEntry {
     match input {
         Input::Claim => from_ready(input),
         Input::Settle(outcome) => settle(State::InDoubt, outcome),
-        Input::Hold => Some((State::InDoubt, effects(EventKind::InDoubt, LeaseEffect::Keep))),
+        Input::Hold => Some((State::InDoubt, with_event(EventKind::InDoubt, LeaseEffect::Keep))),
         Input::Resolve(resolution, rest) => resolve(resolution, rest),
         Input::Validate
         | Input::Pass
@@ -405,7 +405,7 @@ fn from_doubt(input: Input) -> TableEntry {
 
 /// An operator's decision covers only recipients in doubt; open recipients are still to be sent to.
 fn resolve(resolution: Resolution, rest: Rest) -> TableEntry {
-    let resolved = effects(EventKind::Resolved, LeaseEffect::Drop);
+    let resolved = with_event(EventKind::Resolved, LeaseEffect::Drop);
     match (resolution, rest) {
         (Resolution::Sent | Resolution::Failed | Resolution::Resend, Rest::Doubt) => None,
         (Resolution::Resend, Rest::Nothing | Rest::Sent | Rest::Open) => Some((State::Ready, resolved)),
@@ -421,15 +421,15 @@ fn resolve(resolution: Resolution, rest: Rest) -> TableEntry {
 }
 
 fn from_failed(input: Input) -> TableEntry {
-    (input == Input::Replay).then(|| (State::Ready, effects(EventKind::Replayed, LeaseEffect::Drop)))
+    (input == Input::Replay).then(|| (State::Ready, with_event(EventKind::Replayed, LeaseEffect::Drop)))
 }
 
 /// An invalid message is checked again, because what it lacked may exist by now.
 fn from_invalid(input: Input) -> TableEntry {
-    (input == Input::Replay).then(|| (State::Accepted, effects(EventKind::Replayed, LeaseEffect::Drop)))
+    (input == Input::Replay).then(|| (State::Accepted, with_event(EventKind::Replayed, LeaseEffect::Drop)))
 }
 
-fn ending(event: EventKind, open_recipients: RecipientStatus) -> TransitionEffects {
+fn with_end(event: EventKind, open_recipients: RecipientStatus) -> TransitionEffects {
     TransitionEffects { ends_open_recipients: Some(open_recipients), ..effects(event, LeaseEffect::Drop) }
 }
 
@@ -440,18 +440,18 @@ fn settle(state: State, outcome: Outcome) -> TableEntry {
     let late = state == State::InDoubt;
     let dot_allowed = late || state == State::Sending { wire_committed: true };
     match outcome {
-        Outcome::Sent if late => Some((State::Sent, effects(EventKind::Resolved, LeaseEffect::Drop))),
-        Outcome::Sent if dot_allowed => Some((State::Sent, effects(EventKind::Sent, LeaseEffect::Drop))),
+        Outcome::Sent if late => Some((State::Sent, with_event(EventKind::Resolved, LeaseEffect::Drop))),
+        Outcome::Sent if dot_allowed => Some((State::Sent, with_event(EventKind::Sent, LeaseEffect::Drop))),
         Outcome::Captured if dot_allowed => {
-            Some((State::Captured, effects(EventKind::Captured, LeaseEffect::Drop)))
+            Some((State::Captured, with_event(EventKind::Captured, LeaseEffect::Drop)))
         }
-        Outcome::SentEarlier => Some((State::Sent, effects(EventKind::Sent, LeaseEffect::Drop))),
+        Outcome::SentEarlier => Some((State::Sent, with_event(EventKind::Sent, LeaseEffect::Drop))),
         Outcome::Retry => Some((
             State::Scheduled(Wait::Retry),
             TransitionEffects { uses_retry: true, ..effects(EventKind::Scheduled, LeaseEffect::Drop) },
         )),
         Outcome::Failed | Outcome::Exhausted => {
-            Some((State::Failed, ending(EventKind::Failed, RecipientStatus::Failed)))
+            Some((State::Failed, with_end(EventKind::Failed, RecipientStatus::Failed)))
         }
         Outcome::Doubt if dot_allowed && !late => Some((
             State::InDoubt,
@@ -462,11 +462,11 @@ fn settle(state: State, outcome: Outcome) -> TableEntry {
         )),
         // This attempt has its answer, so the lease is dropped: no late answer can come.
         Outcome::DoubtEarlier if !late => {
-            Some((State::InDoubt, effects(EventKind::InDoubt, LeaseEffect::Drop)))
+            Some((State::InDoubt, with_event(EventKind::InDoubt, LeaseEffect::Drop)))
         }
-        Outcome::Held if !late => Some((State::Ready, effects(EventKind::Ready, LeaseEffect::Drop))),
+        Outcome::Held if !late => Some((State::Ready, with_event(EventKind::Ready, LeaseEffect::Drop))),
         Outcome::Quarantined if !late => {
-            Some((State::Failed, ending(EventKind::Failed, RecipientStatus::Failed)))
+            Some((State::Failed, with_end(EventKind::Failed, RecipientStatus::Failed)))
         }
         Outcome::Sent
         | Outcome::Captured

@@ -48,7 +48,7 @@ impl ProviderAnswer {
     }
 
     /// A text of the document by its JSON pointer, such as `/error/code`.
-    pub fn at(&self, pointer: &str) -> Option<&str> {
+    pub fn text_at(&self, pointer: &str) -> Option<&str> {
         self.document.as_ref()?.pointer(pointer)?.as_str()
     }
 
@@ -68,7 +68,7 @@ impl ProviderAnswer {
             RATE_HEADERS.iter().find_map(|(left, reset)| {
                 let is_spent = self.header(left)?.parse::<u64>().ok()? == 0;
                 let at: u64 = self.header(reset)?.parse().ok()?;
-                is_spent.then(|| until(at, now))
+                is_spent.then(|| time_until(at, now))
             })
         });
         asked.map(|pause| pause.min(PAUSE_MAX)).filter(|pause| !pause.is_zero())
@@ -76,7 +76,7 @@ impl ProviderAnswer {
 }
 
 /// The time until `at`, which providers write as seconds from now, or as a time in seconds or milliseconds.
-fn until(at: u64, now: Time) -> Duration {
+fn time_until(at: u64, now: Time) -> Duration {
     let now_ms = u64::try_from(now.as_millis()).unwrap_or_default();
     match at {
         EPOCH_MS_MIN.. => Duration::from_millis(at.saturating_sub(now_ms)),

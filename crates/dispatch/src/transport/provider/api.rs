@@ -117,12 +117,12 @@ pub(super) trait ProviderApi: Send + Sync {
 }
 
 /// HTTP's basic authentication.
-pub(super) fn basic(username: &str, secret: &str) -> (&'static str, String) {
+pub(super) fn basic_auth(username: &str, secret: &str) -> (&'static str, String) {
     ("authorization", format!("Basic {}", BASE64_STANDARD.encode(format!("{username}:{secret}"))))
 }
 
 /// The failure of a mail with content that the provider cannot carry.
-pub(super) fn uncarried(message: impl AsRef<str>) -> Failure {
+pub(super) fn unsupported_content(message: impl AsRef<str>) -> Failure {
     Failure::new(
         "provider_unsupported",
         Category::ContentRejected,
@@ -133,8 +133,8 @@ pub(super) fn uncarried(message: impl AsRef<str>) -> Failure {
 }
 
 /// The fields of a mail. They are present if the provider's form is [`ProviderMailForm::Fields`].
-pub(super) fn fields<'m, 'a>(mail: &'m ProviderMail<'a>) -> Result<&'m FieldedMail<'a>, Failure> {
-    mail.fields.as_ref().ok_or_else(|| uncarried("the mail was not taken apart"))
+pub(super) fn mail_fields<'m, 'a>(mail: &'m ProviderMail<'a>) -> Result<&'m FieldedMail<'a>, Failure> {
+    mail.fields.as_ref().ok_or_else(|| unsupported_content("the mail was not taken apart"))
 }
 
 /// Percent-encodes one segment of a path.

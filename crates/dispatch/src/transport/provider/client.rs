@@ -16,13 +16,15 @@ use super::{
     answer::ProviderAnswer,
     api::{ProviderApi, ProviderRequest},
     judge::{self, TIMEOUT_CODE, TOO_MANY_RECIPIENTS_CODE},
-    mail::{ProviderMail, ProviderMailForm, addressed, divide, fit, take_apart},
+    mail::{
+        ProviderMail, ProviderMailForm, address_to, divide_recipients, fit_for_provider, split_into_fields,
+    },
 };
 use crate::transport::{
     Delivery, DeliveryEnd, Envelope, RecipientReply, WireGate,
-    api_call::{ApiCaller, CallTarget, MAIL_BYTES_MAX, Unanswered},
+    api_call::{ApiCaller, CallTarget, MAIL_BYTES_MAX, UnansweredCall},
     crash_point,
-    recipient_list::{INVALID, RecipientBound, choose, is_address},
+    recipient_list::{INVALID, RecipientBound, choose_recipients, is_address},
     smtp::no_token,
 };
 
@@ -112,7 +114,7 @@ impl ProviderClient {
         gate: &mut dyn WireGate,
     ) -> Delivery {
         let mut recipients = vec![RecipientReply::NotTried; envelope.recipients.len()];
-        let fitted = fit(envelope, body, self.0.api.form());
+        let fitted = fit_for_provider(envelope, body, self.0.api.form());
         let (envelope, body, converted) = match &fitted {
             Some(mail) => (mail.envelope(envelope), mail.bytes.as_slice(), mail.converted),
             None => (*envelope, body, &[][..]),
@@ -153,19 +155,19 @@ impl ProviderClient {
             code: TOO_MANY_RECIPIENTS_CODE,
             message: format!("{} takes {} such recipients per call", api.name(), bounds.recipients_max),
         };
-        let mut named = choose(envelope, &bound, recipients);
+        let mut named = choose_recipients(envelope, &bound, recipients);
         if named.is_empty() {
             return Ok(None);
         }
         let fields = match api.form() {
             ProviderMailForm::Fields => {
-                let content = take_apart(body, api.name())?;
-                Some(divide(content, &mut named, envelope, &bound, recipients))
+                let content = split_into_fields(body, api.name())?;
+                Some(divide_recipients(content, &mut named, envelope, &bound, recipients))
             }
             ProviderMailForm::Enveloped | ProviderMailForm::Addressed => None,
         };
         let raw = match api.form() {
-            ProviderMailForm::Addressed => addressed(body, &named)?,
+            ProviderMailForm::Addressed => address_to(body, &named)?,
             ProviderMailForm::Enveloped | ProviderMailForm::Fields => Cow::Borrowed(body),
         };
         let mail = ProviderMail {
@@ -219,13 +221,13 @@ impl ProviderClient {
             Ok(answer) => {
                 let mut content = self.0.api.read(&answer);
                 let left_out = std::mem::take(&mut content.left_out);
-                let end = judge::judge(&answer, content);
+                let end = judge::judge_answer(&answer, content);
                 let pause = answer.pause(self.0.clock.now()).or_else(|| default_pause(&end));
                 CallOutcome { end, pause, left_out }
             }
-            Err(Unanswered::Refused) => DeliveryEnd::GateRefused.into(),
-            Err(Unanswered::NotWritten(failure)) => DeliveryEnd::NotSent(failure).into(),
-            Err(Unanswered::Unknown(failure)) => DeliveryEnd::InDoubt(failure).into(),
+            Err(UnansweredCall::Refused) => DeliveryEnd::GateRefused.into(),
+            Err(UnansweredCall::NotWritten(failure)) => DeliveryEnd::NotSent(failure).into(),
+            Err(UnansweredCall::Unknown(failure)) => DeliveryEnd::InDoubt(failure).into(),
         }
     }
 
@@ -244,7 +246,7 @@ impl ProviderClient {
         request: &ProviderRequest,
         sign_in: &RequestCredential,
         gate: &mut dyn WireGate,
-    ) -> Result<ProviderAnswer, Unanswered> {
+    ) -> Result<ProviderAnswer, UnansweredCall> {
         let builder = self.0.caller.request(Method::POST, self.url(&request.path), request.body.len());
         let mut builder =
             self.signed(builder, sign_in).header(header::CONTENT_TYPE, request.content_type.as_str());
@@ -287,8 +289,8 @@ impl ProviderClient {
             builder = builder.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded").body(form);
         }
         let answer = self.0.caller.send(builder, None).await.map_err(|unanswered| match unanswered {
-            Unanswered::NotWritten(failure) | Unanswered::Unknown(failure) => failure,
-            Unanswered::Refused => unreachable!("without a body no gate is asked"),
+            UnansweredCall::NotWritten(failure) | UnansweredCall::Unknown(failure) => failure,
+            UnansweredCall::Refused => unreachable!("without a body no gate is asked"),
         })?;
         let answer = ProviderAnswer::from(answer);
         match answer.is_success() && answer.document.is_some() || api.is_good_check(&answer) {

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{
     answer::ProviderAnswer,
     api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest},
-    judge::{ACCESS_DENIED, ProviderErrorKind, QUOTA, RATE, REJECTED, UNAVAILABLE, by_name},
+    judge::{ACCESS_DENIED, ProviderErrorKind, QUOTA, RATE, REJECTED, UNAVAILABLE, kind_by_name},
     mail::{ProviderMail, ProviderMailForm},
 };
 
@@ -65,12 +65,12 @@ impl ProviderApi for GenericApi {
     }
 
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
-        if let Some(code) = answer.at("/error/code") {
-            let message = answer.at("/error/message").unwrap_or_default();
-            let kind = answer.at("/error/fault").and_then(|fault| by_name(FAULTS, fault));
+        if let Some(code) = answer.text_at("/error/code") {
+            let message = answer.text_at("/error/message").unwrap_or_default();
+            let kind = answer.text_at("/error/fault").and_then(|fault| kind_by_name(FAULTS, fault));
             return AnswerContent::error(code, message, kind);
         }
-        AnswerContent::taken(answer.at("/id"))
+        AnswerContent::taken(answer.text_at("/id"))
     }
 
     fn check(&self) -> Option<AccountCheckCall> {

@@ -10,7 +10,7 @@ use super::{
     api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, percent_encoded},
     judge::{
         ACCESS_DENIED, BAD_REQUEST, ProviderErrorKind, QUOTA, RATE, RECIPIENT, SETTINGS, SUSPENDED,
-        TOO_LARGE, UNAVAILABLE, by_name, by_words,
+        TOO_LARGE, UNAVAILABLE, kind_by_name, kind_by_words,
     },
     mail::{ProviderMail, ProviderMailForm},
 };
@@ -67,13 +67,13 @@ impl ProviderApi for GmailApi {
     }
 
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
-        let reason = answer.at("/error/errors/0/reason").or_else(|| answer.at("/error/status"));
+        let reason = answer.text_at("/error/errors/0/reason").or_else(|| answer.text_at("/error/status"));
         if let Some(name) = reason {
-            let message = answer.at("/error/message").unwrap_or_default();
-            let kind = by_words(WORDS, message).or_else(|| by_name(REASONS, name));
+            let message = answer.text_at("/error/message").unwrap_or_default();
+            let kind = kind_by_words(WORDS, message).or_else(|| kind_by_name(REASONS, name));
             return AnswerContent::error(name, message, kind);
         }
-        AnswerContent::taken(answer.at("/id"))
+        AnswerContent::taken(answer.text_at("/id"))
     }
 
     fn check(&self) -> Option<AccountCheckCall> {
@@ -83,7 +83,7 @@ impl ProviderApi for GmailApi {
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {
         // A token that may only send cannot read the profile.
-        let reason = answer.at("/error/errors/0/reason");
+        let reason = answer.text_at("/error/errors/0/reason");
         answer.status == 403 && matches!(reason, Some("insufficientPermissions" | "insufficientScopes"))
     }
 }

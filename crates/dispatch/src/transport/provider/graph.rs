@@ -11,7 +11,7 @@ use super::{
     api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, percent_encoded},
     judge::{
         ACCESS_DENIED, BAD_REQUEST, ProviderErrorKind, QUOTA, RATE, RECIPIENT, REJECTED, SENDER, SETTINGS,
-        SUSPENDED, TOO_LARGE, UNAVAILABLE, by_name,
+        SUSPENDED, TOO_LARGE, UNAVAILABLE, kind_by_name,
     },
     mail::{ProviderMail, ProviderMailForm},
 };
@@ -92,9 +92,9 @@ impl ProviderApi for GraphApi {
     }
 
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
-        if let Some(name) = answer.at("/error/code") {
-            let message = answer.at("/error/message").unwrap_or_default();
-            return AnswerContent::error(name, message, by_name(NAMES, name));
+        if let Some(name) = answer.text_at("/error/code") {
+            let message = answer.text_at("/error/message").unwrap_or_default();
+            return AnswerContent::error(name, message, kind_by_name(NAMES, name));
         }
         let is_taken = answer.status == 202;
         AnswerContent::taken(answer.header("request-id").filter(|_| is_taken))
@@ -106,6 +106,6 @@ impl ProviderApi for GraphApi {
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {
         // A token that may only send cannot read its user.
-        answer.status == 403 && answer.at("/error/code").is_some()
+        answer.status == 403 && answer.text_at("/error/code").is_some()
     }
 }

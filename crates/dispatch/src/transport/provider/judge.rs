@@ -48,7 +48,7 @@ const ID_BYTES_MAX: usize = 256;
 const NAME_CHARS_MAX: usize = 64;
 
 /// How a transaction with this answer ended.
-pub(super) fn judge(answer: &ProviderAnswer, content: AnswerContent) -> DeliveryEnd {
+pub(super) fn judge_answer(answer: &ProviderAnswer, content: AnswerContent) -> DeliveryEnd {
     let id = content.id.filter(|id| (1..=ID_BYTES_MAX).contains(&id.len()));
     match (answer.is_success(), id, &content.error) {
         (true, Some(id), None) => DeliveryEnd::Accepted {
@@ -59,12 +59,14 @@ pub(super) fn judge(answer: &ProviderAnswer, content: AnswerContent) -> Delivery
         (true, None, None) => {
             let message =
                 format!("the answer {} has no message id: it may not be the provider's own", answer.status);
-            let mut failure = made(UNEXPECTED, message);
+            let mut failure = failure_of_kind(UNEXPECTED, message);
             failure.original_code = Some(answer.status.to_string());
             DeliveryEnd::InDoubt(failure)
         }
         // An error in the provider's own form counts, whatever the status says.
-        (true, _, Some(error)) => DeliveryEnd::NotSent(named(error, error.kind.unwrap_or(UNEXPECTED))),
+        (true, _, Some(error)) => {
+            DeliveryEnd::NotSent(named_failure(error, error.kind.unwrap_or(UNEXPECTED)))
+        }
         (false, _, error) => {
             let failure = failure(answer, error.as_ref());
             let kind = error.as_ref().and_then(|error| error.kind);
@@ -80,10 +82,10 @@ pub(super) fn judge(answer: &ProviderAnswer, content: AnswerContent) -> Delivery
 /// Classifies an answer that is not a success.
 pub(super) fn failure(answer: &ProviderAnswer, error: Option<&ProviderError>) -> Failure {
     match error {
-        Some(error) => named(error, error.kind.unwrap_or_else(|| by_status(answer.status))),
+        Some(error) => named_failure(error, error.kind.unwrap_or_else(|| kind_by_status(answer.status))),
         None => {
             let message = format!("the answer was {}, without an error of the provider's own", answer.status);
-            let mut failure = made(unnamed(answer.status), message);
+            let mut failure = failure_of_kind(kind_without_name(answer.status), message);
             failure.original_code = Some(answer.status.to_string());
             failure
         }
@@ -92,26 +94,26 @@ pub(super) fn failure(answer: &ProviderAnswer, error: Option<&ProviderError>) ->
 
 /// The failure of a recipient that the provider will not send to, although it accepted the mail.
 pub(super) fn left_out() -> Failure {
-    made(RECIPIENT_POLICY, "the provider takes the mail and will not send it to this recipient")
+    failure_of_kind(RECIPIENT_POLICY, "the provider takes the mail and will not send it to this recipient")
 }
 
-fn made((code, category, severity): ProviderErrorKind, message: impl AsRef<str>) -> Failure {
+fn failure_of_kind((code, category, severity): ProviderErrorKind, message: impl AsRef<str>) -> Failure {
     Failure::new(code, category, Phase::Request, severity, message)
 }
 
-fn named(error: &ProviderError, kind: ProviderErrorKind) -> Failure {
+fn named_failure(error: &ProviderError, kind: ProviderErrorKind) -> Failure {
     let message = match error.message.trim() {
         "" => format!("the provider answered {} and said no more", error.name),
         said => said.to_owned(),
     };
-    let mut failure = made(kind, message);
+    let mut failure = failure_of_kind(kind, message);
     let is_plain = |c: &char| !c.is_control();
     failure.original_code = Some(error.name.chars().filter(is_plain).take(NAME_CHARS_MAX).collect());
     failure
 }
 
 /// Classifies an error of the provider with an unknown name.
-fn by_status(status: u16) -> ProviderErrorKind {
+fn kind_by_status(status: u16) -> ProviderErrorKind {
     match status {
         401 | 403 => ACCESS_DENIED,
         402 => QUOTA,
@@ -126,17 +128,17 @@ fn by_status(status: u16) -> ProviderErrorKind {
 }
 
 /// Classifies an error without a name, which may come from a proxy in front of the provider.
-fn unnamed(status: u16) -> ProviderErrorKind {
+fn kind_without_name(status: u16) -> ProviderErrorKind {
     match status {
         // A redirect is not followed: mail and key would go elsewhere.
         300..=399 => SETTINGS,
-        401..=405 | 408 | 413 | 429 | 500..600 => by_status(status),
+        401..=405 | 408 | 413 | 429 | 500..600 => kind_by_status(status),
         _ => UNEXPECTED,
     }
 }
 
 /// The kind of an error by its name, from a provider's table.
-pub(super) fn by_name(table: &[(&[&str], ProviderErrorKind)], name: &str) -> Option<ProviderErrorKind> {
+pub(super) fn kind_by_name(table: &[(&[&str], ProviderErrorKind)], name: &str) -> Option<ProviderErrorKind> {
     table
         .iter()
         .find(|(names, _)| names.iter().any(|known| known.eq_ignore_ascii_case(name)))
@@ -144,7 +146,7 @@ pub(super) fn by_name(table: &[(&[&str], ProviderErrorKind)], name: &str) -> Opt
 }
 
 /// The kind of an error by its message, from a provider's table of phrases in lower case.
-pub(super) fn by_words(table: &[(&[&str], ProviderErrorKind)], said: &str) -> Option<ProviderErrorKind> {
+pub(super) fn kind_by_words(table: &[(&[&str], ProviderErrorKind)], said: &str) -> Option<ProviderErrorKind> {
     let said = said.to_lowercase();
     table
         .iter()

@@ -14,7 +14,7 @@ use postway_mime::{
 };
 use serde_json::Value;
 
-use super::api::uncarried;
+use super::api::unsupported_content;
 use crate::transport::{Envelope, RecipientReply, fitted_mail::FittedMail, recipient_list::RecipientBound};
 
 /// The form in which a provider accepts mail.
@@ -74,7 +74,11 @@ impl ProviderRecipient {
 }
 
 /// The mail converted for a service without SMTPUTF8; `None` if it is to be sent unchanged.
-pub(super) fn fit(envelope: &Envelope<'_>, body: &[u8], form: ProviderMailForm) -> Option<FittedMail> {
+pub(super) fn fit_for_provider(
+    envelope: &Envelope<'_>,
+    body: &[u8],
+    form: ProviderMailForm,
+) -> Option<FittedMail> {
     match form {
         // Fields are Unicode text, whatever the charset of the header.
         ProviderMailForm::Fields => None,
@@ -85,15 +89,17 @@ pub(super) fn fit(envelope: &Envelope<'_>, body: &[u8], form: ProviderMailForm) 
 }
 
 /// Splits a mail into fields.
-pub(super) fn take_apart<'a>(body: &'a [u8], provider: &str) -> Result<DissectedMail<'a>, Failure> {
+pub(super) fn split_into_fields<'a>(body: &'a [u8], provider: &str) -> Result<DissectedMail<'a>, Failure> {
     dissect(body).map_err(|error| {
-        uncarried(format!("{provider} takes no MIME, and this mail cannot be put into its fields: {error}"))
+        unsupported_content(format!(
+            "{provider} takes no MIME, and this mail cannot be put into its fields: {error}"
+        ))
     })
 }
 
 /// The mail with a header that names exactly these recipients.
-pub(super) fn addressed<'a>(body: &[u8], recipients: &[&str]) -> Result<Cow<'a, [u8]>, Failure> {
-    let made = address_mail(body, recipients).map_err(|error| uncarried(error.to_string()))?;
+pub(super) fn address_to<'a>(body: &[u8], recipients: &[&str]) -> Result<Cow<'a, [u8]>, Failure> {
+    let made = address_mail(body, recipients).map_err(|error| unsupported_content(error.to_string()))?;
     Ok(Cow::Owned(made.bytes))
 }
 
@@ -101,7 +107,7 @@ pub(super) fn addressed<'a>(body: &[u8], recipients: &[&str]) -> Result<Cow<'a, 
 /// address in `to`, so recipients in `Cc` move there if it is empty. Recipients that the header does not name
 /// get one call each, because in `to` the others would see them; all but the first are deferred in
 /// `recipients`, and `named` keeps only the first.
-pub(super) fn divide<'a>(
+pub(super) fn divide_recipients<'a>(
     content: DissectedMail<'a>,
     named: &mut Vec<&str>,
     envelope: &Envelope<'_>,
@@ -157,7 +163,7 @@ pub(super) fn header_object(
     let mut object = serde_json::Map::new();
     for (name, value) in headers {
         if object.keys().any(|known| known.eq_ignore_ascii_case(name)) {
-            return Err(uncarried(format!(
+            return Err(unsupported_content(format!(
                 "{provider} takes each header field once, and the mail has several of {name}"
             )));
         }
@@ -169,9 +175,9 @@ pub(super) fn header_object(
 /// Refuses alternatives of the body other than text and html.
 pub(super) fn refuse_alternatives(content: &DissectedMail<'_>, provider: &str) -> Result<(), Failure> {
     match content.alternatives.first() {
-        Some((kind, _)) => {
-            Err(uncarried(format!("{provider} takes text and html, and the mail has {kind} beside them")))
-        }
+        Some((kind, _)) => Err(unsupported_content(format!(
+            "{provider} takes text and html, and the mail has {kind} beside them"
+        ))),
         None => Ok(()),
     }
 }

@@ -10,10 +10,12 @@ use postway_domain::Failure;
 use super::{
     answer::ProviderAnswer,
     api::{
-        AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, basic, percent_encoded,
+        AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, basic_auth,
+        percent_encoded,
     },
     judge::{
-        BAD_REQUEST, ProviderErrorKind, QUOTA, RECIPIENT, SENDER, SETTINGS, SUSPENDED, TOO_LARGE, by_words,
+        BAD_REQUEST, ProviderErrorKind, QUOTA, RECIPIENT, SENDER, SETTINGS, SUSPENDED, TOO_LARGE,
+        kind_by_words,
     },
     mail::{ProviderMail, ProviderMailForm},
 };
@@ -57,7 +59,7 @@ impl ProviderApi for MailgunApi {
     }
 
     fn sign_in(&self, secret: &str) -> (&'static str, String) {
-        basic("api", secret)
+        basic_auth("api", secret)
     }
 
     fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
@@ -83,13 +85,13 @@ impl ProviderApi for MailgunApi {
     }
 
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
-        let said = answer.at("/message").or_else(|| answer.at("/Error"));
+        let said = answer.text_at("/message").or_else(|| answer.text_at("/Error"));
         if answer.is_success() {
             // Events name the id without its brackets.
-            return AnswerContent::taken(answer.at("/id").map(|id| id.trim_matches(['<', '>'])));
+            return AnswerContent::taken(answer.text_at("/id").map(|id| id.trim_matches(['<', '>'])));
         }
         let Some(message) = said else { return AnswerContent::default() };
-        let known = by_words(WORDS, message).filter(|_| answer.status < 500);
+        let known = kind_by_words(WORDS, message).filter(|_| answer.status < 500);
         let kind = known.or((answer.status == 400).then_some(BAD_REQUEST));
         AnswerContent::error(answer.status.to_string(), message, kind)
     }
@@ -100,6 +102,6 @@ impl ProviderApi for MailgunApi {
     }
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {
-        answer.status == 400 && answer.at("/message").is_some()
+        answer.status == 400 && answer.text_at("/message").is_some()
     }
 }

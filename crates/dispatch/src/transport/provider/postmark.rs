@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     answer::ProviderAnswer,
-    api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, fields},
+    api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, mail_fields},
     judge::{
         ACCESS_DENIED, BAD_REQUEST, ProviderErrorKind, QUOTA, RATE, RECIPIENT_POLICY, REJECTED, SENDER,
         SETTINGS, SUSPENDED, UNAVAILABLE,
@@ -60,7 +60,7 @@ impl ProviderApi for PostmarkApi {
     }
 
     fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
-        let fields = fields(mail)?;
+        let fields = mail_fields(mail)?;
         let content = &fields.content;
         refuse_alternatives(content, self.name())?;
         let header = |name: &str, value: &str| json!({"Name": name, "Value": value});
@@ -107,12 +107,12 @@ impl ProviderApi for PostmarkApi {
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
         match answer.number_at("/ErrorCode") {
             Some(0) => AnswerContent {
-                left_out: left_out(answer.at("/Message").unwrap_or_default()),
-                ..AnswerContent::taken(answer.at("/MessageID"))
+                left_out: left_out(answer.text_at("/Message").unwrap_or_default()),
+                ..AnswerContent::taken(answer.text_at("/MessageID"))
             },
             Some(code) => {
                 let kind = CODES.iter().find(|(codes, _)| codes.contains(&code)).map(|(_, kind)| *kind);
-                AnswerContent::error(code.to_string(), answer.at("/Message").unwrap_or_default(), kind)
+                AnswerContent::error(code.to_string(), answer.text_at("/Message").unwrap_or_default(), kind)
             }
             None => AnswerContent::default(),
         }

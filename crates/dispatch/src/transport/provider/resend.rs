@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::{
     answer::ProviderAnswer,
-    api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, fields},
+    api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, mail_fields},
     judge::{
         ACCESS_DENIED, BAD_REQUEST, ProviderErrorKind, QUOTA, RATE, REJECTED, REPEATED, SENDER, SETTINGS,
-        UNAVAILABLE, by_name, by_words,
+        UNAVAILABLE, kind_by_name, kind_by_words,
     },
     mail::{ProviderMail, ProviderMailForm, ProviderRecipient, header_object, refuse_alternatives},
 };
@@ -56,7 +56,7 @@ impl ProviderApi for ResendApi {
     }
 
     fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
-        let fields = fields(mail)?;
+        let fields = mail_fields(mail)?;
         let content = &fields.content;
         refuse_alternatives(content, self.name())?;
         let mut document = json!({
@@ -99,14 +99,14 @@ impl ProviderApi for ResendApi {
     }
 
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
-        if let Some(id) = answer.at("/id") {
+        if let Some(id) = answer.text_at("/id") {
             return AnswerContent::taken(Some(id));
         }
-        let Some(name) = answer.at("/name") else { return AnswerContent::default() };
-        let message = answer.at("/message").unwrap_or_default();
+        let Some(name) = answer.text_at("/name") else { return AnswerContent::default() };
+        let message = answer.text_at("/message").unwrap_or_default();
         let kind = match name {
-            "validation_error" => by_words(WORDS, message),
-            name => by_name(NAMES, name),
+            "validation_error" => kind_by_words(WORDS, message),
+            name => kind_by_name(NAMES, name),
         };
         AnswerContent::error(name, message, kind)
     }
@@ -117,7 +117,7 @@ impl ProviderApi for ResendApi {
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {
         // A key that may only send is valid.
-        answer.at("/name") == Some("restricted_api_key")
+        answer.text_at("/name") == Some("restricted_api_key")
     }
 }
 

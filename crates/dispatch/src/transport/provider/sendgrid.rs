@@ -10,8 +10,11 @@ use serde_json::{Value, json};
 
 use super::{
     answer::ProviderAnswer,
-    api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, fields, uncarried},
-    judge::{BAD_REQUEST, ProviderErrorKind, QUOTA, RECIPIENT, SENDER, SUSPENDED, TOO_LARGE, by_words},
+    api::{
+        AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, mail_fields,
+        unsupported_content,
+    },
+    judge::{BAD_REQUEST, ProviderErrorKind, QUOTA, RECIPIENT, SENDER, SUSPENDED, TOO_LARGE, kind_by_words},
     mail::{ProviderMail, ProviderMailForm, ProviderRecipient, header_object},
 };
 
@@ -50,7 +53,7 @@ impl ProviderApi for SendgridApi {
     }
 
     fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
-        let fields = fields(mail)?;
+        let fields = mail_fields(mail)?;
         let content = &fields.content;
         let mut personalization = json!({"to": list(&fields.to)});
         for (name, recipients) in [("cc", &fields.cc), ("bcc", &fields.bcc)] {
@@ -62,7 +65,7 @@ impl ProviderApi for SendgridApi {
         if let Some(name) =
             headers.keys().find(|name| RESERVED.iter().any(|own| name.eq_ignore_ascii_case(own)))
         {
-            return Err(uncarried(format!("SendGrid keeps the header field {name} for itself")));
+            return Err(unsupported_content(format!("SendGrid keeps the header field {name} for itself")));
         }
         // SendGrid refuses empty bodies; a line break serves as an empty one.
         let or_blank = |text: &str| if text.is_empty() { "\n".to_owned() } else { text.to_owned() };
@@ -108,9 +111,10 @@ impl ProviderApi for SendgridApi {
     }
 
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
-        if let Some(message) = answer.at("/errors/0/message") {
-            let name = answer.at("/errors/0/field").map_or_else(|| answer.status.to_string(), str::to_owned);
-            let known = by_words(WORDS, &format!("{message} {name}")).filter(|_| answer.status < 500);
+        if let Some(message) = answer.text_at("/errors/0/message") {
+            let name =
+                answer.text_at("/errors/0/field").map_or_else(|| answer.status.to_string(), str::to_owned);
+            let known = kind_by_words(WORDS, &format!("{message} {name}")).filter(|_| answer.status < 500);
             // Any other 400 is about the mail.
             let kind = known.or((answer.status == 400).then_some(BAD_REQUEST));
             return AnswerContent::error(name, message, kind);
@@ -124,7 +128,7 @@ impl ProviderApi for SendgridApi {
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {
         // A key that may only send cannot read its scopes.
-        answer.status == 403 && answer.at("/errors/0/message").is_some()
+        answer.status == 403 && answer.text_at("/errors/0/message").is_some()
     }
 }
 

@@ -12,7 +12,7 @@ use super::{
     api::ProviderApi, generic::GenericApi, gmail::GmailApi, graph::GraphApi, mailgun::MailgunApi,
     postmark::PostmarkApi, resend::ResendApi, sendgrid::SendgridApi,
 };
-use crate::transport::api_call::{CallTimeouts, unusable};
+use crate::transport::api_call::{CallTimeouts, unusable_settings};
 
 /// Everything needed to send through a provider.
 #[derive(Debug, Clone)]
@@ -65,12 +65,15 @@ impl ProviderSettings {
     }
 
     pub(super) fn api(&self) -> Result<Box<dyn ProviderApi>, Failure> {
-        let username = || self.username.clone().ok_or_else(|| unusable("the account has no username"));
+        let username =
+            || self.username.clone().ok_or_else(|| unusable_settings("the account has no username"));
         Ok(match self.kind {
             AccountKind::Sendgrid => Box::new(SendgridApi),
             AccountKind::Mailgun => {
                 let domain = self.account.domain.clone();
-                Box::new(MailgunApi { domain: domain.ok_or_else(|| unusable("the account has no domain"))? })
+                Box::new(MailgunApi {
+                    domain: domain.ok_or_else(|| unusable_settings("the account has no domain"))?,
+                })
             }
             AccountKind::Postmark => {
                 Box::new(PostmarkApi { message_stream: self.account.message_stream.clone() })
@@ -80,7 +83,7 @@ impl ProviderSettings {
             AccountKind::Gmail => Box::new(GmailApi { mailbox: username()? }),
             AccountKind::Http => Box::new(GenericApi),
             AccountKind::Smtp | AccountKind::Ses | AccountKind::Sandbox => {
-                return Err(unusable("the account is not one of a provider over HTTP"));
+                return Err(unusable_settings("the account is not one of a provider over HTTP"));
             }
         })
     }
@@ -88,8 +91,9 @@ impl ProviderSettings {
     /// The base address of the provider.
     pub(super) fn base(&self, api: &dyn ProviderApi) -> Result<Url, Failure> {
         let address = self.account.base_url.as_deref().unwrap_or(api.base());
-        let invalid =
-            |reason: &str| unusable(format!("{address:?} is no address of {}: {reason}", api.name()));
+        let invalid = |reason: &str| {
+            unusable_settings(format!("{address:?} is no address of {}: {reason}", api.name()))
+        };
         let base = Url::parse(address).map_err(|error| invalid(&error.to_string()))?;
         if !matches!(base.scheme(), "http" | "https") {
             return Err(invalid("it is neither http nor https"));

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::transport::{
     WireGate,
-    api_call::{ApiCaller, CallTarget, Unanswered},
+    api_call::{ApiCaller, CallTarget, UnansweredCall},
 };
 
 const JSON: &str = "application/json";
@@ -85,7 +85,7 @@ impl SesClient {
         path: &str,
         body: Option<(SesPayload, &mut dyn WireGate)>,
         key: &AwsAccessKey,
-    ) -> Result<SesAnswer, Unanswered> {
+    ) -> Result<SesAnswer, UnansweredCall> {
         let SesClientParts { caller, host, settings, clock } = &*self.inner;
         let empty = sha256_hex(b"");
         let signed = SignableRequest {

@@ -9,10 +9,10 @@ use serde_json::json;
 use super::{SesClient, client::SesPayload, judge};
 use crate::transport::{
     Delivery, DeliveryEnd, Envelope, RecipientReply, WireGate,
-    api_call::{MAIL_BYTES_MAX, Unanswered},
+    api_call::{MAIL_BYTES_MAX, UnansweredCall},
     crash_point,
     fitted_mail::FittedMail,
-    recipient_list::{INVALID, RecipientBound, choose, is_address},
+    recipient_list::{INVALID, RecipientBound, choose_recipients, is_address},
 };
 
 const SEND: &str = "/v2/email/outbound-emails";
@@ -32,9 +32,9 @@ impl SesClient {
             None => (*envelope, body, &[][..]),
         };
         let envelope = &envelope;
-        let end = match check(envelope, body) {
+        let end = match check_mail(envelope, body) {
             Err(failure) => DeliveryEnd::NotSent(failure),
-            Ok(()) => match choose(envelope, &bound(), &mut recipients) {
+            Ok(()) => match choose_recipients(envelope, &recipient_bound(), &mut recipients) {
                 named if named.is_empty() => DeliveryEnd::NoRecipients,
                 named => self.transact(envelope, &named, body, gate, &recipients).await,
             },
@@ -64,10 +64,10 @@ impl SesClient {
         let answer = self.call(Method::POST, SEND, Some((payload, gate)), &key).await;
         crash_point!("ses_after_answer");
         match answer {
-            Ok(answer) => judge::judge(&answer, envelope),
-            Err(Unanswered::Refused) => DeliveryEnd::GateRefused,
-            Err(Unanswered::NotWritten(failure)) => DeliveryEnd::NotSent(failure),
-            Err(Unanswered::Unknown(failure)) => DeliveryEnd::InDoubt(failure),
+            Ok(answer) => judge::judge_answer(&answer, envelope),
+            Err(UnansweredCall::Refused) => DeliveryEnd::GateRefused,
+            Err(UnansweredCall::NotWritten(failure)) => DeliveryEnd::NotSent(failure),
+            Err(UnansweredCall::Unknown(failure)) => DeliveryEnd::InDoubt(failure),
         }
     }
 
@@ -96,13 +96,13 @@ impl SesClient {
         let key = self.settings().credentials.key().await?;
         let answer =
             self.call(Method::GET, ACCOUNT, None, &key).await.map_err(|unanswered| match unanswered {
-                Unanswered::NotWritten(failure) | Unanswered::Unknown(failure) => failure,
-                Unanswered::Refused => unreachable!("without a body no gate is asked"),
+                UnansweredCall::NotWritten(failure) | UnansweredCall::Unknown(failure) => failure,
+                UnansweredCall::Refused => unreachable!("without a body no gate is asked"),
             })?;
         if answer.is_success() {
             let document = answer.document.as_ref();
             return match document.and_then(|document| document.get("SendingEnabled")?.as_bool()) {
-                Some(false) => Err(paused(answer.text("EnforcementStatus"))),
+                Some(false) => Err(sending_paused(answer.text("EnforcementStatus"))),
                 Some(true) => Ok(()),
                 None => Err(no_service("its answer to GetAccount says nothing about sending")),
             };
@@ -122,7 +122,7 @@ impl SesClient {
     }
 }
 
-fn bound() -> RecipientBound {
+fn recipient_bound() -> RecipientBound {
     let message = format!("SES takes {RECIPIENTS_MAX} recipients per call");
     RecipientBound { max: RECIPIENTS_MAX, code: "SES_TOO_MANY_RECIPIENTS", message }
 }
@@ -131,7 +131,7 @@ fn bound() -> RecipientBound {
 const NOBODY: Envelope<'_> =
     Envelope { sender: "", recipients: &[], size: 0, eight_bit: false, smtputf8: false, dsn: None };
 
-fn paused(enforcement: Option<&str>) -> Failure {
+fn sending_paused(enforcement: Option<&str>) -> Failure {
     let status = enforcement.unwrap_or("unknown");
     let message = format!("sending is switched off for this AWS account (enforcement status: {status})");
     Failure::new(
@@ -149,7 +149,7 @@ fn no_service(reason: &str) -> Failure {
 }
 
 /// Refuses mail that SES is known not to accept.
-fn check(envelope: &Envelope<'_>, body: &[u8]) -> Result<(), Failure> {
+fn check_mail(envelope: &Envelope<'_>, body: &[u8]) -> Result<(), Failure> {
     let refuse = |code: &'static str, category, message: String| {
         Err(Failure::new(code, category, Phase::Compose, Severity::Permanent, message))
     };

@@ -38,7 +38,7 @@ const UNEXPECTED: SesErrorKind = ("SES_UNEXPECTED_ANSWER", Protocol, Transient);
 const ID_BYTES_MAX: usize = 256;
 
 /// How a transaction with this answer ended.
-pub(super) fn judge(answer: &SesAnswer, envelope: &Envelope<'_>) -> DeliveryEnd {
+pub(super) fn judge_answer(answer: &SesAnswer, envelope: &Envelope<'_>) -> DeliveryEnd {
     if answer.is_success() {
         return match answer.text("MessageId").filter(|id| !id.is_empty() && id.len() <= ID_BYTES_MAX) {
             Some(id) => DeliveryEnd::Accepted {
@@ -67,8 +67,8 @@ fn without_id(answer: &SesAnswer) -> Failure {
 /// Classifies an answer that is not a success.
 pub(super) fn failure(answer: &SesAnswer, envelope: &Envelope<'_>) -> Failure {
     let (code, category, severity) = match &answer.error {
-        Some(name) => by_name(name, answer, envelope).unwrap_or_else(|| by_status(answer.status)),
-        None => unnamed(answer.status),
+        Some(name) => kind_by_name(name, answer, envelope).unwrap_or_else(|| kind_by_status(answer.status)),
+        None => kind_without_name(answer.status),
     };
     let message = match answer.message.as_str() {
         "" => format!("the service answered {} and said no more", answer.status),
@@ -79,11 +79,11 @@ pub(super) fn failure(answer: &SesAnswer, envelope: &Envelope<'_>) -> Failure {
     failure
 }
 
-fn by_name(name: &str, answer: &SesAnswer, envelope: &Envelope<'_>) -> Option<SesErrorKind> {
+fn kind_by_name(name: &str, answer: &SesAnswer, envelope: &Envelope<'_>) -> Option<SesErrorKind> {
     let said = answer.message.to_ascii_lowercase();
     // The same error is called `Throttling` in one API and `ThrottlingException` in another.
     Some(match name.strip_suffix("Exception").unwrap_or(name) {
-        "MessageRejected" => rejected(&said, envelope),
+        "MessageRejected" => rejection_kind(&said, envelope),
         "AccountSendingPaused" | "SendingPaused" | "ConfigurationSetSendingPaused" | "AccountSuspended" => {
             SENDING_PAUSED
         }
@@ -98,7 +98,7 @@ fn by_name(name: &str, answer: &SesAnswer, envelope: &Envelope<'_>) -> Option<Se
         | "LimitExceeded"
         | "RequestThrottled"
         | "RequestLimitExceeded"
-        | "ThrottledRequest" => limited(&said),
+        | "ThrottledRequest" => throttling_kind(&said),
         "ServiceUnavailable"
         | "InternalFailure"
         | "InternalServiceError"
@@ -130,7 +130,7 @@ fn by_name(name: &str, answer: &SesAnswer, envelope: &Envelope<'_>) -> Option<Se
 }
 
 /// What a rejection is about: the mail, unless its wording says that the account may not send.
-fn rejected(said: &str, envelope: &Envelope<'_>) -> SesErrorKind {
+fn rejection_kind(said: &str, envelope: &Envelope<'_>) -> SesErrorKind {
     if said.contains("sending paused") || said.contains("sending suspended") {
         return SENDING_PAUSED;
     }
@@ -154,7 +154,7 @@ fn rejected(said: &str, envelope: &Envelope<'_>) -> SesErrorKind {
 }
 
 /// Which limit was exceeded; SES has one name for all of them.
-fn limited(said: &str) -> SesErrorKind {
+fn throttling_kind(said: &str) -> SesErrorKind {
     if said.contains("daily") || said.contains("24-hour") || said.contains("quota exceeded") {
         DAILY_QUOTA
     } else if said.contains("sending rate") || said.contains("send rate") {
@@ -165,7 +165,7 @@ fn limited(said: &str) -> SesErrorKind {
 }
 
 /// Classifies an error of SES with an unknown name.
-fn by_status(status: u16) -> SesErrorKind {
+fn kind_by_status(status: u16) -> SesErrorKind {
     match status {
         401 | 403 => ACCESS_DENIED,
         404 => ENDPOINT,
@@ -179,10 +179,10 @@ fn by_status(status: u16) -> SesErrorKind {
 }
 
 /// Classifies an error without a name, which may come from a proxy in front of SES.
-fn unnamed(status: u16) -> SesErrorKind {
+fn kind_without_name(status: u16) -> SesErrorKind {
     match status {
         300..=399 | 404 | 405 => ENDPOINT,
-        401 | 403 | 408 | 413 | 429 | 500..600 => by_status(status),
+        401 | 403 | 408 | 413 | 429 | 500..600 => kind_by_status(status),
         // Not a verdict on the mail.
         _ => UNEXPECTED,
     }

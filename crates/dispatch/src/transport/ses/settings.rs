@@ -7,7 +7,7 @@ use postway_net::Guard;
 use reqwest::Url;
 
 use super::SesCredentials;
-use crate::transport::api_call::{CallTimeouts, unusable};
+use crate::transport::api_call::{CallTimeouts, unusable_settings};
 
 /// Everything needed to send through SES.
 #[derive(Debug, Clone)]
@@ -47,7 +47,9 @@ impl SesSettings {
         let region = &self.region;
         let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if region.is_empty() || region.len() > 32 || !region.bytes().all(is_part) {
-            return Err(unusable(format!("{region:?} is not an AWS region; write one like eu-west-1")));
+            return Err(unusable_settings(format!(
+                "{region:?} is not an AWS region; write one like eu-west-1"
+            )));
         }
         let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
         let address = match &self.endpoint {
@@ -55,7 +57,7 @@ impl SesSettings {
             None => format!("https://email.{region}.{domain}"),
         };
         let invalid = |reason: &str| {
-            unusable(format!(
+            unusable_settings(format!(
                 "{address:?} is not an endpoint: {reason}; write one like https://email.eu-west-1.amazonaws.com"
             ))
         };

@@ -10,7 +10,7 @@ use postway_domain::failure::{Category, Failure, Phase, Severity};
 use postway_oauth::{AccessToken, TokenError, TokenErrorKind};
 use secrecy::zeroize::Zeroizing;
 
-use super::{capability::RelayExtensions, handshake::say, wire::SmtpWire};
+use super::{capability::RelayExtensions, handshake::send_auth_line, wire::SmtpWire};
 use crate::transport::RelayReply;
 
 /// The longest AUTH command with a response in it (RFC 4954 4).
@@ -46,19 +46,19 @@ pub(super) async fn sign_in(
     let response = Zeroizing::new(BASE64_STANDARD.encode(plain.as_bytes()));
     let fits = mechanism.len() + response.len() + "AUTH  \r\n".len() <= LINE_BYTES_MAX;
     let mut reply = match fits {
-        true => say(wire, &["AUTH ", mechanism, " ", &response], limit).await?,
-        false => say(wire, &["AUTH ", mechanism], limit).await?,
+        true => send_auth_line(wire, &["AUTH ", mechanism, " ", &response], limit).await?,
+        false => send_auth_line(wire, &["AUTH ", mechanism], limit).await?,
     };
     // An empty challenge asks for the response, either for the first time or because the server ignored it on
     // the command line.
     if reply.code == 334 && challenge(&reply).is_empty() {
-        reply = say(wire, &[&response], limit).await?;
+        reply = send_auth_line(wire, &[&response], limit).await?;
     }
     if reply.code != 334 {
         return Ok(reply);
     }
     let reason = challenge(&reply);
-    let mut reply = say(wire, &[consent], limit).await?;
+    let mut reply = send_auth_line(wire, &[consent], limit).await?;
     // A reason that repeats the token is not quoted.
     if !reason.is_empty() && !reason.contains(secret) {
         reply.text = format!("{} ({reason})", reply.text.trim_end());

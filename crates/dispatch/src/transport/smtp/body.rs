@@ -55,7 +55,7 @@ pub(super) fn scan(body: &[u8]) -> Result<BodyScan, BareLineEnd> {
 }
 
 /// The body as it is written, without the final dot. Borrows unless bytes have to be added.
-pub(super) fn stuffed(body: &[u8], scan: BodyScan) -> Cow<'_, [u8]> {
+pub(super) fn dot_stuffed(body: &[u8], scan: BodyScan) -> Cow<'_, [u8]> {
     if scan.dots == 0 && scan.terminated {
         return Cow::Borrowed(body);
     }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn wire(body: &str) -> String {
-        String::from_utf8(stuffed(body.as_bytes(), scan(body.as_bytes()).unwrap()).into_owned()).unwrap()
+        String::from_utf8(dot_stuffed(body.as_bytes(), scan(body.as_bytes()).unwrap()).into_owned()).unwrap()
     }
 
     #[test]
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_body_without_dots_is_not_copied() {
         let body = format!("{}\r\n", "x".repeat(500));
-        assert!(matches!(stuffed(body.as_bytes(), scan(body.as_bytes()).unwrap()), Cow::Borrowed(_)));
+        assert!(matches!(dot_stuffed(body.as_bytes(), scan(body.as_bytes()).unwrap()), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::{
     bearer::no_token,
     capability::RelayExtensions,
     handshake::{self, HandshakeMilestones},
-    settings::{Deadlines, SmtpCredentials, SmtpSettings},
+    settings::{Deadlines, RelayCredentials, SmtpSettings},
     wire::{SmtpWire, UnaskedInput},
 };
 
@@ -41,7 +41,6 @@ pub struct SmtpConnection {
     pub(super) state: ConnectionState,
     pub(super) transactions: u64,
     pub(super) messages_sent: u64,
-    pub(super) used_at: Instant,
     opened_at: Instant,
     /// When the token that it signed in with expires.
     good_until: Option<Instant>,
@@ -59,7 +58,7 @@ impl SmtpConnection {
         tls: &TlsClient,
         reached: &mut HandshakeMilestones,
     ) -> Result<Self, Failure> {
-        let Some(SmtpCredentials::Token { source, .. }) = &settings.credentials else {
+        let Some(RelayCredentials::Token { source, .. }) = &settings.credentials else {
             let (wire, offered) = handshake::open(settings, tls, None, reached).await?;
             return Ok(Self::opened(wire, offered, settings));
         };
@@ -97,7 +96,6 @@ impl SmtpConnection {
             state: ConnectionState::Ready,
             transactions: 0,
             messages_sent: 0,
-            used_at: now,
             opened_at: now,
             good_until: None,
         }
@@ -122,11 +120,6 @@ impl SmtpConnection {
         self.opened_at.elapsed()
     }
 
-    /// Time since the connection was last used.
-    pub fn idle(&self) -> Duration {
-        self.used_at.elapsed()
-    }
-
     /// How many messages the relay has taken on this connection.
     pub fn messages_sent(&self) -> u64 {
         self.messages_sent
@@ -139,7 +132,7 @@ impl SmtpConnection {
 
     /// Sends RSET. [`SmtpConnection::deliver`] does so by itself when needed.
     pub async fn rset(&mut self) -> Result<(), Failure> {
-        self.simple("RSET").await?;
+        self.send_simple_command("RSET").await?;
         self.state = ConnectionState::Ready;
         Ok(())
     }
@@ -147,7 +140,7 @@ impl SmtpConnection {
     /// Sends NOOP, to see whether the relay still answers.
     pub async fn noop(&mut self) -> Result<(), Failure> {
         let state = self.state;
-        self.simple("NOOP").await?;
+        self.send_simple_command("NOOP").await?;
         self.state = state;
         Ok(())
     }
@@ -168,10 +161,9 @@ impl SmtpConnection {
     }
 
     /// Sends a command that expects a positive reply. The caller restores the state.
-    async fn simple(&mut self, verb: &str) -> Result<(), Failure> {
+    async fn send_simple_command(&mut self, verb: &str) -> Result<(), Failure> {
         self.state = ConnectionState::Unusable;
         let reply = self.wire.command(Phase::Mail, verb, self.deadlines.command).await;
-        self.used_at = Instant::now();
         match reply {
             Ok(reply) if reply.is_positive() => Ok(()),
             Ok(reply) => {

@@ -15,7 +15,9 @@ use super::{
     SmtpConnection,
     body::{self, BodyScan},
     connection::ConnectionState,
-    judge::{bounded, check, gone, is_dead, judge, needs_smtputf8},
+    judge::{
+        bounded_reply, check_mail, closed_failure, is_connection_failure, judge_rcpt_reply, needs_smtputf8,
+    },
     provider_id::provider_message_id,
     wire::UnaskedInput,
 };
@@ -85,7 +87,7 @@ impl EnvelopeProgress {
             // After a refused MAIL, the replies to RCPT only repeat the refusal.
             EnvelopeCommand::Rcpt(_) if self.mail_refused.is_some() => {}
             EnvelopeCommand::Rcpt(at) => {
-                recipients[at] = judge(reply, self.accepted)?;
+                recipients[at] = judge_rcpt_reply(reply, self.accepted)?;
                 self.accepted += usize::from(recipients[at].is_accepted());
             }
             EnvelopeCommand::Rset | EnvelopeCommand::Mail | EnvelopeCommand::Data if reply.is_positive() => {}
@@ -118,7 +120,7 @@ impl SmtpConnection {
             None => (*envelope, body, &[][..]),
         };
         let envelope = &envelope;
-        let end = match check(envelope, body, &mut recipients).and_then(|scan| {
+        let end = match check_mail(envelope, body, &mut recipients).and_then(|scan| {
             self.check_offer(envelope)?;
             Ok(scan)
         }) {
@@ -169,10 +171,9 @@ impl SmtpConnection {
         // looks usable.
         self.state = ConnectionState::Unusable;
         self.transactions += 1;
-        self.used_at = Instant::now();
         if reused && self.wire.listen() != UnaskedInput::Nothing || ready == ConnectionState::Unusable {
             self.abandon();
-            return DeliveryEnd::NotSent(gone(Phase::Mail).into_stale());
+            return DeliveryEnd::NotSent(closed_failure(Phase::Mail).into_stale());
         }
         let resets = ready == ConnectionState::NeedsReset;
         // Without pipelining, the reply to RSET is awaited first, and the gate is asked after it.
@@ -189,13 +190,12 @@ impl SmtpConnection {
             }
             Ok(EnvelopeEnd::Refused) => DeliveryEnd::GateRefused,
             Ok(EnvelopeEnd::NoRecipients) => DeliveryEnd::NoRecipients,
-            Err(failure) if reused && !heard && is_dead(&failure) => {
+            Err(failure) if reused && !heard && is_connection_failure(&failure) => {
                 self.abandon();
                 DeliveryEnd::NotSent(failure.into_stale())
             }
             Err(failure) => DeliveryEnd::NotSent(failure),
         };
-        self.used_at = Instant::now();
         // After a surplus reply, every later reply would be attributed to the wrong command.
         if self.state == ConnectionState::Unusable || self.wire.has_unread() {
             self.abandon();
@@ -363,7 +363,7 @@ impl SmtpConnection {
     ) -> DeliveryEnd {
         let after = std::mem::replace(&mut self.state, ConnectionState::Unusable);
         let deadline = Instant::now() + self.deadlines.body;
-        for block in body::stuffed(body, scan).chunks(BODY_BLOCK_BYTES) {
+        for block in body::dot_stuffed(body, scan).chunks(BODY_BLOCK_BYTES) {
             let block_deadline = deadline.min(Instant::now() + self.deadlines.body_block);
             if let Err(failure) = self.wire.write(Phase::Data, block, block_deadline).await {
                 return DeliveryEnd::NotSent(self.last_words().await.unwrap_or(failure));
@@ -379,9 +379,11 @@ impl SmtpConnection {
         match self.wire.listen() {
             UnaskedInput::Nothing => {}
             UnaskedInput::Words => {
-                return DeliveryEnd::NotSent(self.last_words().await.unwrap_or_else(|| gone(Phase::Data)));
+                return DeliveryEnd::NotSent(
+                    self.last_words().await.unwrap_or_else(|| closed_failure(Phase::Data)),
+                );
             }
-            UnaskedInput::Closed => return DeliveryEnd::NotSent(gone(Phase::Data)),
+            UnaskedInput::Closed => return DeliveryEnd::NotSent(closed_failure(Phase::Data)),
         }
         let deadline = Instant::now() + self.deadlines.dot;
         match self.wire.write_dot(deadline).await {
@@ -398,7 +400,7 @@ impl SmtpConnection {
                 self.messages_sent += 1;
                 DeliveryEnd::Accepted {
                     provider_message_id: provider_message_id(&reply.text),
-                    reply: bounded(reply),
+                    reply: bounded_reply(reply),
                 }
             }
             Ok(reply) if reply.code >= 400 => {

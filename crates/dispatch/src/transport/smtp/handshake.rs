@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::{
     bearer,
     capability::RelayExtensions,
-    settings::{SmtpCredentials, SmtpSettings},
+    settings::{RelayCredentials, SmtpSettings},
     wire::SmtpWire,
 };
 
@@ -49,9 +49,9 @@ pub(super) async fn open(
             message,
         ));
     }
-    let (mut wire, offered) = match secure(settings, tls, settings.tls, reached).await {
+    let (mut wire, offered) = match connect_and_secure(settings, tls, settings.tls, reached).await {
         Err(failure) if failure.phase == Phase::Tls && may_fall_back(settings) => {
-            secure(settings, tls, TlsMode::None, reached).await?
+            connect_and_secure(settings, tls, TlsMode::None, reached).await?
         }
         other => other?,
     };
@@ -71,7 +71,7 @@ fn may_fall_back(settings: &SmtpSettings) -> bool {
 }
 
 /// Connects, reads the greeting and, if `mode` asks for it, starts TLS.
-async fn secure(
+async fn connect_and_secure(
     settings: &SmtpSettings,
     tls: &TlsClient,
     mode: TlsMode,
@@ -95,7 +95,7 @@ async fn secure(
     if greeting.code != 220 {
         return Err(greeting.into_failure(Phase::Greeting));
     }
-    let offered = hello(&mut wire, settings).await?;
+    let offered = send_ehlo(&mut wire, settings).await?;
     match mode {
         TlsMode::None | TlsMode::Implicit => return Ok((wire, offered)),
         TlsMode::Opportunistic if !offered.starttls => return Ok((wire, offered)),
@@ -131,7 +131,7 @@ async fn secure(
     let tcp = wire.into_plain().ok_or_else(not_tcp)?;
     let mut wire = start_tls(tcp, settings, tls).await?;
     // Extensions offered in plain text must not be trusted after TLS started (RFC 3207 4.2).
-    let offered = hello(&mut wire, settings).await?;
+    let offered = send_ehlo(&mut wire, settings).await?;
     Ok((wire, offered))
 }
 
@@ -159,7 +159,7 @@ async fn start_tls(
 }
 
 /// Sends EHLO, and HELO to relays that do not know it.
-async fn hello(wire: &mut SmtpWire, settings: &SmtpSettings) -> Result<RelayExtensions, Failure> {
+async fn send_ehlo(wire: &mut SmtpWire, settings: &SmtpSettings) -> Result<RelayExtensions, Failure> {
     let limit = settings.deadlines.command;
     let reply = wire.command(Phase::Greeting, &format!("EHLO {}", settings.ehlo_name), limit).await?;
     match reply.code {
@@ -180,7 +180,7 @@ async fn authenticate(
     wire: &mut SmtpWire,
     offered: &RelayExtensions,
     settings: &SmtpSettings,
-    credentials: &SmtpCredentials,
+    credentials: &RelayCredentials,
     token: Option<&AccessToken>,
 ) -> Result<(), Failure> {
     let refused =
@@ -199,14 +199,14 @@ async fn authenticate(
     }
     let limit = settings.deadlines.command;
     let (username, password) = match (credentials, token) {
-        (SmtpCredentials::Password { username, password }, _) => {
+        (RelayCredentials::Password { username, password }, _) => {
             (username.as_str(), password.expose_secret())
         }
-        (SmtpCredentials::Token { username, .. }, Some(token)) => {
+        (RelayCredentials::Token { username, .. }, Some(token)) => {
             let done = bearer::sign_in(wire, offered, username, token, limit).await?;
             return if done.code == 235 { Ok(()) } else { Err(done.into_failure(Phase::Auth)) };
         }
-        (SmtpCredentials::Token { .. }, None) => return Err(refused("oauth_settings", "there is no token")),
+        (RelayCredentials::Token { .. }, None) => return Err(refused("oauth_settings", "there is no token")),
     };
     if username.contains('\0') || password.contains('\0') {
         return Err(refused("credentials_invalid", "a user name or password cannot contain NUL"));
@@ -214,17 +214,17 @@ async fn authenticate(
     let done = if offered.auth_plain {
         let plain = Zeroizing::new(format!("\0{username}\0{password}"));
         let response = Zeroizing::new(BASE64_STANDARD.encode(plain.as_bytes()));
-        let reply = say(wire, &["AUTH PLAIN ", &response], limit).await?;
+        let reply = send_auth_line(wire, &["AUTH PLAIN ", &response], limit).await?;
         // 334 asks for the response once more: some servers ignore it on the command line.
-        if reply.code == 334 { say(wire, &[&response], limit).await? } else { reply }
+        if reply.code == 334 { send_auth_line(wire, &[&response], limit).await? } else { reply }
     } else if offered.auth_login {
-        let mut reply = say(wire, &["AUTH LOGIN"], limit).await?;
+        let mut reply = send_auth_line(wire, &["AUTH LOGIN"], limit).await?;
         for secret in [username, password] {
             if reply.code != 334 {
                 break;
             }
             let response = Zeroizing::new(BASE64_STANDARD.encode(secret));
-            reply = say(wire, &[&response], limit).await?;
+            reply = send_auth_line(wire, &[&response], limit).await?;
         }
         reply
     } else {
@@ -237,7 +237,7 @@ async fn authenticate(
 }
 
 /// Sends one line of a sign-in from a buffer that is wiped afterwards, and reads the reply.
-pub(super) async fn say(
+pub(super) async fn send_auth_line(
     wire: &mut SmtpWire,
     parts: &[&str],
     limit: std::time::Duration,

@@ -14,9 +14,9 @@ const PATH_BYTES_MAX: usize = 512;
 
 /// What a reply to RCPT means. "Too many recipients" defers a recipient only if another one was accepted; the
 /// first one is refused, because splitting the mail could not help.
-pub(super) fn judge(reply: RelayReply, accepted: usize) -> Result<RecipientReply, Failure> {
+pub(super) fn judge_rcpt_reply(reply: RelayReply, accepted: usize) -> Result<RecipientReply, Failure> {
     if reply.is_positive() {
-        return Ok(RecipientReply::Accepted(bounded(reply)));
+        return Ok(RecipientReply::Accepted(bounded_reply(reply)));
     }
     if reply.code < 400 {
         return Err(reply.into_failure(Phase::Rcpt));
@@ -30,7 +30,7 @@ pub(super) fn judge(reply: RelayReply, accepted: usize) -> Result<RecipientReply
 }
 
 /// The reply with its text bounded for storage, like that of failures.
-pub(super) fn bounded(mut reply: RelayReply) -> RelayReply {
+pub(super) fn bounded_reply(mut reply: RelayReply) -> RelayReply {
     if let Some((end, _)) = reply.text.char_indices().nth(MESSAGE_CHARS_MAX) {
         reply.text.truncate(end);
     }
@@ -39,7 +39,7 @@ pub(super) fn bounded(mut reply: RelayReply) -> RelayReply {
 
 /// The checks that need no relay: paths that would break out of their command, and line ends that would
 /// smuggle mail.
-pub(super) fn check(
+pub(super) fn check_mail(
     envelope: &Envelope<'_>,
     body: &[u8],
     recipients: &mut [RecipientReply],
@@ -82,7 +82,7 @@ pub(super) fn needs_smtputf8(envelope: &Envelope<'_>) -> bool {
 }
 
 /// True if the connection failed, rather than the relay refusing.
-pub(super) fn is_dead(failure: &Failure) -> bool {
+pub(super) fn is_connection_failure(failure: &Failure) -> bool {
     match failure.smtp_code {
         Some(code) => code == 421,
         None => failure.category == Category::Network,
@@ -90,7 +90,7 @@ pub(super) fn is_dead(failure: &Failure) -> bool {
 }
 
 /// The failure of a connection that the relay closed.
-pub(super) fn gone(phase: Phase) -> Failure {
+pub(super) fn closed_failure(phase: Phase) -> Failure {
     Failure::io(phase, io::ErrorKind::UnexpectedEof, "the server closed the connection")
 }
 
@@ -115,6 +115,6 @@ mod tests {
     #[test]
     fn a_long_reply_is_cut_at_a_character() {
         let reply = RelayReply { code: 250, enhanced: None, text: "ü".repeat(9_000) };
-        assert_eq!(bounded(reply).text.chars().count(), MESSAGE_CHARS_MAX);
+        assert_eq!(bounded_reply(reply).text.chars().count(), MESSAGE_CHARS_MAX);
     }
 }

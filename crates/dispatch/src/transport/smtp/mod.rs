@@ -66,4 +66,4 @@ pub(super) use bearer::no_token;
 pub use connection::SmtpConnection;
 pub use dial::{Dial, Tcp};
 pub use handshake::HandshakeMilestones;
-pub use settings::{Deadlines, SmtpCredentials, SmtpSettings};
+pub use settings::{Deadlines, RelayCredentials, SmtpSettings};

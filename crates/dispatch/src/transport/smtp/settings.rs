@@ -19,7 +19,7 @@ pub struct SmtpSettings {
     /// How the connection is protected.
     pub tls: TlsMode,
     /// The credentials; without them the client does not sign in.
-    pub credentials: Option<SmtpCredentials>,
+    pub credentials: Option<RelayCredentials>,
     /// Send credentials even without TLS, or without a check of the relay's certificate.
     pub allow_plaintext_auth: bool,
     /// The name for EHLO: a domain name or an address literal.
@@ -54,7 +54,7 @@ impl SmtpSettings {
 
 /// A user name with a password or a token source. Neither is ever printed.
 #[derive(Clone)]
-pub enum SmtpCredentials {
+pub enum RelayCredentials {
     /// Signs in by AUTH PLAIN or LOGIN.
     Password {
         /// The user name, as the relay wants it.
@@ -71,9 +71,9 @@ pub enum SmtpCredentials {
     },
 }
 
-impl fmt::Debug for SmtpCredentials {
+impl fmt::Debug for RelayCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SmtpCredentials(hidden)")
+        f.write_str("RelayCredentials(hidden)")
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn credentials_are_not_printed() {
         let mut settings = SmtpSettings::new("relay.example.org", 587, TlsMode::Starttls);
-        settings.credentials = Some(SmtpCredentials::Password {
+        settings.credentials = Some(RelayCredentials::Password {
             username: "bob@example.org".into(),
             password: "hunter2".into(),
         });

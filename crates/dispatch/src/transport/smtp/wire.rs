@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{judge::gone, reply::ReplyParser};
+use super::{judge::closed_failure, reply::ReplyParser};
 use crate::transport::RelayReply;
 
 /// How much is read at once. Replies are short, and a peer that floods must not make the buffer grow.
@@ -103,13 +103,13 @@ impl SmtpWire {
         bytes: &[u8],
         deadline: Instant,
     ) -> Result<(), Failure> {
-        let stream = self.stream.as_mut().ok_or_else(|| gone(phase))?;
+        let stream = self.stream.as_mut().ok_or_else(|| closed_failure(phase))?;
         let write = async {
             stream.write_all(bytes).await?;
             stream.flush().await
         };
         match timeout_at(deadline, write).await {
-            Ok(written) => written.map_err(|error| broken(phase, &error)),
+            Ok(written) => written.map_err(|error| io_failure(phase, &error)),
             Err(_) => Err(Failure::timeout(phase)),
         }
     }
@@ -137,12 +137,12 @@ impl SmtpWire {
                 Ok(None) => {}
                 Err(bad) => return Err(Failure::protocol(phase, bad.to_string())),
             }
-            let stream = self.stream.as_mut().ok_or_else(|| gone(phase))?;
+            let stream = self.stream.as_mut().ok_or_else(|| closed_failure(phase))?;
             self.input.reserve(READ_BYTES);
             match timeout_at(deadline, stream.read_buf(&mut (&mut self.input).limit(READ_BYTES))).await {
-                Ok(Ok(0)) => return Err(gone(phase)),
+                Ok(Ok(0)) => return Err(closed_failure(phase)),
                 Ok(Ok(_)) => {}
-                Ok(Err(error)) => return Err(broken(phase, &error)),
+                Ok(Err(error)) => return Err(io_failure(phase, &error)),
                 Err(_) => return Err(Failure::timeout(phase)),
             }
         }
@@ -168,7 +168,7 @@ impl SmtpWire {
     /// Writes the final dot. The failure says whether any part of it may have reached the peer.
     pub(super) async fn write_dot(&mut self, deadline: Instant) -> Result<(), DotFailure> {
         let Some(stream) = self.stream.as_mut() else {
-            return Err(DotFailure { failure: gone(Phase::Dot), begun: false });
+            return Err(DotFailure { failure: closed_failure(Phase::Dot), begun: false });
         };
         // Under TLS a failed write may still have put a record on the wire, so the dot counts as begun at
         // once.
@@ -186,7 +186,7 @@ impl SmtpWire {
             stream.flush().await
         };
         let result = match timeout_at(deadline, write).await {
-            Ok(written) => written.map_err(|error| broken(Phase::Dot, &error)),
+            Ok(written) => written.map_err(|error| io_failure(Phase::Dot, &error)),
             Err(_) => Err(Failure::timeout(Phase::Dot)),
         };
         result.map_err(|failure| DotFailure { failure, begun })
@@ -201,6 +201,6 @@ impl SmtpWire {
     }
 }
 
-fn broken(phase: Phase, error: &io::Error) -> Failure {
+fn io_failure(phase: Phase, error: &io::Error) -> Failure {
     Failure::io(phase, error.kind(), error.to_string())
 }
