@@ -1,94 +1,43 @@
-//! Dispatch: claims due mail, sends it, writes back what became of it.
+//! Dispatch: claims due messages, sends them, and writes the outcomes back.
 //!
-//! One [`Dispatcher`] per process. Its runner keeps every account supplied with work from the store; each account has
-//! couriers, one per connection, that carry one message after the other. Dispatch meets the rest of the program in the
-//! store alone.
+//! There is one [`Dispatcher`] per process. Its runner claims work for every account that has capacity. Each
+//! account has couriers, one per connection, and a courier sends one message after the other. Dispatch
+//! exchanges work with the other subsystems only through the store. `README.md` beside this crate follows one
+//! attempt from its claim to its outcome.
 //!
-//! Promises: a message's final dot is written only after the store has made that permission durable; the slot is held
-//! until the outcome is durable; a panic costs one message, not the process; a slow relay takes only its own slots. While
-//! the process is isolated, so that other nodes may take its mail over, it claims nothing and begins nothing.
+//! Promises:
+//!
+//! - A message's final dot is written only after the wire commit is durable.
+//! - A message occupies its slot until its outcome is durable.
+//! - A panic costs one message, not the process.
+//! - A slow relay occupies only its own account's slots.
+//! - While the process is isolated, other nodes may take over its leases, so it claims nothing and begins
+//!   nothing.
 
 mod account;
-mod circuit;
+mod context;
 mod courier;
-mod demand;
-mod destination;
-mod freed;
-mod gate;
-mod in_hand;
 mod outcome;
 pub mod probe;
-mod queue;
-mod report;
 mod runner;
-mod settle;
-mod slot;
 pub mod transport;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use postway_domain::{Clock, secret::SecretKey};
-use postway_net::{Guard, TlsClient};
+use postway_net::TlsClient;
 use postway_oauth::OAuthTokens;
-use postway_store::{Roster, Store, blob::Depot};
+use postway_store::{Store, blob::Depot};
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use in_hand::InHand;
+pub use context::{DispatchConfig, in_flight::InHand};
 
-use crate::transport::{Deadlines, Dial};
-
-/// What dispatch needs to know.
-#[derive(Clone)]
-pub struct DispatchConfig {
-    /// This life of this process among the others: whether they may be taking its work over.
-    pub roster: Arc<Roster>,
-    /// How we name ourselves to relays.
-    pub ehlo_name: String,
-    /// Messages in hand at once, over all accounts.
-    pub in_flight_max: usize,
-    /// How long each phase of a conversation may take.
-    pub deadlines: Deadlines,
-    /// How long a shutdown waits for what is on the wire.
-    pub drain: Duration,
-    /// Which addresses accounts may connect to whose target a tenant's own key has named.
-    pub guard: Arc<Guard>,
-    /// Who connects to relays.
-    pub dial: Arc<dyn Dial>,
-}
-
-/// What every part of dispatch shares.
-struct Shared {
-    config: DispatchConfig,
-    store: Arc<dyn Store>,
-    depot: Arc<Depot>,
-    clock: Arc<dyn Clock>,
-    secret_key: Arc<SecretKey>,
-    tokens: OAuthTokens,
-    tls: TlsClient,
-    /// Memory for bodies too large to come with their claim, in MiB.
-    large_bodies: tokio::sync::Semaphore,
-    tasks: TaskTracker,
-    in_hand: InHand,
-    /// Stop taking new work.
-    stop: CancellationToken,
-    /// Told when a courier has finished a message.
-    freed: freed::Freed,
-}
-
-impl Shared {
-    /// Now, in the clock of this process and in everybody's.
-    fn now(&self) -> circuit::Now {
-        circuit::Now { instant: tokio::time::Instant::now(), time: self.clock.now() }
-    }
-}
-
-/// Memory for large bodies, in MiB.
-const LARGE_BODIES_MIB: usize = 64;
+use crate::context::{DispatchContext, LARGE_BODIES_MIB, capacity_events::CapacityEvents};
 
 /// A running dispatcher.
 pub struct Dispatcher {
-    shared: Arc<Shared>,
+    context: Arc<DispatchContext>,
     runner: JoinHandle<()>,
 }
 
@@ -102,7 +51,7 @@ impl Dispatcher {
         secret_key: Arc<SecretKey>,
     ) -> Self {
         let tokens = OAuthTokens::new(store.clone(), clock.clone(), secret_key.clone(), config.guard.clone());
-        let shared = Arc::new(Shared {
+        let context = Arc::new(DispatchContext {
             config,
             store,
             depot,
@@ -112,31 +61,32 @@ impl Dispatcher {
             tls: TlsClient::new(),
             large_bodies: tokio::sync::Semaphore::new(LARGE_BODIES_MIB),
             tasks: TaskTracker::new(),
-            in_hand: InHand::default(),
+            in_flight: InHand::default(),
             stop: CancellationToken::new(),
-            freed: freed::Freed::default(),
+            capacity_events: CapacityEvents::default(),
         });
-        let runner = tokio::spawn(runner::run(shared.clone()));
-        Self { shared, runner }
+        let runner = tokio::spawn(runner::run(context.clone()));
+        Self { context, runner }
     }
 
-    /// What it has in its hands, as it changes.
+    /// The messages in flight; the returned handle always shows the current set.
     pub fn in_hand(&self) -> InHand {
-        self.shared.in_hand.clone()
+        self.context.in_flight.clone()
     }
 
-    /// Stops claiming, gives back what has not started, and waits for what is on the wire, within the bound. What is
-    /// not finished by then stays leased and comes back at the next start. Returns whether all was finished.
+    /// Stops claiming, returns messages that have not started, and waits up to [`DispatchConfig::drain`] for
+    /// attempts on the wire. Attempts that do not finish by then stay leased; the next start reclaims them.
+    /// Returns whether all finished.
     pub async fn drain(self) -> bool {
-        self.shared.stop.cancel();
-        self.shared.store.unpark();
-        let finished = tokio::time::timeout(self.shared.config.drain, async {
+        self.context.stop.cancel();
+        self.context.store.unpark();
+        let finished = tokio::time::timeout(self.context.config.drain, async {
             if let Err(error) = self.runner.await {
                 tracing::error!(%error, "the dispatcher ended badly");
             }
-            self.shared.tasks.close();
-            self.shared.tasks.wait().await;
-            self.shared.tokens.finish().await;
+            self.context.tasks.close();
+            self.context.tasks.wait().await;
+            self.context.tokens.finish().await;
         });
         finished.await.is_ok()
     }

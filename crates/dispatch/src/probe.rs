@@ -1,4 +1,4 @@
-//! Trying an account without sending anything: connect, TLS, sign in.
+//! Probes an account without sending mail: connect, TLS, sign in.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -14,25 +14,25 @@ use postway_oauth::OAuthTokens;
 use tokio::time::Instant;
 
 use crate::{
-    account::{Means, Route},
-    transport::{Deadlines, Dial, Milestones, SmtpConnection, SmtpSettings, Tcp},
+    account::config::{AccountTransport, TransportResources},
+    transport::{Deadlines, Dial, HandshakeMilestones, SmtpConnection, SmtpSettings, Tcp},
 };
 
-/// How long each step may take: somebody is waiting for the answer.
+/// How long each step may take; a person waits for the answer.
 const STEP_MAX: Duration = Duration::from_secs(10);
 
-/// One step of a trial.
+/// One step of a probe.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// `connect`, `tls` or `auth`.
     pub name: &'static str,
-    /// What went well, or what did not.
+    /// A sentence about the success, or the failure.
     pub outcome: Result<String, Failure>,
     /// How long it took.
     pub took: Duration,
 }
 
-/// Tries accounts as dispatch would use them.
+/// Probes accounts with the same transports that dispatch uses.
 pub struct Prober {
     secret_key: Arc<SecretKey>,
     clock: Arc<dyn Clock>,
@@ -43,7 +43,7 @@ pub struct Prober {
 }
 
 impl Prober {
-    /// One with the means that dispatch has.
+    /// A prober with these keys, clock, guard and tokens.
     pub fn new(
         secret_key: Arc<SecretKey>,
         clock: Arc<dyn Clock>,
@@ -54,10 +54,11 @@ impl Prober {
         Self { secret_key, clock, guard, tokens, ehlo_name: ehlo_name.into(), tls: TlsClient::new() }
     }
 
-    /// Tries an account, step by step, up to the first that fails. Sends no mail and takes nothing from its limits.
+    /// Probes an account step by step, up to the first step that fails. Sends no mail and uses none of its
+    /// limits.
     pub async fn probe(&self, account: &Account) -> Vec<Step> {
         let dial: Arc<dyn Dial> = Arc::new(Tcp);
-        let means = Means {
+        let resources = TransportResources {
             secret_key: &self.secret_key,
             clock: &self.clock,
             tokens: &self.tokens,
@@ -67,30 +68,30 @@ impl Prober {
             deadlines: Deadlines::uniform(STEP_MAX),
         };
         let started = Instant::now();
-        match Route::make(account, &means) {
-            Route::Sandbox => {
+        match AccountTransport::new(account, &resources) {
+            AccountTransport::Sandbox => {
                 let said = "captures mail; there is nothing to connect to".to_owned();
                 vec![Step { name: "connect", outcome: Ok(said), took: Duration::ZERO }]
             }
-            Route::Broken(failure) => {
+            AccountTransport::Unusable(failure) => {
                 vec![Step { name: "connect", outcome: Err(failure), took: started.elapsed() }]
             }
-            Route::Smtp(settings) => {
+            AccountTransport::Smtp(settings) => {
                 probe_relay(&settings, &self.tls, account.settings.username.is_some()).await
             }
-            Route::Ses(client) => {
+            AccountTransport::Ses(client) => {
                 let signed_in = || "SES took the key, and sending is not switched off".to_owned();
                 probe_api(&client.remote(), client.check().map(|checked| checked.map(|()| signed_in()))).await
             }
-            Route::Provider(client) => probe_api(&client.remote(), client.check()).await,
+            AccountTransport::Provider(client) => probe_api(&client.remote(), client.check()).await,
         }
     }
 }
 
-/// `names_user`: whether the account says who signs in; without a password nobody does.
+/// Probes a relay. `names_user` says whether the account has a username, which is useless without a password.
 async fn probe_relay(settings: &SmtpSettings, tls: &TlsClient, names_user: bool) -> Vec<Step> {
     let started = Instant::now();
-    let mut reached = Milestones::default();
+    let mut reached = HandshakeMilestones::default();
     let opened = SmtpConnection::open_watched(settings, tls, &mut reached).await;
     let ended = Instant::now();
     let connected = reached.connected.unwrap_or(ended);
@@ -119,7 +120,7 @@ async fn probe_relay(settings: &SmtpSettings, tls: &TlsClient, names_user: bool)
         }
         Err(failure) => match failure.phase {
             Phase::Tls => steps.push(step("tls", Err(failure), ended - connected)),
-            // No token, so that nothing was connected to.
+            // Without a token the relay was not connected to.
             Phase::Auth if reached.connected.is_none() => {
                 steps.push(step("auth", Err(failure), ended - started));
             }
@@ -127,7 +128,14 @@ async fn probe_relay(settings: &SmtpSettings, tls: &TlsClient, names_user: bool)
                 steps.push(step("tls", Ok("the relay has greeted".to_owned()), greeted - connected));
                 steps.push(step("auth", Err(failure), ended - greeted));
             }
-            _ => steps.push(step("connect", Err(failure), ended - started)),
+            Phase::Connect
+            | Phase::Greeting
+            | Phase::Mail
+            | Phase::Rcpt
+            | Phase::Data
+            | Phase::Dot
+            | Phase::Request
+            | Phase::Compose => steps.push(step("connect", Err(failure), ended - started)),
         },
     }
     steps
@@ -139,7 +147,7 @@ fn no_password() -> Failure {
     Failure::new("password_missing", Category::Configuration, Phase::Auth, Severity::Account, message)
 }
 
-/// An API answers all three in one call; the time of it stands with the last.
+/// Probes an API. One call covers all three steps; its duration is shown with the last.
 async fn probe_api(remote: &str, check: impl Future<Output = Result<String, Failure>>) -> Vec<Step> {
     let started = Instant::now();
     let checked = check.await;
@@ -154,7 +162,16 @@ async fn probe_api(remote: &str, check: impl Future<Output = Result<String, Fail
         Err(failure) => match failure.phase {
             Phase::Connect => vec![Step { name: "connect", outcome: Err(failure), took }],
             Phase::Tls => vec![connected(), Step { name: "tls", outcome: Err(failure), took }],
-            _ => vec![connected(), secured(), Step { name: "auth", outcome: Err(failure), took }],
+            Phase::Greeting
+            | Phase::Auth
+            | Phase::Mail
+            | Phase::Rcpt
+            | Phase::Data
+            | Phase::Dot
+            | Phase::Request
+            | Phase::Compose => {
+                vec![connected(), secured(), Step { name: "auth", outcome: Err(failure), took }]
+            }
         },
     }
 }

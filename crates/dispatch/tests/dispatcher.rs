@@ -1,15 +1,15 @@
-//! The whole dispatcher on the store in memory, with relays over pipes, on a clock that is not real.
+//! The complete dispatcher on the store in memory, with relays over pipes and a simulated clock.
 //!
-//! One binary, one file per theme; what they share is here.
+//! One binary, one file per theme; this file has the shared parts.
 
-#[path = "dispatcher/given_back.rs"]
-mod given_back;
 #[path = "dispatcher/isolation.rs"]
 mod isolation;
 #[path = "dispatcher/permits.rs"]
 mod permits;
 #[path = "dispatcher/relay.rs"]
 mod relay;
+#[path = "dispatcher/returned.rs"]
+mod returned;
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,10 +27,10 @@ use tokio::time::Instant;
 
 use self::relay::PipeRelay;
 
-/// Longer than anything here takes, on a clock that goes only where somebody waits.
+/// Longer than anything here takes, on a clock that advances only while all tasks wait.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A clock that goes with tokio's.
+/// A clock that follows tokio's.
 struct TokioClock(Instant);
 
 impl Clock for TokioClock {
@@ -50,7 +50,7 @@ struct DispatcherStage {
 }
 
 impl DispatcherStage {
-    /// Over this relay, with these settings of the account and large bodies there.
+    /// A dispatcher over this relay, with these account settings and this depot for large bodies.
     async fn set(relay: PipeRelay, depot: Depot, edit: impl FnOnce(&mut AccountSettings)) -> Self {
         let (store, clock) = (Arc::new(MemoryStore::shared()), Arc::new(TokioClock(Instant::now())));
         let roster = Arc::new(Roster::new(sample::incarnation(1), true));
@@ -83,7 +83,7 @@ impl DispatcherStage {
         Self { store, clock, roster, relay, depot, dispatcher }
     }
 
-    /// Beats once a second from now on, for as long as the test runs.
+    /// Sends a heartbeat every second from now on, as long as the test runs.
     fn keep_beating(&self) {
         let roster = self.roster.clone();
         tokio::spawn(async move {

@@ -1,6 +1,7 @@
 //! Providers over HTTP, against a service that answers as each of them does, and misbehaves on demand.
 //!
-//! One binary, one file per theme; what they share is here. What holds for all providers is tried with each.
+//! One binary, one file per theme; this file has the shared parts. Rules for all providers are tested with
+//! each.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 
@@ -27,9 +28,9 @@ use postway_oauth::TokenSource;
 
 use fake::{Fake, Play};
 
-/// Longer than anything here takes; only a hang meets it.
+/// Longer than anything here takes; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What a misbehaving service is given where a test waits for the deadline to pass.
+/// The deadline for a misbehaving service when a test waits for it to pass.
 const BRIEF: Duration = Duration::from_secs(8);
 const KEY: &str = "s3cret-key";
 const BODY: &[u8] = b"From: \"The Shop\" <shop@example.net>\r\nTo: a@example.org\r\nSubject: hi\r\n\
@@ -47,7 +48,7 @@ const KINDS: [AccountKind; 7] = [
     AccountKind::Http,
 ];
 
-/// The answer by which each of them takes a mail.
+/// The answer with which each provider accepts a mail.
 fn taken(kind: AccountKind) -> Play {
     let (status, headers, body) = match kind {
         AccountKind::Sendgrid => (202, "X-Message-Id: taken-1\r\n", ""),
@@ -70,7 +71,7 @@ impl Clock for Fixed {
     }
 }
 
-/// A gate that counts, and refuses when told to.
+/// A gate that counts its calls, and refuses on demand.
 #[derive(Default)]
 struct CountingGate {
     commits: usize,
@@ -113,7 +114,7 @@ fn settings(kind: AccountKind, url: String) -> ProviderSettings {
     }
 }
 
-/// Settings for services that are waited out.
+/// Settings with brief deadlines, for services that do not answer.
 fn hasty(kind: AccountKind, url: String) -> ProviderSettings {
     ProviderSettings { timeouts: CallTimeouts { connect: BRIEF, request: BRIEF }, ..settings(kind, url) }
 }

@@ -1,6 +1,6 @@
 //! The SES client, against moto's server and against one that misbehaves on demand.
 //!
-//! One binary, one file per theme; what they share is here.
+//! One binary, one file per theme; this file has the shared parts.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 
@@ -26,9 +26,9 @@ use postway_net::Guard;
 
 use fake::{Fake, Play};
 
-/// Longer than anything here takes; only a hang meets it.
+/// Longer than anything here takes; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What a misbehaving service is given where a test waits for the deadline to pass.
+/// The deadline for a misbehaving service when a test waits for it to pass.
 const BRIEF: Duration = Duration::from_secs(2);
 const REGION: &str = "eu-west-1";
 const BODY: &[u8] =
@@ -53,15 +53,15 @@ impl Clock for Fixed {
     }
 }
 
-/// A gate that counts, and refuses when told to.
+/// A gate that counts its calls, and refuses on demand.
 #[derive(Default)]
 struct Gate {
     commits: usize,
     accepted: usize,
     refuse: bool,
-    /// Refuses once a connection stands.
+    /// Refuses once there is a connection.
     refuse_connected: bool,
-    /// The service, to see how many connections it had when the mail was let go.
+    /// The service, to see how many connections it had when the mail began.
     watched: Option<Arc<Fake>>,
     connections_at_begin: Option<usize>,
 }
@@ -87,7 +87,7 @@ fn settings(endpoint: String) -> SesSettings {
     SesSettings { endpoint: Some(endpoint), timeouts, guard, ..SesSettings::new(REGION, credentials) }
 }
 
-/// Settings for services that are waited out.
+/// Settings with brief deadlines, for services that do not answer.
 fn hasty(endpoint: String) -> SesSettings {
     SesSettings { timeouts: CallTimeouts { connect: BRIEF, request: BRIEF }, ..settings(endpoint) }
 }

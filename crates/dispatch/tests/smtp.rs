@@ -1,6 +1,6 @@
 //! The SMTP client against a sink that misbehaves on demand.
 //!
-//! One binary, one file per theme; what they share is here.
+//! One binary, one file per theme; this file has the shared parts.
 
 #[path = "smtp/converted.rs"]
 mod converted;
@@ -20,23 +20,23 @@ mod token;
 use std::{sync::Arc, time::Duration};
 
 use postway_dispatch::transport::{
-    Credentials, Deadlines, Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, SmtpConnection,
-    SmtpSettings, WireGate,
+    Deadlines, Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, RelayCredentials,
+    SmtpConnection, SmtpSettings, WireGate,
 };
 use postway_domain::{Failure, TlsMode};
 use postway_net::{Guard, TlsClient};
 use postway_testkit::SmtpSink;
 
-/// Longer than anything here takes; only a hang meets it.
+/// Longer than anything here takes; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What a misbehaving peer is given where a test waits for the deadline to pass.
+/// The deadline for a misbehaving peer when a test waits for it to pass.
 const BRIEF: Duration = Duration::from_secs(3);
-/// Between two bytes of a reply that takes longer than [`BRIEF`] as a whole, though no single pause does.
+/// The pause between two bytes of a reply that takes longer than [`BRIEF`] in total.
 const DRIP: Duration = Duration::from_millis(400);
 const BODY: &[u8] = b"Message-ID: <1@example.org>\r\nX-Postway-ID: 7\r\nSubject: hi\r\n\r\nHello\r\n";
 const ONE: &[&str] = &["a@example.org"];
 
-/// A gate that counts, and refuses when told to.
+/// A gate that counts its calls, and refuses on demand.
 #[derive(Default)]
 struct Gate {
     commits: usize,
@@ -61,13 +61,13 @@ fn settings(sink: &SmtpSink) -> SmtpSettings {
     settings
 }
 
-/// Settings whose every deadline is brief, for peers that are waited out.
+/// Settings with brief deadlines, for peers that do not answer.
 fn hasty(sink: &SmtpSink) -> SmtpSettings {
     SmtpSettings { deadlines: Deadlines::uniform(BRIEF), ..settings(sink) }
 }
 
-fn credentials(password: &str) -> Option<Credentials> {
-    Some(Credentials::Password { username: "bob".to_owned(), password: password.into() })
+fn credentials(password: &str) -> Option<RelayCredentials> {
+    Some(RelayCredentials::Password { username: "bob".to_owned(), password: password.into() })
 }
 
 async fn open(settings: &SmtpSettings) -> Result<SmtpConnection, Failure> {

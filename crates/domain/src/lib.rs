@@ -1,45 +1,33 @@
-//! What a message is and what may become of it.
+//! The words of Postway as types: what a message is, and what can happen to it.
 //!
-//! Pure: no I/O, no async, no clock and no randomness of its own. Time and chance are arguments, so that a
-//! simulation can drive everything in here. Every other crate speaks in these types.
+//! Pure: no I/O, no async, no clock and no source of randomness. Time and randomness are arguments, so that a
+//! simulation can drive everything in here. Every other crate speaks in these types. `README.md` beside this
+//! crate lists the folders.
 
 pub mod account;
 pub mod address;
-pub mod address_pattern;
-pub mod client;
-pub mod contact;
-pub mod destination;
-pub mod dkim_key;
-pub mod dns;
-pub mod dsn;
-pub mod event;
+pub mod compat;
 pub mod failure;
-pub mod fairness;
-pub mod id;
+pub mod identity;
 pub mod inbound;
-pub mod key;
-pub mod known_recipient;
-pub mod lane;
 pub mod limit;
 pub mod liveness;
-pub mod mailbox;
 pub mod message;
-pub mod oauth;
-pub mod provider_account;
-pub mod reference;
-pub mod retry;
-pub mod rule;
-pub mod scram;
-pub mod secret;
-pub mod spoken_time;
-pub mod stream;
 pub mod subscriber;
-pub mod suppression;
-pub mod template;
 pub mod tenant;
 pub mod time;
-pub mod verp;
-pub mod webhook_form;
+
+// The short paths that other crates use.
+pub use account::{dkim_key, oauth, provider as provider_account};
+pub use address::{dns, pattern as address_pattern, suppression};
+pub use compat as reference;
+pub use identity::{client, id, key, scram, secret};
+pub use inbound::{rule, watched_mailbox as mailbox};
+pub use limit::{destination, fairness};
+pub use message::{dsn, event, lane, retry, verp};
+pub use subscriber::webhook_form;
+pub use tenant::{contact, known_recipient, stream, template};
+pub use time::spoken_time;
 
 pub use account::{Account, AccountKind, AccountSettings, SesAccount, TlsMode};
 pub use address::{EmailAddress, Mailbox};

@@ -1,46 +1,47 @@
-//! Who is alive, as one observer sees it.
+//! Which nodes are alive, as one observer sees it.
 //!
-//! Nodes count their heartbeats in the store. A node is dead when its counter has not moved for [`DEAD_AFTER`] of the
-//! observer's own monotonic clock: no two clocks are ever compared. Judgement is passed as of the observer's last look:
-//! while it could not look, nobody could be seen moving, so nobody dies of that, and everybody gets a new chance when it
-//! looks again.
+//! Nodes count their heartbeats in the store. A node is dead if its counter has not moved for [`DEAD_AFTER`]
+//! on the observer's own monotonic clock; the clocks of two nodes are never compared. The judgement refers to
+//! the observer's last observation: while it could not read the counters, it could not see any of them move.
+//! So no node is declared dead for that time, and all get a new chance when it reads again.
 //!
-//! A node also knows how others must see it ([`Visibility`]): one that has not beaten for [`ISOLATED_AFTER`] begins nothing
-//! more, well before anybody may take its work over.
+//! A node also knows how others must see it ([`Visibility`]): one whose heartbeat has not been stored for
+//! [`ISOLATED_AFTER`] begins nothing more, well before any other node may take over its work.
 
 use std::{collections::HashMap, time::Duration};
 
-use crate::id::Incarnation;
+use crate::identity::id::Incarnation;
 
-/// A counter that stands still for this long belongs to a dead node.
+/// A node whose counter has not moved for this long is dead.
 pub const DEAD_AFTER: Duration = Duration::from_secs(10);
-/// Without a beat that landed for this long a node begins nothing more: more than one beat that is lost and the next one's
-/// time, and so much less than [`DEAD_AFTER`] that what it has begun is on the wire before anybody takes it over.
+/// A node whose heartbeat has not been stored for this long begins nothing more. Long enough to survive one
+/// lost heartbeat, and so much shorter than [`DEAD_AFTER`] that attempts it has begun are on the wire before
+/// another node takes over.
 pub const ISOLATED_AFTER: Duration = Duration::from_secs(6);
-/// How often a node moves its counter and looks at the others.
+/// How often a node increments its counter and reads those of the others.
 pub const BEAT_EVERY: Duration = Duration::from_secs(1);
-/// An observer that has not looked for this long has missed something.
-const LOOK_GAP: Duration = Duration::from_secs(4);
+/// An observer that has not read the counters for this long has missed something.
+const OBSERVATION_GAP: Duration = Duration::from_secs(4);
 
 /// When a counter was last seen moving, on the observer's clock.
 #[derive(Clone, Copy, Debug)]
-struct Sighting {
+struct NodeSighting {
     beat: i64,
     moved_at: Duration,
 }
 
-/// One observer's view. `at` is always its monotonic clock, as time since some start of its own.
+/// The view of one observer. `at` is always a time on its monotonic clock, since an arbitrary start.
 #[derive(Debug, Default)]
 pub struct Liveness {
-    sightings: HashMap<Incarnation, Sighting>,
+    sightings: HashMap<Incarnation, NodeSighting>,
     looked_at: Option<Duration>,
     disturbed_at: Option<Duration>,
 }
 
 impl Liveness {
-    /// Takes in every registered node's counter. Nodes no longer registered are forgotten.
+    /// Takes the counters of all registered nodes. Nodes that are no longer registered are forgotten.
     pub fn observe(&mut self, at: Duration, beats: &[(Incarnation, i64)]) {
-        let gap = self.looked_at.is_some_and(|looked| at.saturating_sub(looked) > LOOK_GAP);
+        let gap = self.looked_at.is_some_and(|looked| at.saturating_sub(looked) > OBSERVATION_GAP);
         if gap {
             self.disturbed_at = Some(at);
         }
@@ -48,9 +49,9 @@ impl Liveness {
         let before = std::mem::take(&mut self.sightings);
         for &(incarnation, beat) in beats {
             let seen = before.get(&incarnation).filter(|seen| seen.beat == beat && !gap).copied();
-            self.sightings.insert(incarnation, seen.unwrap_or(Sighting { beat, moved_at: at }));
+            self.sightings.insert(incarnation, seen.unwrap_or(NodeSighting { beat, moved_at: at }));
         }
-        // What was met outside the register keeps its time.
+        // Nodes met outside the register keep their times.
         for (incarnation, seen) in before {
             if seen.beat == GONE || (seen.beat == UNREGISTERED && !gap) {
                 self.sightings.entry(incarnation).or_insert(seen);
@@ -58,17 +59,17 @@ impl Liveness {
         }
     }
 
-    /// Notes somebody who holds something but is not registered: it may be about to register, or be long gone.
+    /// Notes an incarnation that has leases but is not registered: it may be about to register, or long gone.
     pub fn meet(&mut self, at: Duration, incarnation: Incarnation) {
-        self.sightings.entry(incarnation).or_insert(Sighting { beat: UNREGISTERED, moved_at: at });
+        self.sightings.entry(incarnation).or_insert(NodeSighting { beat: UNREGISTERED, moved_at: at });
     }
 
-    /// Knows for certain that this one is gone: an earlier life of this very process.
+    /// Notes that an incarnation is certainly gone, because it was an earlier life of this process.
     pub fn bury(&mut self, incarnation: Incarnation) {
-        self.sightings.insert(incarnation, Sighting { beat: GONE, moved_at: Duration::ZERO });
+        self.sightings.insert(incarnation, NodeSighting { beat: GONE, moved_at: Duration::ZERO });
     }
 
-    /// Whether this one was dead at the last look. Somebody never met is not.
+    /// Whether the incarnation was dead at the last observation. One that was never met is not.
     pub fn is_dead(&self, incarnation: &Incarnation) -> bool {
         let looked = self.looked_at.unwrap_or_default();
         self.sightings
@@ -76,31 +77,31 @@ impl Liveness {
             .is_some_and(|seen| seen.beat == GONE || looked.saturating_sub(seen.moved_at) >= DEAD_AFTER)
     }
 
-    /// Those registered that were not dead at the last look.
+    /// The registered incarnations that were not dead at the last observation.
     pub fn alive(&self) -> Vec<Incarnation> {
         let registered = self.sightings.iter().filter(|(_, seen)| seen.beat >= 0);
         registered.map(|(incarnation, _)| *incarnation).filter(|one| !self.is_dead(one)).collect()
     }
 
-    /// Whether the observer has looked without a gap for long enough to judge. After an outage of the store the
-    /// outcomes of work under way must land before anyone takes it back.
+    /// Whether the observer has read without a gap for long enough to judge. After an outage of the store,
+    /// the outcomes of attempts under way must be stored before another node takes them over.
     pub fn is_calm(&self, at: Duration) -> bool {
-        let looks = self.looked_at.is_none_or(|looked| at.saturating_sub(looked) <= LOOK_GAP);
+        let looks = self.looked_at.is_none_or(|looked| at.saturating_sub(looked) <= OBSERVATION_GAP);
         looks && self.disturbed_at.is_none_or(|disturbed| at.saturating_sub(disturbed) >= DEAD_AFTER)
     }
 }
 
-/// How the others must see this node, as far as it can know. Times are those of its own monotonic clock.
+/// How the other nodes must see this one, as far as it can know. Times are on its own monotonic clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Visibility {
-    /// When the last beat that landed was begun: nobody has seen it earlier.
+    /// When the last stored heartbeat was begun; no node can have seen it earlier.
     beaten_at: Option<Duration>,
-    /// Since when no two beats were too far apart.
+    /// Since when no two heartbeats were too far apart.
     since: Duration,
 }
 
 impl Visibility {
-    /// A beat that was begun at `began` has landed.
+    /// Notes that a heartbeat begun at `began` was stored at `landed`.
     pub fn beat(&mut self, began: Duration, landed: Duration) {
         if !self.is_isolated(landed) {
             self.beaten_at = self.beaten_at.max(Some(began));
@@ -109,25 +110,25 @@ impl Visibility {
         *self = Self { beaten_at: Some(began), since: landed };
     }
 
-    /// Whether a beat has ever landed.
+    /// Whether a heartbeat was ever stored.
     pub fn has_beaten(&self) -> bool {
         self.beaten_at.is_some()
     }
 
-    /// Whether others may soon take this node for dead, or have.
+    /// Whether other nodes may soon take this one for dead, or already have.
     pub fn is_isolated(&self, at: Duration) -> bool {
         self.beaten_at.is_none_or(|beaten| at.saturating_sub(beaten) >= ISOLATED_AFTER)
     }
 
-    /// Whether nobody can have taken this node for dead at any time from `from` to `at`.
+    /// Whether no other node can have taken this one for dead at any time from `from` to `at`.
     pub fn lasts(&self, from: Duration, at: Duration) -> bool {
         !self.is_isolated(at) && self.since <= from
     }
 }
 
-/// In place of a counter: met, but not in the register.
+/// The counter of a node that was met and is not registered.
 const UNREGISTERED: i64 = -1;
-/// In place of a counter: known to be gone.
+/// The counter of a node that is certainly gone.
 const GONE: i64 = -2;
 
 #[cfg(test)]
@@ -142,7 +143,8 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// Looks once a second from `from` to `to`, with the first node's counter moving and the second's standing still.
+    /// Observes once a second from `from` to `to`. The counter of the first node moves, that of the second
+    /// does not.
     fn look(liveness: &mut Liveness, from: u64, to: u64) {
         for second in from..=to {
             liveness.observe(s(second), &[(node(1), second as i64), (node(2), 7)]);
@@ -220,7 +222,7 @@ mod tests {
         assert!(!visibility.lasts(s(2), s(9)), "isolated");
         visibility.beat(s(8), s(9));
         assert!(!visibility.is_isolated(s(10)));
-        assert!(!visibility.lasts(s(8), s(10)), "somebody may have judged it meanwhile");
+        assert!(!visibility.lasts(s(8), s(10)), "another node may have judged it meanwhile");
         assert!(visibility.lasts(s(9), s(10)));
     }
 

@@ -1,58 +1,61 @@
-//! The permit of an attempt: good when the first word of the mail is written, however long body and connection took.
+//! The permit of an attempt. It must be valid when the first command of the mail is written, however long
+//! reading the body and connecting took.
 //!
-//! A permit lasts for seconds. One that ran out before it was used is moved to now in the store, which changes nothing in any
-//! window; so a mail is not given back, fetched and found too late for ever. One that is kept for long while a body is fetched is
-//! moved in time, because it can be only while it counts.
+//! A permit is valid for seconds. If it expires before it is used, it is renewed: the store moves the debit
+//! to the current time, which changes no window's sum. Without renewal, a mail with a slow body would be
+//! claimed, read and returned for ever. While a body is being read, the permit is renewed regularly, because
+//! only a debit that still counts can be moved.
 
 use std::{future::Future, time::Duration};
 
 use postway_domain::Time;
 use postway_store::record::{Changed, DirectoryChange, Permit};
 
-use crate::Shared;
+use crate::context::DispatchContext;
 
-/// How long a permit is kept before it is moved, while there is something to wait for: half of the shortest window.
-const KEPT_FOR: Duration = Duration::from_secs(30);
+/// How often a permit is renewed while a body is read: half of the shortest window.
+const RENEW_AFTER: Duration = Duration::from_secs(30);
 
-/// Whether the time has passed by which it must be used.
-pub(crate) fn is_over(permit: Option<&Permit>, now: Time) -> bool {
+/// Whether the time by which the permit must be used has passed.
+pub(crate) fn has_expired(permit: Option<&Permit>, now: Time) -> bool {
     permit.is_some_and(|permit| now >= permit.use_by)
 }
 
-/// Sees to it that the permit is good now; false where it cannot be made so. What is left of it then may be given back.
-pub(crate) async fn refresh(shared: &Shared, permit: &mut Option<Permit>) -> bool {
-    if is_over(permit.as_ref(), shared.clock.now()) {
-        renew(shared, permit).await;
+/// Renews the permit if it has expired. Returns whether it is valid now; if not, its debit may be refunded.
+pub(crate) async fn refresh(context: &DispatchContext, permit: &mut Option<Permit>) -> bool {
+    if has_expired(permit.as_ref(), context.clock.now()) {
+        renew(context, permit).await;
     }
-    !is_over(permit.as_ref(), shared.clock.now())
+    !has_expired(permit.as_ref(), context.clock.now())
 }
 
-/// Awaits something that may take long, and keeps the permit meanwhile.
-pub(super) async fn keep<T>(
-    shared: &Shared,
+/// Awaits `work`, which may take long, and renews the permit meanwhile.
+pub(super) async fn renew_during<T>(
+    context: &DispatchContext,
     permit: &mut Option<Permit>,
-    something: impl Future<Output = T>,
+    work: impl Future<Output = T>,
 ) -> T {
-    let mut something = std::pin::pin!(something);
+    let mut work = std::pin::pin!(work);
     loop {
         tokio::select! {
             biased;
-            done = &mut something => return done,
-            () = tokio::time::sleep(KEPT_FOR), if permit.is_some() => renew(shared, permit).await,
+            done = &mut work => return done,
+            () = tokio::time::sleep(RENEW_AFTER), if permit.is_some() => renew(context, permit).await,
         }
     }
 }
 
-/// Moves it to now, where it still counts.
-async fn renew(shared: &Shared, permit: &mut Option<Permit>) {
-    let now = shared.clock.now();
+/// Moves the debit to the current time, if it still counts.
+async fn renew(context: &DispatchContext, permit: &mut Option<Permit>) {
+    let now = context.clock.now();
     let Some((old, renewed)) = permit.as_ref().and_then(|old| Some((old.clone(), old.renewed(now)?))) else {
         return;
     };
-    match shared.store.change(DirectoryChange::RenewPermit(old, now), None).await {
+    match context.store.change(DirectoryChange::RenewPermit(old, now), None).await {
         Ok(Changed::Done) => *permit = Some(renewed),
         Ok(_) => {}
-        // Nobody knows which of the two is debited now. It stays debited: that is one less, and never one more. Its time is over.
+        // The write may or may not have happened, so the permit is treated as expired and is not refunded:
+        // that can waste one message of the limit, but never exceed it.
         Err(error) => {
             tracing::warn!(%error, "a permit could not be renewed");
             if let Some(permit) = permit {

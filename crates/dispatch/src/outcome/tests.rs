@@ -1,4 +1,4 @@
-//! Every way an attempt can end, without a wire.
+//! Every way in which an attempt can end, without a network.
 
 mod resend;
 
@@ -71,9 +71,9 @@ fn permit() -> Permit {
 
 static POLICY: RetryPolicy = RetryPolicy { delays_s: Vec::new(), jitter: 0.0 };
 
-/// An attempt at which nothing was sent yet.
-fn attempt(job: &Claimed) -> Attempt<'_> {
-    Attempt {
+/// The facts of an attempt that has sent nothing yet.
+fn attempt(job: &Claimed) -> AttemptFacts<'_> {
+    AttemptFacts {
         job,
         account: &job.lane.account,
         committed: false,
@@ -94,8 +94,8 @@ fn chance() -> StdRng {
     StdRng::seed_from_u64(7)
 }
 
-fn reply(code: u16) -> Reply {
-    Reply { code, enhanced: None, text: "said the relay".to_owned() }
+fn reply(code: u16) -> RelayReply {
+    RelayReply { code, enhanced: None, text: "said the relay".to_owned() }
 }
 
 fn accepted() -> RecipientReply {
@@ -121,9 +121,9 @@ fn judge_with(
     account_at_fault: bool,
     recipients: Vec<RecipientReply>,
     end: DeliveryEnd,
-) -> Verdict {
+) -> AttemptVerdict {
     let policy = RetryPolicy { delays_s: vec![10, 20], jitter: 0.0 };
-    let attempt = Attempt {
+    let attempt = AttemptFacts {
         committed,
         offered: true,
         remote: Some("relay:25".to_owned()),
@@ -131,14 +131,14 @@ fn judge_with(
         account_at_fault: account_at_fault.then_some(Duration::ZERO),
         ..attempt(job)
     };
-    judge(&attempt, Delivery::new(recipients, end), &mut chance())
+    judge_attempt(&attempt, Delivery::new(recipients, end), &mut chance())
 }
 
-fn statuses(verdict: &Verdict) -> Vec<RecipientStatus> {
+fn statuses(verdict: &AttemptVerdict) -> Vec<RecipientStatus> {
     verdict.change.recipients.iter().map(|change| change.status).collect()
 }
 
-fn kinds(verdict: &Verdict) -> Vec<EventKind> {
+fn kinds(verdict: &AttemptVerdict) -> Vec<EventKind> {
     verdict.change.events.iter().map(|event| event.kind).collect()
 }
 
@@ -200,7 +200,7 @@ fn a_lost_answer_is_doubt_and_its_policy_decides() {
 }
 
 #[test]
-fn the_accounts_fault_holds_the_mail_without_using_a_retry() {
+fn a_fault_of_the_account_returns_the_mail_without_using_a_retry() {
     let fault =
         Failure::new("auth", Category::Authentication, Phase::Auth, Severity::Account, "wrong password");
     let verdict =
@@ -219,14 +219,14 @@ fn a_split_goes_on_at_once_and_uses_no_retry() {
 }
 
 #[test]
-fn a_refused_gate_gives_the_mail_back() {
+fn a_refused_gate_returns_the_mail() {
     let verdict = judge_with(&job(1), false, false, vec![accepted()], DeliveryEnd::GateRefused);
     assert_eq!((verdict.change.to, verdict.change.retries), (State::Ready, None));
     assert_eq!(statuses(&verdict), [RecipientStatus::Pending]);
 }
 
 #[test]
-fn a_refusal_of_the_whole_mail_fails_every_recipient() {
+fn a_refusal_of_the_mail_fails_every_recipient() {
     let refusal = reply(554).into_failure(Phase::Dot);
     let verdict =
         judge_with(&job(2), true, false, vec![accepted(), accepted()], DeliveryEnd::NotSent(refusal));
@@ -243,7 +243,8 @@ fn poison_is_set_aside_before_the_dot_and_in_doubt_after_it() {
     assert_eq!(verdict.change.to.status(), Status::Failed);
     assert_eq!(verdict.change.ends_open_recipients, Some(RecipientStatus::Failed));
     attempt.committed = true;
-    // Where the relay refused some, the wire commit has said who may be in doubt; those still open are not among them.
+    // If the relay refused some, the wire commit recorded who may be in doubt; open recipients are not among
+    // them.
     for (marked, open) in [(false, RecipientStatus::InDoubt), (true, RecipientStatus::Failed)] {
         let verdict = quarantine(&attempt, marked, broke());
         assert_eq!((verdict.change.to, verdict.change.due_at), (State::InDoubt, None));
@@ -270,11 +271,11 @@ fn a_permit_comes_back_only_if_nothing_of_the_mail_was_offered() {
         let failure = Failure::io(Phase::Connect, std::io::ErrorKind::ConnectionRefused, "no");
         Delivery::new(vec![RecipientReply::NotTried], DeliveryEnd::NotSent(failure))
     };
-    assert_eq!(judge(&attempt(&claimed), refused(), &mut chance()).change.refund, Some(permit()));
-    let offered = Attempt { offered: true, ..attempt(&claimed) };
-    assert_eq!(judge(&offered, refused(), &mut chance()).change.refund, None);
-    assert_eq!(give_back(&claimed, Time::from_millis(5_000)).refund, Some(permit()));
-    assert_eq!(hold(&attempt(&claimed), Hold::PermitExpired).change.refund, Some(permit()));
+    assert_eq!(judge_attempt(&attempt(&claimed), refused(), &mut chance()).change.refund, Some(permit()));
+    let offered = AttemptFacts { offered: true, ..attempt(&claimed) };
+    assert_eq!(judge_attempt(&offered, refused(), &mut chance()).change.refund, None);
+    assert_eq!(return_unstarted(&claimed, Time::from_millis(5_000)).refund, Some(permit()));
+    assert_eq!(return_message(&attempt(&claimed), ReturnReason::PermitExpired).change.refund, Some(permit()));
 }
 
 #[test]
@@ -288,14 +289,14 @@ fn what_is_beyond_a_limit_that_rejects_fails_without_an_attempt() {
 }
 
 #[test]
-fn mail_held_before_it_began_waits_without_using_a_retry() {
+fn mail_returned_before_it_began_waits_without_using_a_retry() {
     let claimed = job(1);
-    let verdict = hold(&attempt(&claimed), Hold::Destination(Duration::from_millis(250)));
+    let verdict = return_message(&attempt(&claimed), ReturnReason::Destination(Duration::from_millis(250)));
     assert_eq!((verdict.change.to, verdict.change.retries), (State::Ready, None));
     assert_eq!(verdict.change.due_at, Some(Time::from_millis(5_250)));
     assert!(verdict.change.attempt.is_none() && verdict.change.lost_leases.is_none());
     assert!(verdict.change.error.unwrap().contains("destination_limit"));
-    let verdict = hold(&attempt(&claimed), Hold::PermitExpired);
+    let verdict = return_message(&attempt(&claimed), ReturnReason::PermitExpired);
     assert_eq!((verdict.change.due_at, verdict.change.error), (Some(Time::from_millis(5_000)), None));
     assert!(verdict.change.events[0].data.as_ref().unwrap().contains(r#""reason":"permit expired""#));
 }
@@ -308,7 +309,7 @@ fn mail_whose_body_cannot_be_read_waits_ever_longer_and_uses_no_retry() {
     };
     let waits = [1, 2, 7, 90].map(|number| {
         let claimed = Claimed { attempt: number, retries: 3, ..job(1) };
-        let verdict = hold(&attempt(&claimed), Hold::Body(lack()));
+        let verdict = return_message(&attempt(&claimed), ReturnReason::Body(lack()));
         assert_eq!((verdict.change.to, verdict.change.retries), (State::Ready, None));
         assert!(verdict.change.attempt.is_none());
         assert!(verdict.change.error.unwrap().contains("body_unavailable"));
@@ -327,7 +328,7 @@ fn suppressed_recipients_are_written_with_the_outcome() {
 }
 
 #[test]
-fn a_mail_with_nobody_left_is_given_back_and_suppressed_at_once() {
+fn a_mail_without_recipients_left_is_returned_and_suppressed_at_once() {
     let all = Claimed { suppressed: vec![0, 1], ..job(0) };
     let verdict = all_suppressed(&attempt(&all), &mut chance());
     let then = verdict.then.as_ref().unwrap();
@@ -344,71 +345,71 @@ fn a_mail_with_nobody_left_is_given_back_and_suppressed_at_once() {
 }
 
 #[test]
-fn another_account_that_stands_in_is_named_by_the_attempt() {
+fn the_attempt_names_the_fallback_account_that_sent_it() {
     let (claimed, other) = (job(1), "other".parse().unwrap());
-    let attempt = Attempt { account: &other, committed: true, offered: true, ..attempt(&claimed) };
+    let attempt = AttemptFacts { account: &other, committed: true, offered: true, ..attempt(&claimed) };
     let delivery = Delivery::new(vec![accepted()], taken());
-    assert_eq!(judge(&attempt, delivery, &mut chance()).change.attempt.unwrap().account, other);
+    assert_eq!(judge_attempt(&attempt, delivery, &mut chance()).change.attempt.unwrap().account, other);
 }
 
 #[test]
-fn a_failure_is_told_in_our_words_and_in_those_gateways_share() {
+fn a_failure_has_our_words_and_those_that_gateways_share() {
     let quota = Failure {
         original_code: Some("DailyQuotaExceeded".to_owned()),
         ..reply(452).into_failure(Phase::Dot)
     };
     let verdict = judge_with(&job(1), true, false, vec![accepted()], DeliveryEnd::NotSent(quota.clone()));
     for text in [verdict.change.error.unwrap(), verdict.change.events[0].data.clone().unwrap()] {
-        let told: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(told["category"], quota.category.as_str());
-        assert_eq!(told["provider_category"], quota.reference_category());
-        assert_eq!(told["original_code"], "DailyQuotaExceeded");
+        let data: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(data["category"], quota.category.as_str());
+        assert_eq!(data["provider_category"], quota.reference_category());
+        assert_eq!(data["original_code"], "DailyQuotaExceeded");
     }
 }
 
-/// The particulars of the verdict's events.
-fn told(verdict: &Verdict) -> Vec<Value> {
+/// The data of the verdict's events.
+fn data(verdict: &AttemptVerdict) -> Vec<Value> {
     let data = |event: &postway_store::record::NewEvent| event.data.as_deref().unwrap().to_owned();
     verdict.change.events.iter().map(|event| serde_json::from_str(&data(event)).unwrap()).collect()
 }
 
-/// What readers find in every event of an outcome: code, will_retry, next_attempt and backoff_ms. Fails if one of the others
-/// is missing.
-fn plain(told: &Value) -> [Value; 4] {
+/// The keys code, will_retry, next_attempt and backoff_ms of an event. Fails if one of the other required
+/// keys is missing.
+fn plain(data: &Value) -> [Value; 4] {
     for key in ["attempt", "duration_ms", "category", "original_code"] {
-        assert!(told.get(key).is_some(), "{key} is missing: {told}");
+        assert!(data.get(key).is_some(), "{key} is missing: {data}");
     }
-    ["code", "will_retry", "next_attempt", "backoff_ms"].map(|key| told.get(key).unwrap().clone())
+    ["code", "will_retry", "next_attempt", "backoff_ms"].map(|key| data.get(key).unwrap().clone())
 }
 
 #[test]
-fn every_outcome_tells_the_same_particulars() {
+fn every_outcome_has_the_same_event_data() {
     let none = Value::Null;
-    let sent = told(&judge_with(&job(1), true, false, vec![accepted()], taken()));
+    let sent = data(&judge_with(&job(1), true, false, vec![accepted()], taken()));
     assert_eq!(plain(&sent[0]), [none.clone(), json!(false), none.clone(), none.clone()]);
     assert_eq!(sent[0]["provider_message_id"], "4XYZ");
     for absent in ["message", "phase", "due_at", "recipient", "suppressed"] {
         assert_eq!(sent[0].get(absent), None, "a mail that was sent has little to tell");
     }
-    let failed = told(&judge_with(&job(1), false, false, vec![refused(550)], DeliveryEnd::NoRecipients));
+    let failed = data(&judge_with(&job(1), false, false, vec![refused(550)], DeliveryEnd::NoRecipients));
     assert_eq!(plain(&failed[1]), [json!("smtp_550"), json!(false), none.clone(), none.clone()]);
-    let retried = told(&judge_with(&job(1), false, false, vec![refused(450)], DeliveryEnd::NoRecipients));
+    let retried = data(&judge_with(&job(1), false, false, vec![refused(450)], DeliveryEnd::NoRecipients));
     assert_eq!(plain(&retried[0]), [json!("smtp_450"), json!(true), json!(2), json!(10_000)]);
     assert_eq!(retried[0]["due_at"], "1970-01-01T00:00:15.000Z");
     let lost = || DeliveryEnd::InDoubt(Failure::timeout(Phase::Dot));
-    let resent = told(&judge_with(&job(1), true, false, vec![accepted()], lost()));
+    let resent = data(&judge_with(&job(1), true, false, vec![accepted()], lost()));
     assert_eq!(plain(&resent[0]), [json!("dot_timeout"), json!(true), json!(2), json!(10_000)]);
     let held = Claimed { on_doubt: OnDoubt::Hold, ..job(1) };
-    let held = told(&judge_with(&held, true, false, vec![accepted()], lost()));
+    let held = data(&judge_with(&held, true, false, vec![accepted()], lost()));
     assert_eq!(plain(&held[0]), [json!("dot_timeout"), json!(false), none.clone(), none]);
-    let back = told(&judge_with(&job(1), false, false, vec![accepted()], DeliveryEnd::GateRefused));
+    let back = data(&judge_with(&job(1), false, false, vec![accepted()], DeliveryEnd::GateRefused));
     assert_eq!(plain(&back[0]), [Value::Null, json!(true), json!(2), json!(0)]);
 }
 
 #[test]
 fn a_recipient_that_was_refused_is_named() {
     let verdict = judge_with(&job(2), true, false, vec![accepted(), refused(550)], taken());
-    let failed = &told(&verdict)[0];
+    let failed = &data(&verdict)[0];
     assert_eq!(plain(failed), [json!("smtp_550"), json!(false), Value::Null, Value::Null]);
     assert_eq!((&failed["recipient"], &failed["address"]), (&json!(1), &json!("r1@example.net")));
     assert_eq!((&failed["attempt"], &failed["duration_ms"]), (&json!(1), &json!(7)));
@@ -417,12 +418,12 @@ fn a_recipient_that_was_refused_is_named() {
 #[test]
 fn certified_mail_awaits_its_receipt_once_it_is_sent() {
     let claimed = job(1);
-    let certified = Attempt { committed: true, offered: true, certified: true, ..attempt(&claimed) };
-    let sent = judge(&certified, Delivery::new(vec![accepted()], taken()), &mut chance());
+    let certified = AttemptFacts { committed: true, offered: true, certified: true, ..attempt(&claimed) };
+    let sent = judge_attempt(&certified, Delivery::new(vec![accepted()], taken()), &mut chance());
     assert_eq!(sent.change.awaits_receipt, Some(Time::from_millis(5_000 + 30 * 60_000)));
     let refused = Delivery::new(vec![refused(550)], DeliveryEnd::NoRecipients);
-    assert_eq!(judge(&certified, refused, &mut chance()).change.awaits_receipt, None);
-    let ordinary = Attempt { certified: false, ..certified };
-    let sent = judge(&ordinary, Delivery::new(vec![accepted()], taken()), &mut chance());
+    assert_eq!(judge_attempt(&certified, refused, &mut chance()).change.awaits_receipt, None);
+    let ordinary = AttemptFacts { certified: false, ..certified };
+    let sent = judge_attempt(&ordinary, Delivery::new(vec![accepted()], taken()), &mut chance());
     assert_eq!(sent.change.awaits_receipt, None);
 }

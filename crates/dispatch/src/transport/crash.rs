@@ -1,6 +1,6 @@
-//! Named places where a test can make the process die, as a power cut would.
+//! Failpoints: named lines at which a test can abort the process, as a power cut would.
 
-/// Aborts the process when the failpoint `$name` is set to `return`. Costs nothing without the `failpoints`
+/// Aborts the process if the failpoint `$name` is set to `return`. Costs nothing without the `failpoints`
 /// feature.
 macro_rules! crash_point {
     ($name:literal) => {

@@ -1,4 +1,4 @@
-//! What a transport is given and what it gives back.
+//! The types between dispatch and its transports: envelope, reply, delivery, gate.
 
 use std::time::Duration;
 
@@ -13,21 +13,22 @@ use postway_domain::{
 pub struct Envelope<'a> {
     /// The reverse path; empty is the null sender.
     pub sender: &'a str,
-    /// The forward paths, in the order their replies are given back.
+    /// The forward paths; replies are returned in this order.
     pub recipients: &'a [&'a str],
     /// The size to announce, in bytes.
     pub size: usize,
-    /// The body holds bytes above 127.
+    /// The body has bytes above 127.
     pub eight_bit: bool,
     /// An address or a header is internationalised. Non-ASCII addresses in this envelope imply it.
     pub smtputf8: bool,
-    /// What the sender wishes to be told; passed on where the peer offers that, and no reason not to send.
+    /// The sender's wishes about reports. They are passed on if the peer offers DSN; if not, the mail is sent
+    /// without.
     pub dsn: Option<&'a DsnWishes>,
 }
 
 /// A well-formed SMTP reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct RelayReply {
     /// The three digits, 200 to 599.
     pub code: u16,
     /// The enhanced code of the first line, if it has one.
@@ -36,53 +37,54 @@ pub struct Reply {
     pub text: String,
 }
 
-impl Reply {
+impl RelayReply {
     /// True for 2xx.
     pub fn is_positive(&self) -> bool {
         self.code / 100 == 2
     }
 
-    /// This reply as the reason why `phase` did not work out.
+    /// This reply as the failure of `phase`.
     pub fn into_failure(self, phase: Phase) -> Failure {
         Failure::from_reply(phase, self.code, self.enhanced, &self.text)
     }
 }
 
-/// What became of one recipient's RCPT.
+/// The reply for one recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecipientReply {
-    /// The relay took it into the transaction. Its fate is that of the transaction's end.
-    Accepted(Reply),
+    /// The relay accepted it into the transaction, whose end decides.
+    Accepted(RelayReply),
     /// The relay, or a check of our own, refused it.
     Refused(Failure),
-    /// The relay had enough recipients for one transaction: no failure, send it in the next one.
+    /// The relay accepts no more recipients in this transaction. Not a failure: the next transaction sends to
+    /// it.
     Deferred(Failure),
     /// It was not offered, or the transaction ended before its reply came.
     NotTried,
 }
 
 impl RecipientReply {
-    /// True when this recipient is in the transaction.
+    /// True if the recipient is part of the transaction.
     pub fn is_accepted(&self) -> bool {
         matches!(self, Self::Accepted(_))
     }
 }
 
-/// What became of one transaction.
+/// The result of one transaction.
 #[derive(Debug)]
 pub struct Delivery {
     /// One entry per recipient of the envelope, in its order.
     pub recipients: Vec<RecipientReply>,
-    /// How the transaction ended; it speaks for the accepted recipients, and for those not tried.
+    /// How the transaction ended, which applies to the accepted recipients and to those not tried.
     pub end: DeliveryEnd,
-    /// What of the mail was encoded because the relay lacks an extension: `header`, `body`.
+    /// The parts that were encoded because the relay lacks an extension: `header`, `body`.
     pub converted: &'static [&'static str],
-    /// How long the peer asks not to be sent anything.
+    /// The pause that the peer asked for.
     pub pause: Option<Duration>,
 }
 
 impl Delivery {
-    /// Of a mail that was sent as it is, if at all.
+    /// The result for a mail that was not converted, with no pause.
     pub fn new(recipients: Vec<RecipientReply>, end: DeliveryEnd) -> Self {
         Self { recipients, end, converted: &[], pause: None }
     }
@@ -94,18 +96,19 @@ pub enum DeliveryEnd {
     /// The relay took responsibility for the accepted recipients.
     Accepted {
         /// Its reply to the final dot.
-        reply: Reply,
-        /// The relay's own name for the mail, where its reply gives one.
+        reply: RelayReply,
+        /// The relay's own id for the mail, if its reply has one.
         provider_message_id: Option<String>,
     },
-    /// The sandbox kept the mail, and nothing left.
+    /// The sandbox captured the mail; nothing was sent.
     Captured {
-        /// What stands in place of a relay's reply.
-        reply: Reply,
+        /// The reply shown in the place of a relay's.
+        reply: RelayReply,
     },
-    /// The mail was certainly not taken: the final dot was not written, or the answer to it was a refusal.
+    /// The mail was certainly not accepted: the final dot was not written, or the reply to it was a refusal.
     NotSent(Failure),
-    /// At least a part of the final dot was written and no well-formed answer came: it may have been taken.
+    /// At least a part of the final dot was written and no well-formed reply came: the mail may have been
+    /// accepted.
     InDoubt(Failure),
     /// The gate refused; nothing final was written and the connection was dropped.
     GateRefused,
@@ -113,26 +116,27 @@ pub enum DeliveryEnd {
     NoRecipients,
 }
 
-/// The caller may no longer send this mail: its lease, deadline or state is gone.
+/// The mail must not be sent: the lease was lost, the permit has expired, or the process is isolated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the wire commit was refused; the message is no longer ours to send")]
 pub struct GateRefused;
 
-/// Lets a mail begin, and makes "the final word is about to be said" durable.
+/// Lets a mail begin, and makes the wire commit durable before the final dot.
 #[async_trait]
 pub trait WireGate: Send {
-    /// Called right before the first word of the mail is written: MAIL, or the call of an API. On `Err` nothing is.
+    /// Called right before the first command of the mail is written: MAIL, or the body of an API call. On
+    /// `Err` the transport writes nothing.
     fn begin(&mut self) -> Result<(), GateRefused> {
         Ok(())
     }
 
-    /// The same where the transport had to wait for something, such as a connection or the answer to RSET. That may have taken longer
-    /// than a permit lasts, so one that ran out is renewed, if it can be.
+    /// Like [`WireGate::begin`], for a transport that had to wait, for example for a connection or the reply
+    /// to RSET. The wait may have outlasted the permit, so an expired one is renewed if possible.
     async fn begin_after_wait(&mut self) -> Result<(), GateRefused> {
         self.begin()
     }
 
-    /// Called once, after the body is flushed and before the dot, with the replies to RCPT in envelope order.
-    /// On `Err` the transport drops the connection without the dot.
+    /// Called once, after the body was written and before the dot, with the replies to RCPT in envelope
+    /// order. On `Err` the transport drops the connection without writing the dot.
     async fn commit(&mut self, recipients: &[RecipientReply]) -> Result<(), GateRefused>;
 }

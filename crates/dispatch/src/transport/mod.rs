@@ -1,26 +1,26 @@
-//! Ways out: how a composed mail leaves.
+//! Transports: how a composed mail leaves.
 //!
-//! A transport takes an envelope and a body and returns a [`Delivery`]: what became of each recipient, and
-//! how the transaction ended. It asks the [`WireGate`] once, after everything but the final word is with the
-//! peer; only when the gate has made that durable may the final word go out. So a crash can leave in doubt
-//! only what the gate recorded.
+//! A transport takes an envelope and a body and returns a [`Delivery`]: the reply to each recipient, and how
+//! the transaction ended. It asks the [`WireGate`] once, after the peer has everything but the final dot (for
+//! an API, before the request body). It goes on only if the gate has made the wire commit durable, so a crash
+//! can leave a message in doubt only if its wire commit is recorded.
 //!
-//! Transports know nothing of queues, leases or retries.
+//! Transports know nothing about queues, leases or retries.
 
-mod call;
+mod api_call;
 mod crash;
 mod delivery;
-mod fit;
+mod fitted_mail;
 pub mod provider;
 mod recipient_list;
 pub mod sandbox;
 pub mod ses;
 pub mod smtp;
 
-pub use call::CallTimeouts;
+pub use api_call::CallTimeouts;
 pub(crate) use crash::crash_point;
-pub use delivery::{Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, Reply, WireGate};
+pub use delivery::{Delivery, DeliveryEnd, Envelope, GateRefused, RecipientReply, RelayReply, WireGate};
 pub use provider::{ProviderClient, ProviderCredentials, ProviderSettings};
-pub use sandbox::Sandbox;
+pub use sandbox::SandboxTransport;
 pub use ses::{SesClient, SesCredentials, SesSettings};
-pub use smtp::{Credentials, Deadlines, Dial, Milestones, SmtpConnection, SmtpSettings, Tcp};
+pub use smtp::{Deadlines, Dial, HandshakeMilestones, RelayCredentials, SmtpConnection, SmtpSettings, Tcp};

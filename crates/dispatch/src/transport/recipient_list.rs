@@ -1,19 +1,19 @@
 //! The recipients that one call of an API names.
 //!
-//! One bad address would have the whole call refused, so it is refused alone. More recipients than the service takes at once
-//! wait for the next call.
+//! One bad address would make the service refuse the complete call, so that address is refused alone, before
+//! the call. Recipients beyond the bound of the service wait for the next call.
 
 use postway_domain::failure::{Category, Failure, Phase, Severity};
 
-use super::{Envelope, RecipientReply, Reply};
+use super::{Envelope, RecipientReply, RelayReply};
 
-/// The longest address that services take.
+/// The longest address that services accept.
 const ADDRESS_BYTES_MAX: usize = 320;
-/// What is wrong with an address that is none.
+/// The message for a malformed address.
 pub(super) const INVALID: &str =
     "the address has a space, control character, comma or angle bracket, or is too long";
 
-/// How many recipients one call names, and what is said of the others.
+/// The most recipients of one call, and the failure of those that wait for the next.
 pub(super) struct RecipientBound {
     pub max: usize,
     pub code: &'static str,
@@ -21,7 +21,7 @@ pub(super) struct RecipientBound {
 }
 
 impl RecipientBound {
-    /// Of a recipient that waits for the next call.
+    /// The reply for a recipient that waits for the next call.
     pub fn deferral(&self) -> RecipientReply {
         RecipientReply::Deferred(Failure::new(
             self.code,
@@ -33,8 +33,8 @@ impl RecipientBound {
     }
 }
 
-/// Those of the recipients that the call names; notes what becomes of each.
-pub(super) fn choose<'a>(
+/// Chooses the recipients that the call names, and notes a reply for each recipient.
+pub(super) fn choose_recipients<'a>(
     envelope: &Envelope<'a>,
     bound: &RecipientBound,
     recipients: &mut [RecipientReply],
@@ -49,13 +49,13 @@ pub(super) fn choose<'a>(
         } else {
             named.push(*address);
             let text = "named in the call".to_owned();
-            RecipientReply::Accepted(Reply { code: 200, enhanced: None, text })
+            RecipientReply::Accepted(RelayReply { code: 200, enhanced: None, text })
         };
     }
     named
 }
 
-/// True when the service cannot take this for a list, a name with an address, or nothing.
+/// True if a service cannot mistake the text for a list, a name with an address, or nothing.
 pub(super) fn is_address(address: &str) -> bool {
     let (mut quoted, mut escaped) = (false, false);
     let contained = address.chars().all(|c| {

@@ -1,22 +1,22 @@
 //! The sandbox: captures mail instead of sending it.
 //!
-//! Takes every recipient at once and asks the gate like any other transport. The mail itself stays where it already is, in the
-//! store. It is called captured, never sent, but for a test tenant: there the sandbox plays a relay, and all that follows a sent
-//! mail can be tried.
+//! It accepts every recipient and asks the gate like any other transport. The mail itself stays in the store.
+//! The message ends as captured, never as sent, except for a test tenant: there the sandbox plays a relay, so
+//! that everything that follows a sent message can be tried.
 
-use super::{Delivery, DeliveryEnd, Envelope, RecipientReply, Reply, WireGate, crash_point};
+use super::{Delivery, DeliveryEnd, Envelope, RecipientReply, RelayReply, WireGate, crash_point};
 
 /// The transport of sandbox accounts.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Sandbox {
-    /// Whether it plays a relay that takes the mail.
+pub struct SandboxTransport {
+    /// Whether it plays a relay that accepts the mail.
     pub plays_relay: bool,
 }
 
-impl Sandbox {
-    /// Accepts the mail, if the gate agrees.
+impl SandboxTransport {
+    /// Accepts the mail if the gate opens.
     pub async fn deliver(&self, envelope: &Envelope<'_>, gate: &mut dyn WireGate) -> Delivery {
-        let captured = || Reply { code: 250, enhanced: None, text: "captured".to_owned() };
+        let captured = || RelayReply { code: 250, enhanced: None, text: "captured".to_owned() };
         let recipients: Vec<_> =
             envelope.recipients.iter().map(|_| RecipientReply::Accepted(captured())).collect();
         if recipients.is_empty() {
@@ -45,13 +45,13 @@ mod tests {
     use super::*;
     use crate::transport::GateRefused;
 
-    struct Gate {
+    struct CountingGate {
         calls: usize,
         answer: Result<(), GateRefused>,
     }
 
     #[async_trait::async_trait]
-    impl WireGate for Gate {
+    impl WireGate for CountingGate {
         async fn commit(&mut self, recipients: &[RecipientReply]) -> Result<(), GateRefused> {
             assert!(recipients.iter().all(RecipientReply::is_accepted));
             self.calls += 1;
@@ -70,18 +70,18 @@ mod tests {
 
     #[tokio::test]
     async fn every_recipient_is_captured_after_one_commit() {
-        let mut gate = Gate { calls: 0, answer: Ok(()) };
-        let delivery = Sandbox::default().deliver(&TWO, &mut gate).await;
+        let mut gate = CountingGate { calls: 0, answer: Ok(()) };
+        let delivery = SandboxTransport::default().deliver(&TWO, &mut gate).await;
         assert!(matches!(delivery.end, DeliveryEnd::Captured { .. }));
         assert_eq!((delivery.recipients.len(), gate.calls), (2, 1));
-        let played = Sandbox { plays_relay: true }.deliver(&TWO, &mut gate).await;
+        let played = SandboxTransport { plays_relay: true }.deliver(&TWO, &mut gate).await;
         assert!(matches!(played.end, DeliveryEnd::Accepted { .. }));
     }
 
     #[tokio::test]
     async fn a_refused_gate_captures_nothing() {
-        let mut gate = Gate { calls: 0, answer: Err(GateRefused) };
-        let delivery = Sandbox::default().deliver(&TWO, &mut gate).await;
+        let mut gate = CountingGate { calls: 0, answer: Err(GateRefused) };
+        let delivery = SandboxTransport::default().deliver(&TWO, &mut gate).await;
         assert!(matches!(delivery.end, DeliveryEnd::GateRefused));
     }
 }

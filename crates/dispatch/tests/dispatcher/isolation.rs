@@ -1,4 +1,5 @@
-//! A process that cannot say that it is alive begins nothing: others may be sending its mail by then.
+//! A process that cannot store its heartbeat begins nothing, because other nodes may be sending its mail by
+//! then.
 
 use std::time::Duration;
 
@@ -20,10 +21,10 @@ async fn an_isolated_process_claims_nothing_until_it_is_seen_again() {
     let first = stage.accept(1).await;
     stage.wait_for(first, Status::Sent).await;
     tokio::time::sleep(ISOLATED_AFTER).await;
-    // As another node may do whose database still answers, and this one while its heartbeats alone fail.
+    // Mail is accepted by another node, or by this one if only its heartbeats fail.
     let (second, asked) = (stage.accept(2).await, Instant::now());
     tokio::time::sleep(DEAD_AFTER).await;
-    assert_eq!(stage.status(second).await, Status::Ready, "nobody has leased it");
+    assert_eq!(stage.status(second).await, Status::Ready, "it is not leased");
     assert_eq!(stage.relay.begun().len(), 1);
     stage.roster.note_beat(Instant::now());
     stage.wait_for(second, Status::Sent).await;
@@ -44,7 +45,7 @@ async fn a_mail_whose_relay_was_slow_is_not_ended_by_a_process_that_is_isolated_
     assert_eq!((stage.relay.begun().len(), stage.relay.taken().len()), (2, 1));
 }
 
-/// The relay takes no pipelining, so the answer to RSET is waited for before MAIL.
+/// The relay offers no pipelining, so the reply to RSET is awaited before MAIL.
 #[tokio::test(start_paused = true)]
 async fn a_mail_is_not_begun_after_a_slow_answer_to_rset_by_a_process_that_is_isolated_by_then() {
     let rset_after = ISOLATED_AFTER + Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! A permit is good when MAIL is written, however long the connection or the body took.
+//! A permit is valid when MAIL is written, however long the connection or the body took.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! A relay over pipes. It records when each mail begins and when it is taken, and can be told to answer slowly or to close the
-//! connection.
+//! A relay over pipes. It records when each mail begins and when it is accepted, and can answer slowly or
+//! close the connection on demand.
 
 use std::{
     fmt,
@@ -28,8 +28,8 @@ pub struct RelayManners {
     pub greets_after: Duration,
     /// How long the relay waits before it accepts a recipient.
     pub rcpt_after: Duration,
-    /// The most mails that the relay takes over one connection. It answers the next MAIL with 421 and closes the connection; with 0
-    /// there is no bound.
+    /// The most mails that the relay takes over one connection. It answers the next MAIL with 421 and closes
+    /// the connection; with 0 there is no bound.
     pub mails_max: u32,
     /// How many mails of a connection have all their recipients refused, from the first on.
     pub refused: u32,
@@ -65,11 +65,11 @@ impl PipeRelay {
     }
 
     pub fn begun(&self) -> Vec<Instant> {
-        self.record.begun.lock().expect("nobody panics with it").clone()
+        self.record.begun.lock().expect("no test panics while it has the lock").clone()
     }
 
     pub fn taken(&self) -> Vec<Instant> {
-        self.record.taken.lock().expect("nobody panics with it").clone()
+        self.record.taken.lock().expect("no test panics while it has the lock").clone()
     }
 }
 
@@ -94,7 +94,7 @@ async fn serve(pipe: DuplexStream, manners: RelayManners, record: Arc<RelayRecor
         let reply: &[u8] = match line.split([' ', ':']).next().unwrap_or_default() {
             "." if in_body => {
                 in_body = false;
-                record.taken.lock().expect("nobody panics with it").push(Instant::now());
+                record.taken.lock().expect("no test panics while it has the lock").push(Instant::now());
                 b"250 taken\r\n"
             }
             _ if in_body => continue,
@@ -104,7 +104,7 @@ async fn serve(pipe: DuplexStream, manners: RelayManners, record: Arc<RelayRecor
             }
             "MAIL" => {
                 mails += 1;
-                record.begun.lock().expect("nobody panics with it").push(Instant::now());
+                record.begun.lock().expect("no test panics while it has the lock").push(Instant::now());
                 b"250 go on\r\n"
             }
             "RCPT" if mails <= manners.refused => b"550 5.1.1 nobody here\r\n",

@@ -1,4 +1,4 @@
-//! Answers as each provider words them, and what they mean.
+//! Answers in the words of each provider, and what they mean.
 
 use super::*;
 use postway_domain::failure::{
@@ -295,7 +295,7 @@ const REFUSALS: &[Refusal] = &[
     (
         AccountKind::Gmail,
         401,
-        r#"{"error":{"code":401,"message":"Invalid Credentials","errors":[{"reason":"authError"}],"status":"UNAUTHENTICATED"}}"#,
+        r#"{"error":{"code":401,"message":"Invalid RelayCredentials","errors":[{"reason":"authError"}],"status":"UNAUTHENTICATED"}}"#,
         "provider_access_denied",
         Account,
         "authError",
@@ -389,7 +389,7 @@ async fn a_mail_that_is_taken_has_the_providers_id_and_connections_are_used_agai
     }
 }
 
-/// "200 with an error body" in the form of those that do so.
+/// Status 200 with an error in the body, from the providers that do so.
 #[tokio::test]
 async fn a_success_that_carries_an_error_is_the_error() {
     for (kind, body, code) in [

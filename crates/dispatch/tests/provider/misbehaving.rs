@@ -1,4 +1,4 @@
-//! What no provider should do, and what becomes of the mail: the same for all of them.
+//! Misbehaving providers: the outcome of the mail is the same for all of them.
 
 use super::*;
 use futures::future::join_all;
@@ -23,7 +23,7 @@ async fn a_request_without_a_well_formed_answer_is_in_doubt() {
         (Play::Answer(502, "", html()), "provider_unavailable"),
         (Play::Answer(504, "", String::new()), "provider_unavailable"),
     ] {
-        // Only silence is waited out; whatever is busy meanwhile must not look like it.
+        // Only a silent service needs the brief deadline; the others must not run into it on a busy machine.
         let is_silence = matches!(play, Play::Silence);
         let mut tried = Vec::new();
         for kind in KINDS {

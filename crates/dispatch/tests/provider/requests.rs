@@ -1,11 +1,11 @@
-//! The request as it goes out: the whole mail, the right people, and nothing that would be lost without a word.
+//! The request as it is sent: the complete mail, the right recipients, and nothing lost silently.
 
 use super::*;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::failure::{Category, Phase, Severity};
 use serde_json::{Value, json};
 
-/// Text, html with an image, a file, names, and fields of its own.
+/// A mail with text, html with an image, a file, names and additional fields.
 const RICH: &str = "From: =?utf-8?q?Ren=C3=A9e?= <renee@example.net>\r\nTo: \"A, B\" <a@example.org>, gone@example.org\r\n\
     Cc: c@example.org\r\nReply-To: desk@example.net\r\nSubject: =?utf-8?b?R3LDvMOfZQ==?=\r\n\
     Date: Wed, 18 Nov 2026 12:00:00 +0000\r\nMessage-ID: <1@example.net>\r\nX-Tag: spring\r\n\
@@ -15,7 +15,7 @@ const RICH: &str = "From: =?utf-8?q?Ren=C3=A9e?= <renee@example.net>\r\nTo: \"A,
     Content-Type: image/png; name=logo.png\r\nContent-ID: <logo@x>\r\nContent-Disposition: inline\r\n\
     Content-Transfer-Encoding: base64\r\n\r\niVBORw0=\r\n--r--\r\n--m\r\nContent-Type: application/pdf\r\n\
     Content-Disposition: attachment; filename=a.pdf\r\n\r\n%PDF\r\n--m--\r\n";
-/// `gone` has the mail already, or is suppressed; `hidden` is in no header.
+/// The recipients: `gone` has the mail already or is suppressed; `hidden` is in no header.
 const THREE: &[&str] = &["a@example.org", "c@example.org", "hidden@example.org"];
 
 async fn heard(kind: AccountKind, recipients: &[&str], body: &[u8]) -> fake::Heard {
@@ -285,7 +285,7 @@ async fn a_mail_that_is_too_large_or_needs_smtputf8_is_refused_before_the_gate()
     assert_eq!(fake.connections(), 0);
 }
 
-/// Header text beyond ASCII is no obstacle: it is encoded, or goes out as text.
+/// Header text beyond ASCII is encoded, or sent as text.
 #[tokio::test]
 async fn header_text_beyond_ascii_is_carried() {
     let body = "From: s@example.net\r\nTo: a@example.org\r\nSubject: \u{fc}\r\n\r\n\u{fc}\r\n".as_bytes();

@@ -1,4 +1,4 @@
-//! Providers that are signed in to with tokens, which may be withdrawn before their time.
+//! Providers with tokens, which may be revoked before they expire.
 
 use super::*;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,7 +14,7 @@ use postway_testkit::{HttpSource, Reply};
 
 const SEND: &str = "/v1.0/users/shop@example.net/sendMail";
 
-/// A clock that stands until it is moved.
+/// A clock that stops until it is moved.
 struct Still(AtomicI64);
 
 impl Clock for Still {

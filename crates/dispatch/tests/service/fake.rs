@@ -1,4 +1,4 @@
-//! A small HTTP server that plays what it is told to, and keeps what it heard.
+//! A small HTTP server that plays a script and records the requests.
 
 use std::{
     net::SocketAddr,
@@ -20,7 +20,7 @@ pub enum Play {
     Answer(u16, &'static str, String),
     /// Writes these bytes and closes.
     Raw(Vec<u8>),
-    /// Says nothing and keeps the connection.
+    /// Does not answer, and keeps the connection.
     Silence,
     /// Status 200 and a body without end.
     Endless,
@@ -28,7 +28,7 @@ pub enum Play {
     CutAfter(usize),
 }
 
-/// A request as it came.
+/// A recorded request.
 #[derive(Debug, Clone)]
 pub struct Heard {
     pub head: String,
@@ -52,7 +52,7 @@ pub struct Ledger {
     pub requests: Vec<Heard>,
 }
 
-/// The server; it ends with this value.
+/// The server; it stops when this value is dropped.
 pub struct Fake {
     address: SocketAddr,
     scheme: &'static str,
@@ -112,7 +112,7 @@ impl Fake {
 async fn converse(mut stream: impl AsyncRead + AsyncWrite + Unpin, play: Play, ledger: &Mutex<Ledger>) {
     if let Play::CutAfter(bytes) = play {
         let mut part = vec![0; bytes];
-        // Nothing to be done about a client that leaves first.
+        // A client may close the connection first.
         let _ = stream.read_exact(&mut part).await;
         return;
     }

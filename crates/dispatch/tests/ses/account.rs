@@ -1,4 +1,4 @@
-//! The request as it goes out, connections, and the check of an account.
+//! The request as it is sent, connections, and the check of an account.
 
 use super::*;
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -89,7 +89,7 @@ async fn the_check_tells_what_is_wrong() {
         (Play::error(503, "ServiceUnavailable", ""), Some("SES_SERVICE_UNAVAILABLE")),
         (Play::Silence, Some("SES_TIMEOUT")),
         (Play::CutAfter(10), Some("NETWORK_ERROR")),
-        // A key that may only send is a good one.
+        // A key that may only send is valid.
         (Play::error(403, "AccessDeniedException", not_allowed), None),
         (Play::error(404, "UnknownOperationException", ""), None),
     ] {

@@ -1,4 +1,4 @@
-//! What is sent, what is not, and what nobody can know.
+//! Calls that are sent, not sent, or in doubt.
 
 use super::*;
 use postway_domain::failure::{Category, Phase, Severity};
@@ -54,7 +54,7 @@ async fn a_service_that_cannot_be_reached_leaves_no_doubt() {
 
 #[tokio::test]
 async fn a_handshake_that_never_ends_leaves_no_doubt() {
-    // It takes the connection and is silent; the client waits for TLS.
+    // The service accepts the connection and is silent; the client waits for TLS.
     let fake = Fake::start(Play::Silence).await;
     let endpoint = fake.url().replace("http:", "https:");
     let failure = not_sent(send(&client(hasty(endpoint))).await);
@@ -73,7 +73,7 @@ async fn a_certificate_that_does_not_verify_is_the_accounts_fault() {
     assert_eq!(accepted(send(&client(trusting)).await).as_deref(), Some("1"));
 }
 
-/// Over TLS a connection stands only when the service has had a part in it.
+/// Over TLS a connection exists only after the service took part in the handshake.
 #[tokio::test]
 async fn a_mail_is_let_go_when_its_connection_stands() {
     let cert = TestCert::localhost();

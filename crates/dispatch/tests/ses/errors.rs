@@ -1,4 +1,4 @@
-//! Refusals, each as the service words it, and what is refused before anything is sent.
+//! Refusals in the words of SES, and mail that is refused before anything is sent.
 
 use super::*;
 use postway_domain::failure::{Category, Phase, Severity};

@@ -5,7 +5,7 @@ use postway_domain::failure::Severity;
 use postway_testkit::moto::Moto;
 use serde_json::Value;
 
-/// The mail that moto keeps under this id.
+/// The mail that moto stored under this id.
 fn kept(moto: &Moto, id: &str) -> Value {
     let data: Value = serde_json::from_str(&moto.data()).expect("moto's data is JSON");
     let mails = data["ses"]["RawMessage"].as_array().expect("moto keeps mails");

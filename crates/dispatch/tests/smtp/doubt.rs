@@ -1,10 +1,10 @@
-//! The dot: what is sent, what is not, and what nobody can know.
+//! The dot: mail that is sent, not sent, or in doubt.
 
 use super::*;
 use postway_domain::failure::{Category, Phase};
 use postway_testkit::{Action, Hold, TestCert, Verb};
 
-/// Looks at the sink from inside the commit: the body must be there and the dot must not.
+/// Checks from inside the commit that the sink has the body and not the dot.
 struct Watching<'a> {
     sink: &'a SmtpSink,
     commits: usize,
@@ -92,7 +92,7 @@ async fn a_refusal_of_the_dot_is_not_in_doubt() {
     assert!(!connection.is_reusable());
 }
 
-/// Commits only when the relay has already hung up.
+/// Commits only after the relay has closed the connection.
 struct Late<'a>(&'a SmtpSink);
 
 #[async_trait::async_trait]

@@ -10,7 +10,7 @@ async fn a_refused_connection_is_transient_and_names_the_relay() {
     let settings = settings(&sink);
     let mut connection = open(&settings).await.unwrap();
     drop(sink);
-    // The port is free once the listening task has gone; its connections go with it.
+    // The port is free once the listening task has ended.
     assert!(not_sent(send(&mut connection).await).is_transient());
     let failure = open(&settings).await.unwrap_err();
     assert_eq!(failure.code, "connect_refused");
@@ -20,7 +20,7 @@ async fn a_refused_connection_is_transient_and_names_the_relay() {
 
 #[tokio::test]
 async fn a_host_that_does_not_resolve_is_transient() {
-    // A label too long for DNS: the resolver refuses it without asking anybody.
+    // The label is too long for DNS, so the resolver refuses it without a query.
     let mut settings = SmtpSettings::new(format!("{}.invalid", "x".repeat(64)), 25, TlsMode::None);
     settings.deadlines = Deadlines::uniform(PATIENCE);
     let failure = open(&settings).await.unwrap_err();
@@ -78,7 +78,7 @@ async fn every_fault_at_every_verb_before_the_dot_is_not_sent_and_transient() {
             );
         }
     }
-    // Together: most of them only wait for a deadline.
+    // All at once, since most of them only wait for a deadline.
     futures::future::join_all(cases).await;
 }
 
@@ -91,7 +91,7 @@ async fn one_fault_before_the_dot(without: &str, verb: Verb, action: Action) {
     assert_eq!(gate.commits, 0);
     assert!(!connection.is_reusable(), "{verb:?} {action:?}");
     assert_eq!(sink.ledger().dots, 0);
-    // The next connection finds nothing of it left.
+    // The next connection is not affected.
     assert_accepted(&send(&mut connect(&sink).await).await);
 }
 
@@ -113,7 +113,7 @@ async fn a_pooled_connection_that_died_is_stale_and_one_in_use_is_not() {
     let sink = SmtpSink::start().await;
     let mut connection = connect(&sink).await;
     assert_accepted(&send(&mut connection).await);
-    // It dies as the next mail is offered: nothing was heard of that one.
+    // It dies when the next mail is offered, before any reply.
     for action in [Action::Cut, Action::ReplyThenCut("421 4.4.2 timeout exceeded".to_owned())] {
         let mut connection = connect(&sink).await;
         assert_accepted(&send(&mut connection).await);
@@ -123,7 +123,7 @@ async fn a_pooled_connection_that_died_is_stale_and_one_in_use_is_not() {
         assert!(!connection.is_reusable());
         sink.clear_rules();
     }
-    // It dies in the middle of the next one: that is the relay's trouble.
+    // It dies in the middle of the next mail, which is a fault of the relay.
     sink.add_rule(|event| (event.verb == Verb::Rcpt).then_some(Action::Cut));
     let failure = not_sent(send(&mut connection).await);
     assert!(!failure.is_stale() && failure.is_transient(), "{failure}");

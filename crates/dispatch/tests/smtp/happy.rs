@@ -1,4 +1,4 @@
-//! When everybody behaves.
+//! Relays that behave.
 
 use super::*;
 use postway_testkit::{Action, Verb};
@@ -28,7 +28,7 @@ async fn a_mail_arrives_with_its_envelope_and_the_relays_id() {
     assert!(!mails[0].tls);
 }
 
-/// RFC 3461: said where it is offered, and no reason not to send where it is not.
+/// RFC 3461: the wishes are sent to relays that offer DSN; to others the mail is sent without them.
 #[tokio::test]
 async fn wishes_about_reports_are_said_to_relays_that_offer_dsn() {
     let wishes = r#"{"ret":"HDRS","envid":"QQ314159","recipients":

@@ -32,7 +32,7 @@ async fn a_refused_recipient_does_not_stop_the_others() {
         assert_eq!(gate.accepted, 2);
         assert_eq!(sink.mails()[0].recipients, ["a@example.org", "b@example.org"]);
 
-        // The connection is reset and goes on.
+        // The connection is reset and used again.
         assert!(connection.is_reusable());
         assert_accepted(&send(&mut connection).await);
         assert_eq!(sink.ledger().commands_of("RSET").len(), 1);
@@ -89,7 +89,8 @@ async fn too_many_recipients_are_deferred_not_failed() {
     assert_accepted(&delivery.end);
     assert!(delivery.recipients[..2].iter().all(RecipientReply::is_accepted));
     assert!(delivery.recipients[2..].iter().all(|reply| matches!(reply, RecipientReply::Deferred(_))));
-    // A relay that finds one already too many would be split for ever: there it is a failure.
+    // A relay that refuses even the first recipient as too many would be split for ever, so that is a
+    // failure.
     let delivery = send_to(&mut connection, &["c@example.org"], BODY).await;
     assert!(matches!(delivery.end, DeliveryEnd::NoRecipients));
     assert!(matches!(&delivery.recipients[0], RecipientReply::Refused(f) if f.is_transient()));

@@ -143,7 +143,7 @@ async fn sign_in_troubles_are_the_accounts() {
         assert!(failure.is_account());
         assert!(!failure.message.contains("wrong"));
     }
-    // A sign-in that is demanded and not configured shows at MAIL.
+    // A relay that demands a sign-in that is not configured refuses MAIL.
     let mut connection = open(&over_tls(&usual, TlsMode::Starttls, &cert)).await.unwrap();
     let failure = not_sent(send(&mut connection).await);
     assert_eq!((failure.code.as_ref(), failure.category), ("smtp_530", Category::Authentication));
@@ -235,8 +235,8 @@ async fn a_trial_fails_where_a_username_has_no_password() {
     let open = prober.probe(&account(None)).await;
     assert!(open.iter().all(|step| step.outcome.is_ok()), "{open:?}");
     let steps = prober.probe(&account(Some("shop"))).await;
-    let told: Vec<_> = steps.iter().map(|step| (step.name, step.outcome.is_ok())).collect();
-    assert_eq!(told, [("connect", true), ("tls", true), ("auth", false)]);
+    let results: Vec<_> = steps.iter().map(|step| (step.name, step.outcome.is_ok())).collect();
+    assert_eq!(results, [("connect", true), ("tls", true), ("auth", false)]);
     let failure = steps[2].outcome.as_ref().unwrap_err();
     assert_eq!((failure.code.as_ref(), failure.phase), ("password_missing", Phase::Auth));
     assert!(failure.message.contains("never signs in"), "{}", failure.message);

@@ -1,4 +1,4 @@
-//! Signing in with tokens.
+//! Sign-in with tokens.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 
@@ -9,7 +9,7 @@ use std::sync::{
 
 use postway_dispatch::{
     probe::Prober,
-    transport::{Credentials, SmtpSettings},
+    transport::{RelayCredentials, SmtpSettings},
 };
 use postway_domain::{
     Account, AccountKind, AccountSettings, Clock, Failure, Time, TlsMode,
@@ -72,7 +72,7 @@ fn source(server: &HttpSource, clock: &Arc<Still>) -> TokenSource {
 }
 
 fn by_token(sink: &SmtpSink, source: &TokenSource) -> SmtpSettings {
-    let credentials = Credentials::Token { username: "bob".to_owned(), source: source.clone() };
+    let credentials = RelayCredentials::Token { username: "bob".to_owned(), source: source.clone() };
     SmtpSettings { credentials: Some(credentials), allow_plaintext_auth: true, ..settings(sink) }
 }
 
@@ -127,7 +127,7 @@ async fn a_token_that_was_withdrawn_is_renewed_once_and_then_the_account_is_at_f
     clock.0.fetch_add(61_000, Ordering::SeqCst);
     assert_accepted(&send(&mut open(&by_token(&second, &source)).await.unwrap()).await);
     assert_eq!((server.requests().len(), second.ledger().connections), (2, 2));
-    // A relay that refuses the newest as well is not asked a third time.
+    // A relay that refuses the newest token as well is not asked a third time.
     let third = sink("XOAUTH2", "token-3").await;
     assert_eq!(refused(&by_token(&third, &source)).await.code, "smtp_535");
     assert_eq!((server.requests().len(), third.ledger().connections), (2, 1));
@@ -140,8 +140,11 @@ async fn a_token_that_was_withdrawn_is_renewed_once_and_then_the_account_is_at_f
     server.serve("/token", gone);
     let failure = refused(&by_token(&third, &source)).await;
     assert_eq!(failure.code, "oauth_refused");
-    let told = &failure.message;
-    assert!(told.contains("authentication failed") && told.contains("consent was withdrawn"), "{told}");
+    let message = &failure.message;
+    assert!(
+        message.contains("authentication failed") && message.contains("consent was withdrawn"),
+        "{message}"
+    );
 }
 
 #[tokio::test]

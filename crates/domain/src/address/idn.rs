@@ -1,24 +1,24 @@
 //! Internationalised domains (IDNA, UTS #46 without its transitional forms).
 //!
-//! A domain has two spellings: A-labels (`xn--mller-kva.example`) for machines and U-labels (`müller.example`) for people.
-//! Ours is that of machines, on the wire and in every comparison, since each relay takes it and it is one text, however the
-//! other was typed; the other is shown beside it.
+//! A domain has two spellings: A-labels (`xn--mller-kva.example`) for machines and U-labels
+//! (`müller.example`) for people. Postway uses A-labels on the wire and in every comparison, since every
+//! relay accepts them and there is only one such spelling. U-labels are shown beside them.
 
 use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
 
 use super::AddressError;
 
-/// What an A-label begins with.
+/// The prefix of an A-label.
 const PREFIX: &str = "xn--";
 
-/// Whether one of the labels is an A-label, or means to be one.
+/// Whether one of the labels has the prefix of an A-label.
 pub(super) fn has_a_label(domain: &str) -> bool {
     domain
         .split('.')
         .any(|label| label.get(..PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PREFIX)))
 }
 
-/// A domain with each label outside ASCII as an A-label; those that are A-labels already are checked to be some.
+/// The domain with each non-ASCII label as an A-label; existing A-labels are checked.
 pub(super) fn to_a_labels(domain: &str) -> Result<String, AddressError> {
     match Uts46::new().to_ascii(
         domain.as_bytes(),
@@ -31,7 +31,7 @@ pub(super) fn to_a_labels(domain: &str) -> Result<String, AddressError> {
     }
 }
 
-/// The label that is at fault, or the whole where they are only too long together.
+/// The invalid label, or the complete domain if it is merely too long.
 fn bad_label(domain: &str) -> &str {
     let is_good = |label: &str| {
         let deny = AsciiDenyList::STD3;
@@ -40,9 +40,8 @@ fn bad_label(domain: &str) -> &str {
     domain.split('.').find(|label| !is_good(label)).unwrap_or(domain)
 }
 
-/// The spelling of a domain for people, where it is another than that for machines.
-///
-/// Anything may be given: what is no internationalised domain has no other spelling.
+/// The domain with U-labels, if that differs from `domain`. Returns `None` for a text that is not an
+/// internationalised domain.
 pub fn domain_to_unicode(domain: &str) -> Option<String> {
     if !has_a_label(domain) {
         return None;

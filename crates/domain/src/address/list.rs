@@ -1,6 +1,6 @@
 //! Lists of mailboxes as people write them in one line.
 
-/// The parts of a list between commas, but for commas in quotes, brackets or comments. What is in a part is not looked at.
+/// Splits a list at its commas, except those in quotes, brackets or comments. The parts are not checked.
 pub fn split_list(list: &str) -> Vec<&str> {
     let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_u32);
     let (mut quoted, mut escaped) = (false, false);

@@ -12,9 +12,9 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    /// A mailbox from its parts; the name is trimmed, and an empty one is none.
+    /// A mailbox from its parts. The name is trimmed; an empty name counts as absent.
     pub fn new(name: Option<&str>, address: EmailAddress) -> Result<Self, AddressError> {
-        // Before trimming, which would take a line break at either end for white space.
+        // Checked before trimming, which would remove a line break at either end.
         if name.is_some_and(|name| name.contains(char::is_control)) {
             return Err(AddressError::Name("contains a control character"));
         }
@@ -35,7 +35,7 @@ impl Mailbox {
         &self.address
     }
 
-    /// The address alone, when the name is not wanted any more.
+    /// The address, without the name.
     pub fn into_address(self) -> EmailAddress {
         self.address
     }
@@ -56,7 +56,7 @@ impl FromStr for Mailbox {
             return Err(AddressError::Empty);
         }
         let Some(inner) = text.strip_suffix('>') else {
-            // A '<' inside the quotes of a local part is no bracket; every other one has lost its '>'.
+            // A '<' inside a quoted local part is not a bracket; any other one lacks its '>'.
             return match text.parse() {
                 Ok(address) => Ok(Self { name: None, address }),
                 Err(_) if text.contains('<') => {
@@ -102,8 +102,8 @@ fn split_quoted_name(rest: &str) -> Result<(String, &str), AddressError> {
     Ok((name, address))
 }
 
-/// What an unquoted name may not hold. RFC 5322 counts `.()[]` too, but read literally they do no harm, and
-/// people do write `Acme Inc. (Sales) <sales@acme.example>`.
+/// Characters that an unquoted name must not contain. RFC 5322 also excludes `.()[]`, but they are harmless
+/// if read literally, and people write `Acme Inc. (Sales) <sales@acme.example>`.
 fn needs_quotes(c: char) -> bool {
     matches!(c, ',' | ';' | ':' | '@' | '"' | '\\' | '<' | '>')
 }

@@ -1,4 +1,4 @@
-//! What is an address, and what is not.
+//! Texts that are addresses, and texts that are not.
 
 use proptest::prelude::*;
 
@@ -30,7 +30,7 @@ fn ordinary_and_unusual_addresses_are_accepted() {
     }
 }
 
-/// VERP, SRS and BATV write a whole address into a local part; only the bound of the path holds for them.
+/// VERP, SRS and BATV write a complete address into a local part; only the bound of the path applies to them.
 #[test]
 fn a_local_part_may_be_as_long_as_the_address_lets_it() {
     let verp = "announce-bounces+some.long.user.name=some-long-company.example.net@lists.example.com";

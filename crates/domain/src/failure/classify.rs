@@ -1,10 +1,10 @@
 //! The table that turns an SMTP reply into a category and a severity.
 //!
-//! The first rule that matches decides. Wording comes first, because where providers disagree about codes (a
-//! daily quota is 454 at one and 550 at another) it is all there is; then the enhanced code; then the bare
-//! reply code. A rule sets the category; the severity follows the reply (4xx transient, 5xx permanent) unless
-//! the rule says otherwise. The class of the enhanced code is not trusted over the reply's: RFC 5321 tells
-//! clients to act on the reply code.
+//! The first rule that matches decides. Wording comes first, because it is all there is when providers
+//! disagree about codes (a daily quota is 454 at one and 550 at another); then the enhanced code; then the
+//! bare reply code. A rule sets the category. The severity follows the reply (4xx transient, 5xx permanent)
+//! unless the rule says otherwise. The class of the enhanced code is not trusted over that of the reply: RFC
+//! 5321 tells clients to act on the reply code.
 
 mod wording;
 
@@ -16,18 +16,18 @@ use super::{
 };
 use wording::*;
 
-/// Which replies a rule is about. Empty lists mean "any".
-struct Rule {
+/// A rule: which replies it matches, and what they mean. An empty list matches any.
+struct ReplyRule {
     phases: &'static [Phase],
-    codes: Codes,
-    enhanced: &'static [Status],
+    codes: ReplyCodes,
+    enhanced: &'static [EnhancedStatus],
     says: &'static [&'static str],
     category: Category,
     severity: Option<Severity>,
 }
 
 /// Reply codes a rule matches.
-enum Codes {
+enum ReplyCodes {
     Any,
     /// 4 or 5.
     Class(u16),
@@ -35,52 +35,62 @@ enum Codes {
 }
 
 /// Subject and detail of an enhanced code; no detail means every detail of that subject.
-type Status = (u16, Option<u16>);
+type EnhancedStatus = (u16, Option<u16>);
 
-const ANY: Rule =
-    Rule { phases: &[], codes: Codes::Any, enhanced: &[], says: &[], category: Unknown, severity: None };
+const ANY: ReplyRule = ReplyRule {
+    phases: &[],
+    codes: ReplyCodes::Any,
+    enhanced: &[],
+    says: &[],
+    category: Unknown,
+    severity: None,
+};
 const SENDING: &[Phase] = &[Greeting, Auth, Mail, Data, Dot];
 const TRANSACTION: &[Phase] = &[Mail, Rcpt, Data, Dot];
 /// Microsoft's "banned sender" family.
 #[rustfmt::skip]
-const SUSPENDED_STATUS: &[Status] =
+const SUSPENDED_STATUS: &[EnhancedStatus] =
     &[(7, Some(501)), (7, Some(502)), (7, Some(503)), (7, Some(705)), (7, Some(708)), (7, Some(750))];
 
 /// A rule on wording.
-const fn says(phases: &'static [Phase], says: &'static [&'static str], category: Category) -> Rule {
-    Rule { phases, says, category, ..ANY }
+const fn says(phases: &'static [Phase], says: &'static [&'static str], category: Category) -> ReplyRule {
+    ReplyRule { phases, says, category, ..ANY }
 }
 
 /// A rule on enhanced codes.
-const fn enhanced(phases: &'static [Phase], enhanced: &'static [Status], category: Category) -> Rule {
-    Rule { phases, enhanced, category, ..ANY }
+const fn enhanced(
+    phases: &'static [Phase],
+    enhanced: &'static [EnhancedStatus],
+    category: Category,
+) -> ReplyRule {
+    ReplyRule { phases, enhanced, category, ..ANY }
 }
 
 /// A rule on reply codes.
-const fn code(phases: &'static [Phase], codes: &'static [u16], category: Category) -> Rule {
-    Rule { phases, codes: Codes::One(codes), category, ..ANY }
+const fn code(phases: &'static [Phase], codes: &'static [u16], category: Category) -> ReplyRule {
+    ReplyRule { phases, codes: ReplyCodes::One(codes), category, ..ANY }
 }
 
 /// A rule on all 4xx or 5xx.
-const fn class(phases: &'static [Phase], class: u16, category: Category) -> Rule {
-    Rule { phases, codes: Codes::Class(class), category, ..ANY }
+const fn class(phases: &'static [Phase], class: u16, category: Category) -> ReplyRule {
+    ReplyRule { phases, codes: ReplyCodes::Class(class), category, ..ANY }
 }
 
-const RULES: &[Rule] = &[
-    // The account's own trouble, whatever the code.
+const RULES: &[ReplyRule] = &[
+    // Faults of the account, whatever the code.
     says(&[], SENDER_QUOTA, Quota).account(),
     enhanced(TRANSACTION, &[(4, Some(5)), (1, Some(90))], Quota).account(),
     says(&[], RATE, RateLimited).transient(),
     says(SENDING, SUSPENDED, AccountSuspended).account(),
     enhanced(SENDING, SUSPENDED_STATUS, AccountSuspended).account(),
-    // Signing in. A 4xx there is the server's trouble, except that 432 asks for a new password.
+    // Signing in. A 4xx is a fault of the server, except that 432 asks for a new password.
     code(&[Auth], &[432], Authentication).account(),
     code(&[Auth], &[525], AccountSuspended).account(),
     class(&[Auth], 5, Authentication).account(),
     code(&[Auth], &[454], Authentication),
     code(TRANSACTION, &[530, 538], Authentication).account(),
     says(&[Mail, Rcpt, Data], NO_AUTH, Authentication).only(5).account(),
-    // The door is shut: nothing any message could do about it.
+    // The relay refuses the connection or the client: no message could change that.
     class(&[Phase::Tls], 5, Tls).account(),
     class(&[Phase::Tls], 4, Tls),
     class(&[Greeting], 5, Policy).account(),
@@ -136,7 +146,7 @@ const RULES: &[Rule] = &[
     code(&[], &[550, 551, 553, 554], Policy),
 ];
 
-impl Rule {
+impl ReplyRule {
     const fn account(mut self) -> Self {
         self.severity = Some(Severity::Account);
         self
@@ -149,15 +159,15 @@ impl Rule {
 
     /// Only for 4xx or only for 5xx.
     const fn only(mut self, class: u16) -> Self {
-        self.codes = Codes::Class(class);
+        self.codes = ReplyCodes::Class(class);
         self
     }
 
     fn matches(&self, phase: Phase, code: u16, enhanced: Option<EnhancedCode>, lower: &str) -> bool {
         let code_matches = match self.codes {
-            Codes::Any => true,
-            Codes::Class(class) => code / 100 == class,
-            Codes::One(codes) => codes.contains(&code),
+            ReplyCodes::Any => true,
+            ReplyCodes::Class(class) => code / 100 == class,
+            ReplyCodes::One(codes) => codes.contains(&code),
         };
         let status_matches = self.enhanced.is_empty()
             || enhanced.is_some_and(|EnhancedCode(_, subject, detail)| {
@@ -170,7 +180,7 @@ impl Rule {
     }
 }
 
-/// Category and severity of a reply that was not the one hoped for. A 2xx or 3xx here was out of place.
+/// The category and severity of a reply that is not a success. A 2xx or 3xx here is a protocol error.
 pub(super) fn classify(
     phase: Phase,
     code: u16,
@@ -189,8 +199,9 @@ pub(super) fn classify(
         .map_or((Unknown, by_reply), |rule| (rule.category, rule.severity.unwrap_or(by_reply)))
 }
 
-/// True for a reply to RCPT that means "enough for this transaction", not "never this one": the rest can go
-/// in the next transaction. RFC 5321 4.5.3.1.10 asks for 452 and has clients read an old 552 in the same way.
+/// True for a reply to RCPT that means "enough for this transaction" and not "never this recipient": the
+/// others can go in the next transaction. RFC 5321 4.5.3.1.10 asks for 452, and has clients read an old 552
+/// in the same way.
 pub fn is_too_many_recipients(code: u16, enhanced: Option<EnhancedCode>, text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let says_so = TOO_MANY_RECIPIENTS.iter().any(|phrase| lower.contains(phrase));

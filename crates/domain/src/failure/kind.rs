@@ -10,7 +10,7 @@ use thiserror::Error;
 /// The word is not one of those this enumeration knows.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{word:?} is not a known {of}")]
-pub struct UnknownWord {
+pub struct UnknownFailureWord {
     /// What was read.
     pub word: String,
     /// Which enumeration it was read for.
@@ -43,12 +43,12 @@ macro_rules! words {
         }
 
         impl FromStr for $name {
-            type Err = UnknownWord;
+            type Err = UnknownFailureWord;
 
-            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+            fn from_str(word: &str) -> Result<Self, UnknownFailureWord> {
                 match word {
                     $($word => Ok(Self::$variant),)+
-                    _ => Err(UnknownWord { word: word.chars().take(64).collect(), of: $of }),
+                    _ => Err(UnknownFailureWord { word: word.chars().take(64).collect(), of: $of }),
                 }
             }
         }
@@ -84,17 +84,17 @@ words! {
 words! {
     /// What to do about a failure.
     Severity, "severity" {
-        /// Try again later; it uses an attempt.
+        /// Try again later; it uses a retry.
         Transient = "transient",
         /// Trying again cannot help.
         Permanent = "permanent",
-        /// The account's fault: the mail waits without using an attempt, and the account's circuit opens.
+        /// The account is at fault: the mail waits without using a retry, and the account's circuit opens.
         Account = "account",
     }
 }
 
 words! {
-    /// What kind of trouble a failure is, for people, filters and metrics.
+    /// The kind of a failure, for people, filters and metrics.
     Category, "failure category" {
         /// The relay could not be reached or the connection broke.
         Network = "network",
@@ -136,15 +136,15 @@ words! {
         Spam = "spam",
         /// Larger than the relay or the mailbox takes.
         MessageTooLarge = "message_too_large",
-        /// Refused for what is in it.
+        /// Refused because of its content.
         ContentRejected = "content_rejected",
-        /// Mail loops, or no way to the destination.
+        /// A mail loop, or no route to the destination.
         Routing = "routing",
         /// An internationalised address, and a relay that cannot carry it.
         Smtputf8Unsupported = "smtputf8_unsupported",
         /// The peer broke the protocol, or says that we did.
         Protocol = "protocol",
-        /// The message made us panic.
+        /// Composing or sending the message panicked.
         Poison = "poison",
         /// None of the above.
         Unknown = "unknown",

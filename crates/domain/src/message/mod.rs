@@ -1,35 +1,44 @@
-//! A message: its states, what moves it between them, and the parts it is made of.
+//! A message: its states, the table that moves it between them, and its parts.
+//!
+//! Start with [`transition`]: the other files describe what it speaks about.
 
+pub mod dsn;
+pub mod event;
+pub mod lane;
+mod other_recipients;
 pub mod reason;
 mod recipient;
-mod rest;
+pub mod retry;
 mod state;
 mod transition;
+pub mod verp;
 
+pub use other_recipients::Rest;
 pub use reason::reason;
 pub use recipient::{RecipientKind, RecipientStatus};
-pub use rest::Rest;
 pub use state::{Priority, State, Status, Wait};
-pub use transition::{Effects, Input, InvalidTransition, LeaseEffect, Outcome, Resolution, transition};
+pub use transition::{
+    Input, InvalidTransition, LeaseEffect, Outcome, Resolution, TransitionEffects, transition,
+};
 
 use serde::{Deserialize, Serialize};
 
-/// What to do with a message whose dot went out without an answer.
+/// What to do with a message in doubt: its dot was written and no answer came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnDoubt {
-    /// Send it once more under the same Message-ID: perhaps twice, never not at all.
+    /// Resend it under the same Message-ID: it may arrive twice, but not never.
     #[default]
     Resend,
-    /// Wait for an operator's word.
+    /// Put it on hold until an operator decides.
     Hold,
 }
 
 impl OnDoubt {
-    /// A message is sent again this often by itself; at the doubt after that it is held, whatever its policy.
+    /// The most automatic resends; at the doubt after that the message is on hold, whatever its policy.
     pub const RESENDS_MAX: i64 = 3;
 
-    /// What users are told where they give another word.
+    /// The error text for any other word.
     pub const WORDS: &'static str = "must be resend or hold";
 
     /// The word users see.
@@ -40,7 +49,7 @@ impl OnDoubt {
         }
     }
 
-    /// Whether a message that has now been in doubt `doubts` times is sent again by itself.
+    /// Whether a message that has now been in doubt `doubts` times is resent automatically.
     pub fn resends(self, doubts: i64, expired: bool) -> bool {
         match self {
             OnDoubt::Resend => doubts <= Self::RESENDS_MAX && !expired,

@@ -1,32 +1,32 @@
-//! Why a message is where it is, in words for people. Whoever tells it takes them from here, so that an answer, a report
-//! and a page say the same.
+//! Why a message is in its state, as a sentence for people. API, reports and dashboard take it from here, so
+//! that they say the same.
 
 use serde_json::Value;
 
 use super::State;
-use crate::event::EventKind;
+use crate::message::event::EventKind;
 
-/// Of a message that was cancelled.
+/// The reason of a cancelled message.
 pub const WITHDRAWN: &str = "withdrawn before it was sent";
-/// Of a message that was not sent in time.
+/// The reason of an expired message.
 pub const TOO_LATE: &str = "its expires_at passed before it was sent";
-/// Of a message that nobody is left to get.
+/// The reason of a message whose recipients are all suppressed.
 pub const NOBODY_LEFT: &str = "its recipients are on the suppression list";
-/// Of a message of which nothing is open any more, and an earlier doubt remains.
+/// The reason of a message without open recipients whose earlier doubt remains.
 pub const DOUBT_REMAINS: &str = "some of its recipients may have got it: an earlier attempt had no answer";
-/// Of a message that the sandbox took.
+/// The reason of a captured message.
 pub const CAPTURED: &str = "the sandbox captured it: it was not sent to anybody";
-/// Of a failure that nothing is known of.
+/// The reason of a failure without a message.
 pub const UNSAID: &str = "it failed without a word";
-/// Of certified mail whose provider gave no receipt in its time.
+/// The reason of certified mail whose provider gave no receipt in time.
 pub const NO_RECEIPT: &str = "no receipt in time";
-/// What certified mail's providers call a receipt without an error.
+/// The error field of a certified-mail receipt that reports no error.
 const NO_ERROR: &str = "nessuno";
-/// The code of a message whose place a newer one with the same `collapse_key` took.
+/// The code of a message that a newer one with the same `collapse_key` replaced.
 const SUPERSEDED: &str = "superseded";
 
-/// Why it is there: its failure's words, or what it waits for, or who ended it; nothing while it is under way or sent.
-/// `code` and `said` are its latest failure's.
+/// Why a message is in `state`: the message of its failure, what it waits for, or what ended it. `None` while
+/// it is under way, and if it was sent. `code` and `said` belong to its latest failure.
 pub fn reason<'a>(state: State, code: Option<&'a str>, said: Option<&'a str>) -> Option<&'a str> {
     match state {
         State::Scheduled(wait) => said.or(Some(wait.as_str())),
@@ -34,15 +34,15 @@ pub fn reason<'a>(state: State, code: Option<&'a str>, said: Option<&'a str>) ->
         State::Expired => Some(TOO_LATE),
         State::Captured => Some(CAPTURED),
         State::Suppressed => said.or(Some(NOBODY_LEFT)),
-        // A dead letter says why, whatever is known of it.
+        // A dead letter always has a reason, however little is known.
         State::Failed => said.filter(|said| !said.is_empty()).or(code).or(Some(UNSAID)),
         State::Invalid | State::InDoubt => said,
         State::Accepted | State::Validating | State::Ready | State::Sending { .. } | State::Sent => None,
     }
 }
 
-/// Why certified mail did not arrive, by an event that says so: the provider's words, or its code, or what kind of receipt
-/// came; one sentence where none came in time. The views say the same in SQL.
+/// Why certified mail did not arrive, from an event that reports it: the provider's text, its code, or the
+/// kind of the receipt; a fixed sentence if no receipt came in time. The views compute the same in SQL.
 pub fn pec_error(kind: EventKind, particulars: &Value) -> Option<&str> {
     let said = |name: &str| particulars.get(name)?.as_str().filter(|text| !text.is_empty());
     match kind {
@@ -50,11 +50,43 @@ pub fn pec_error(kind: EventKind, particulars: &Value) -> Option<&str> {
         EventKind::PecFailed => {
             said("error_text").or(pec_error_code(kind, particulars)).or(said("receipt")).or(Some(UNSAID))
         }
-        _ => None,
+        EventKind::Accepted
+        | EventKind::Validated
+        | EventKind::Invalid
+        | EventKind::Ready
+        | EventKind::Scheduled
+        | EventKind::Sending
+        | EventKind::Sent
+        | EventKind::Failed
+        | EventKind::RecipientFailed
+        | EventKind::InDoubt
+        | EventKind::Resent
+        | EventKind::Resolved
+        | EventKind::Cancelled
+        | EventKind::Expired
+        | EventKind::Suppressed
+        | EventKind::Replayed
+        | EventKind::Delivered
+        | EventKind::Delayed
+        | EventKind::Bounced
+        | EventKind::Complained
+        | EventKind::AutoReplied
+        | EventKind::PecAccepted
+        | EventKind::PecTakenOver
+        | EventKind::PecDelivered
+        | EventKind::Notifying
+        | EventKind::Notified
+        | EventKind::Received
+        | EventKind::UnprovenReport
+        | EventKind::Captured
+        | EventKind::Validating
+        | EventKind::Unsubscribed
+        | EventKind::Resubscribed
+        | EventKind::Replied => None,
     }
 }
 
-/// The provider's code for the same, such as `no-dest`; none where it gave none.
+/// The provider's error code, such as `no-dest`, if it gave one.
 pub fn pec_error_code(kind: EventKind, particulars: &Value) -> Option<&str> {
     let code = particulars.get("error")?.as_str()?;
     (kind == EventKind::PecFailed && !code.is_empty() && code != NO_ERROR).then_some(code)

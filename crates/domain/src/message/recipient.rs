@@ -1,8 +1,8 @@
-//! Recipients have their own outcome.
+//! The recipients of a message, each with its own outcome.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a recipient stands in the mail.
+/// The header field that names a recipient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecipientKind {
@@ -14,25 +14,25 @@ pub enum RecipientKind {
     Bcc = 2,
 }
 
-/// What became of one recipient.
+/// The outcome of one recipient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecipientStatus {
-    /// Still to be sent.
+    /// Open: still to be sent to.
     Pending = 0,
-    /// The relay took it.
+    /// The relay accepted it.
     Sent = 1,
-    /// Refused for good.
+    /// Refused permanently.
     Failed = 2,
-    /// Perhaps sent.
+    /// May have been sent to.
     InDoubt = 3,
     /// On the suppression list.
     Suppressed = 4,
-    /// Withdrawn.
+    /// The message was cancelled.
     Cancelled = 5,
-    /// Too late.
+    /// The message expired.
     Expired = 6,
-    /// The sandbox took it: it never left.
+    /// The sandbox captured the mail; nothing was sent.
     Captured = 7,
 }
 

@@ -1,38 +1,38 @@
-//! The states of a message. The same words stand in the table, the JSON, the log and the page.
+//! The states of a message. Database, JSON, log and dashboard use the same words.
 
 use serde::{Deserialize, Serialize};
 
 use super::recipient::coded;
 
-/// Where a message stands, as one word.
+/// The state of a message as one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Durable; the client has its 202.
+    /// Durable; the client has its `202`.
     Accepted = 0,
-    /// A worker holds it for its checks.
+    /// A preparer fetches and checks what it needs.
     Validating = 1,
-    /// Can be sent; its lane may be gated.
+    /// Can be sent, unless its lane is blocked.
     Ready = 2,
-    /// Not before its due time.
+    /// Waits for its due time.
     Scheduled = 3,
-    /// Leased by one worker.
+    /// Leased for an attempt.
     Sending = 4,
-    /// The relay took responsibility for at least one recipient and none is open.
+    /// A relay took responsibility for at least one recipient, and none is open.
     Sent = 5,
     /// Ended without being sent.
     Failed = 6,
     /// Refused by intake.
     Invalid = 7,
-    /// The dot went out and no answer is recorded.
+    /// The dot was written and no answer is recorded.
     InDoubt = 8,
     /// Every recipient is on the suppression list.
     Suppressed = 9,
-    /// Withdrawn.
+    /// Cancelled by its sender.
     Cancelled = 10,
-    /// Its time ran out.
+    /// Its `expires_at` passed before it was sent.
     Expired = 11,
-    /// The sandbox took it: it never left, and nobody else has it.
+    /// The sandbox captured it; nothing was sent.
     Captured = 12,
 }
 
@@ -41,7 +41,7 @@ coded!(Status: Accepted = "accepted", Validating = "validating", Ready = "ready"
     Suppressed = "suppressed", Cancelled = "cancelled", Expired = "expired", Captured = "captured");
 
 impl Status {
-    /// Whether nothing more happens by itself.
+    /// Whether the message has ended: nothing more happens without an operator.
     pub fn is_final(self) -> bool {
         match self {
             Status::Accepted
@@ -69,7 +69,7 @@ impl std::str::FromStr for Status {
     }
 }
 
-/// Not one of the thirteen words.
+/// The word is not one of the thirteen states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown status: use accepted, validating, ready, scheduled, sending, sent, failed, invalid, in_doubt, \
@@ -81,11 +81,11 @@ pub struct UnknownStatus;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wait {
-    /// The time its sender asked for.
+    /// The time that its sender asked for.
     SendAt = 1,
     /// The next attempt after a transient failure.
     Retry = 2,
-    /// The next try at fetching what it needs.
+    /// The next try to fetch a file that it needs.
     Fetch = 3,
 }
 
@@ -146,7 +146,7 @@ impl State {
         State::Captured,
     ];
 
-    /// The one word for it.
+    /// The state without its data.
     pub fn status(self) -> Status {
         match self {
             State::Accepted => Status::Accepted,
@@ -165,7 +165,7 @@ impl State {
         }
     }
 
-    /// Puts a state together from what a store keeps. A scheduled row without a reason waits for a retry.
+    /// Builds a state from the columns of a store. A scheduled row without a reason waits for a retry.
     pub fn from_parts(status: Status, wait: Option<Wait>, wire_committed: bool) -> Self {
         match status {
             Status::Accepted => State::Accepted,
@@ -184,7 +184,7 @@ impl State {
         }
     }
 
-    /// What it waits for, if it waits.
+    /// What a scheduled message waits for.
     pub fn wait(self) -> Option<Wait> {
         match self {
             State::Scheduled(wait) => Some(wait),
@@ -208,14 +208,14 @@ impl State {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
-    /// Never behind a batch.
+    /// Always before everything else.
     Immediate = 0,
-    /// Before the rest.
+    /// Before normal mail.
     High = 1,
-    /// The usual.
+    /// The default.
     #[default]
     Normal = 2,
-    /// When there is room.
+    /// After normal mail.
     Low = 3,
 }
 

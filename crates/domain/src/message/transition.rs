@@ -1,45 +1,77 @@
-//! The one table of what may happen to a message.
+//! The state table: everything that can happen to a message, and what follows.
 //!
-//! [`transition`] is total: every pair of state and input has an answer, and the tests print the whole table. Rooms
-//! ask it before they write; the store's fence makes sure that the state they asked about is still the state.
+//! ```text
+//!               send_at          retry (from either sending)
+//!  accepted ──► scheduled ◄─────────────────────────────────────┐
+//!     │             │ claim                                      │
+//!     │             ▼                                            │
+//!     └──► ready ──► sending ─── wire commit ──► sending, dot allowed ──► sent
+//!           ▲  claim   │                          │          │
+//!           │          │ returned, lease lost     │ returned ├──► failed ── replay ──► ready
+//!           └──────────┴──────────────────────────┘          │
+//!                                                            └──► in_doubt  (no answer, or lease lost)
+//!                                                                    ├── claim ──► sending
+//!  cancelled, expired, suppressed:                                   └── resolved ──► sent, failed,
+//!  from accepted, validating, ready, scheduled                              ready, scheduled (some open)
+//! ```
+//!
+//! [`transition`] takes a state and an [`Input`] and returns the next state with its [`TransitionEffects`]:
+//! the events to append, what happens to the lease, whether a retry is used, and how open recipients end. It
+//! is total: every pair of state and input has an answer, which may be [`InvalidTransition`]. A test prints
+//! the complete table, and `ARCHITECTURE.md` shows that print.
+//!
+//! Every subsystem asks this table before it writes. The answer is computed outside the transaction, so the
+//! store's fence checks at the write that the message is still in the state that was asked about.
+//!
+//! Four rules hold for every walk through the table, and tests check them:
+//!
+//! - A message becomes `sent` by an attempt, or `in_doubt`, only after its wire commit is durable.
+//! - While a message is `sending`, only its attempt or the loss of its lease moves it on. It cannot be
+//!   cancelled, expired or suppressed, because a mail on the wire cannot be recalled.
+//! - What may have been sent is never called anything else: a cancellation that finds recipients in doubt
+//!   leaves the message in doubt, and one that finds some sent ends it as sent.
+//! - A doubt ends only by the relay's answer or by an operator's word. A resend does not end it; its answer
+//!   does.
 
 use super::{RecipientStatus, Rest, State, Wait};
-use crate::event::EventKind;
+use crate::message::event::EventKind;
 
-/// What happens to a message.
+/// Something that happens to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Input {
-    /// A worker takes it for its checks.
+    /// A preparer claims it.
     Validate,
-    /// All checks passed, it can go now.
+    /// All checks passed; it can be sent now.
     Pass,
-    /// All checks passed, but its sender asked for a later time.
+    /// All checks passed; its sender asked for a later time.
     PassForLater,
-    /// Something it needs could not be fetched yet.
+    /// A file that it needs could not be fetched yet.
     FetchLater,
     /// A check failed.
     Refuse,
-    /// A worker takes it for an attempt.
+    /// Dispatch claims it for an attempt.
     Claim,
-    /// The worker may write the final dot.
+    /// The wire commit: the attempt may write the final dot.
     CommitWire,
-    /// The same, of a mail that those it is for may have already: only from here on it may be there twice.
+    /// The wire commit of a resend. Only from here on can recipients get the mail twice.
     CommitResend,
     /// The attempt ended.
     Settle(Outcome),
-    /// The worker that held it is gone.
+    /// The process that had leased it is gone.
     LoseLease,
-    /// A doubt is no longer settled by sending it again: a newer message took its place. It waits for somebody's word.
+    /// A newer message replaced one that is in doubt. It is not resent any more, and waits on hold for an
+    /// operator.
     Hold,
-    /// An operator settles the doubt about some recipients; the rest decides where the message goes.
+    /// An operator settles the doubt. The other recipients decide the next state.
     Resolve(Resolution, Rest),
-    /// An operator puts it back in the queue, or asks for the next attempt now.
+    /// An operator puts it back into the queue, or asks for the next attempt now.
     Replay,
-    /// Its sender asks for another time.
+    /// Its sender asks for another `send_at`.
     Reschedule,
-    /// Its sender withdraws it: those still open are not sent to, and the rest decides what became of it.
+    /// Its sender cancels it: open recipients are not sent to. The other recipients decide the next state.
     Cancel(Rest),
-    /// Its time ran out, with the same effect.
+    /// Its `expires_at` has passed; open recipients are not sent to. The other recipients decide the next
+    /// state.
     Expire(Rest),
     /// Every recipient is on the suppression list.
     Suppress,
@@ -48,36 +80,37 @@ pub enum Input {
 /// How an attempt ended, for the message as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// At least one recipient sent, none open.
+    /// At least one recipient was sent to, and none is open.
     Sent,
-    /// The sandbox took it, and nothing of it was sent.
+    /// The sandbox captured it; nothing was sent.
     Captured,
-    /// Some recipient is open and there is a retry left.
+    /// Some recipient is open, and a retry is left.
     Retry,
-    /// Refused for good.
+    /// Refused permanently.
     Failed,
-    /// Some recipient is open and no retry is left.
+    /// Some recipient is open, and no retry is left.
     Exhausted,
-    /// The dot went out, no answer came.
+    /// The dot was written, and no answer came.
     Doubt,
-    /// Nothing is open any more, and an earlier attempt sent to some recipient.
+    /// No recipient is open any more, and an earlier attempt sent to some.
     SentEarlier,
-    /// Nothing is open any more, and an earlier attempt left some recipient in doubt.
+    /// No recipient is open any more, and an earlier attempt left some in doubt.
     DoubtEarlier,
-    /// The account's fault, or the lease was given back: it waits, and no retry is used.
+    /// Returned to `ready` without using a retry: the account is at fault, a permit or a body is missing, or
+    /// the process stops.
     Held,
-    /// It broke its workers too often, or its composing or sending panicked.
+    /// Too many leases were lost in a row, or sending it panicked.
     Quarantined,
 }
 
-/// An operator's word on a doubt.
+/// An operator's decision about a doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Resolution {
-    /// It did arrive.
+    /// The mail arrived.
     Sent,
-    /// It did not, and shall not.
+    /// The mail did not arrive, and is not to be sent again.
     Failed,
-    /// Send it again.
+    /// The mail is to be sent again.
     Resend,
 }
 
@@ -86,46 +119,48 @@ pub enum Resolution {
 pub enum LeaseEffect {
     /// A new lease is written.
     Take,
-    /// The lease, or in doubt its token alone, stays.
+    /// The lease stays; in doubt, only its token.
     Keep,
     /// The lease is cleared.
     Drop,
 }
 
-/// What must be written together with the new state.
+/// What is written together with the new state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Effects {
-    /// The entry in the history; a wire commit has none, it belongs to its attempt, unless it is a resend's.
+pub struct TransitionEffects {
+    /// The event to append. A wire commit appends none, because it is part of its attempt, except for a
+    /// resend.
     pub event: Option<EventKind>,
-    /// The entry after it, where the first tells what was done and not where the message went.
+    /// A second event, if the first says what was done and not which state the message is in.
     pub then: Option<EventKind>,
-    /// What becomes of the lease.
+    /// What happens to the lease.
     pub lease: LeaseEffect,
-    /// Whether a retry is used up.
+    /// Whether a retry is used.
     pub uses_retry: bool,
-    /// How recipients still open end, if they do. Those in doubt are not open: whoever settles them names them.
+    /// The status in which open recipients end, if they do. Recipients in doubt are not open; a change names
+    /// them.
     pub ends_open_recipients: Option<RecipientStatus>,
 }
 
-impl Effects {
-    /// The entries in the history, in order.
+impl TransitionEffects {
+    /// The events to append, in order.
     pub fn events(self) -> impl Iterator<Item = EventKind> {
         self.event.into_iter().chain(self.then)
     }
 }
 
-/// This cannot happen to a message in that state.
+/// The input is not possible in that state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message that is {} cannot do this: {input:?}", state.status().as_str())]
 pub struct InvalidTransition {
-    /// Where the message stood.
+    /// The state of the message.
     pub state: State,
-    /// What was asked.
+    /// The refused input.
     pub input: Input,
 }
 
 impl Input {
-    /// Every input, for tables and tests.
+    /// Every input, for the printed table and tests.
     pub const ALL: &'static [Input] = &[
         Input::Validate,
         Input::Pass,
@@ -173,12 +208,12 @@ impl Input {
     ];
 }
 
-fn effects(event: EventKind, lease: LeaseEffect) -> Effects {
-    Effects { event: Some(event), ..silent(lease) }
+fn with_event(event: EventKind, lease: LeaseEffect) -> TransitionEffects {
+    TransitionEffects { event: Some(event), ..silent(lease) }
 }
 
-/// What `input` makes of `state`, or why it cannot.
-pub fn transition(state: State, input: Input) -> Result<(State, Effects), InvalidTransition> {
+/// The next state of a message in `state` after `input`, with its effects.
+pub fn transition(state: State, input: Input) -> Result<(State, TransitionEffects), InvalidTransition> {
     let next = match state {
         State::Accepted => from_accepted(input),
         State::Validating => from_validating(input),
@@ -193,23 +228,24 @@ pub fn transition(state: State, input: Input) -> Result<(State, Effects), Invali
     next.ok_or(InvalidTransition { state, input })
 }
 
-type Next = Option<(State, Effects)>;
+/// One entry of the table; `None` if the input is not possible.
+type TableEntry = Option<(State, TransitionEffects)>;
 
-fn silent(lease: LeaseEffect) -> Effects {
-    Effects { event: None, then: None, lease, uses_retry: false, ends_open_recipients: None }
+fn without_event(lease: LeaseEffect) -> TransitionEffects {
+    TransitionEffects { event: None, then: None, lease, uses_retry: false, ends_open_recipients: None }
 }
 
-/// Withdrawal, expiry and suppression end whatever still waits.
-fn end_waiting(input: Input) -> Next {
+/// Cancellation, expiry and suppression, which end a message that waits.
+fn end_waiting(input: Input) -> TableEntry {
     match input {
         Input::Cancel(rest) => {
-            end_open(State::Cancelled, rest, ending(EventKind::Cancelled, RecipientStatus::Cancelled))
+            end_open(State::Cancelled, rest, with_end(EventKind::Cancelled, RecipientStatus::Cancelled))
         }
         Input::Expire(rest) => {
-            end_open(State::Expired, rest, ending(EventKind::Expired, RecipientStatus::Expired))
+            end_open(State::Expired, rest, with_end(EventKind::Expired, RecipientStatus::Expired))
         }
         Input::Suppress => {
-            Some((State::Suppressed, ending(EventKind::Suppressed, RecipientStatus::Suppressed)))
+            Some((State::Suppressed, with_end(EventKind::Suppressed, RecipientStatus::Suppressed)))
         }
         Input::Validate
         | Input::Pass
@@ -228,31 +264,34 @@ fn end_waiting(input: Input) -> Next {
     }
 }
 
-/// The same of a message that no worker has had for an attempt: there is nothing of it that could have been sent.
-fn end_untried(input: Input) -> Next {
+/// Like [`end_waiting`], for a message without an attempt: none of its recipients can be sent or in doubt.
+fn end_untried(input: Input) -> TableEntry {
     match input {
         Input::Cancel(Rest::Sent | Rest::Doubt) | Input::Expire(Rest::Sent | Rest::Doubt) => None,
         input => end_waiting(input),
     }
 }
 
-/// Nobody is open any more. What was sent is sent, and what is in doubt stays so, whatever happened to the others.
-fn end_open(state: State, rest: Rest, effects: Effects) -> Next {
+/// Ends the open recipients. If others were sent to, the message ends as sent; if others are in doubt, it
+/// stays in doubt.
+fn end_open(state: State, rest: Rest, effects: TransitionEffects) -> TableEntry {
     match rest {
         Rest::Nothing => Some((state, effects)),
-        Rest::Sent => Some((State::Sent, Effects { then: Some(EventKind::Sent), ..effects })),
-        Rest::Doubt => Some((State::InDoubt, Effects { then: Some(EventKind::InDoubt), ..effects })),
+        Rest::Sent => Some((State::Sent, TransitionEffects { then: Some(EventKind::Sent), ..effects })),
+        Rest::Doubt => {
+            Some((State::InDoubt, TransitionEffects { then: Some(EventKind::InDoubt), ..effects }))
+        }
         Rest::Open => None,
     }
 }
 
-fn pass(input: Input) -> Next {
+fn after_checks(input: Input) -> TableEntry {
     match input {
-        Input::Pass => Some((State::Ready, effects(EventKind::Ready, LeaseEffect::Drop))),
+        Input::Pass => Some((State::Ready, with_event(EventKind::Ready, LeaseEffect::Drop))),
         Input::PassForLater => {
-            Some((State::Scheduled(Wait::SendAt), effects(EventKind::Scheduled, LeaseEffect::Drop)))
+            Some((State::Scheduled(Wait::SendAt), with_event(EventKind::Scheduled, LeaseEffect::Drop)))
         }
-        Input::Refuse => Some((State::Invalid, ending(EventKind::Invalid, RecipientStatus::Failed))),
+        Input::Refuse => Some((State::Invalid, with_end(EventKind::Invalid, RecipientStatus::Failed))),
         Input::Validate
         | Input::FetchLater
         | Input::Claim
@@ -270,56 +309,56 @@ fn pass(input: Input) -> Next {
     }
 }
 
-fn from_accepted(input: Input) -> Next {
+fn from_accepted(input: Input) -> TableEntry {
     if input == Input::Validate {
-        return Some((State::Validating, effects(EventKind::Validating, LeaseEffect::Take)));
+        return Some((State::Validating, with_event(EventKind::Validating, LeaseEffect::Take)));
     }
-    pass(input)
+    after_checks(input)
 }
 
-fn from_validating(input: Input) -> Next {
+fn from_validating(input: Input) -> TableEntry {
     if input == Input::FetchLater {
-        return Some((State::Scheduled(Wait::Fetch), effects(EventKind::Scheduled, LeaseEffect::Drop)));
+        return Some((State::Scheduled(Wait::Fetch), with_event(EventKind::Scheduled, LeaseEffect::Drop)));
     }
     if input == Input::LoseLease {
-        return Some((State::Accepted, silent(LeaseEffect::Drop)));
+        return Some((State::Accepted, without_event(LeaseEffect::Drop)));
     }
-    pass(input)
+    after_checks(input)
 }
 
-fn from_ready(input: Input) -> Next {
+fn from_ready(input: Input) -> TableEntry {
     if input == Input::Claim {
         return Some((
             State::Sending { wire_committed: false },
-            effects(EventKind::Sending, LeaseEffect::Take),
+            with_event(EventKind::Sending, LeaseEffect::Take),
         ));
     }
     end_waiting(input)
 }
 
-fn from_scheduled(wait: Wait, input: Input) -> Next {
+fn from_scheduled(wait: Wait, input: Input) -> TableEntry {
     match (wait, input) {
         (Wait::Fetch, Input::Validate) => from_accepted(input),
         (Wait::SendAt | Wait::Retry, Input::Claim) => from_ready(input),
         (Wait::SendAt | Wait::Retry, Input::Replay) => {
-            Some((State::Ready, effects(EventKind::Replayed, LeaseEffect::Drop)))
+            Some((State::Ready, with_event(EventKind::Replayed, LeaseEffect::Drop)))
         }
-        // A retry is due when the schedule says; only a time that was asked for can be asked for anew.
+        // Only a time that the sender chose can be changed; a retry follows its schedule.
         (Wait::SendAt, Input::Reschedule) => {
-            Some((State::Scheduled(Wait::SendAt), effects(EventKind::Scheduled, LeaseEffect::Drop)))
+            Some((State::Scheduled(Wait::SendAt), with_event(EventKind::Scheduled, LeaseEffect::Drop)))
         }
         (Wait::SendAt | Wait::Fetch, input) => end_untried(input),
         (Wait::Retry, input) => end_waiting(input),
     }
 }
 
-fn from_sending(wire_committed: bool, input: Input) -> Next {
+fn from_sending(wire_committed: bool, input: Input) -> TableEntry {
     match input {
         Input::CommitWire if !wire_committed => {
-            Some((State::Sending { wire_committed: true }, silent(LeaseEffect::Keep)))
+            Some((State::Sending { wire_committed: true }, without_event(LeaseEffect::Keep)))
         }
         Input::CommitResend if !wire_committed => {
-            Some((State::Sending { wire_committed: true }, effects(EventKind::Resent, LeaseEffect::Keep)))
+            Some((State::Sending { wire_committed: true }, with_event(EventKind::Resent, LeaseEffect::Keep)))
         }
         Input::Settle(outcome) => settle(State::Sending { wire_committed }, outcome),
         Input::LoseLease if wire_committed => settle(State::Sending { wire_committed }, Outcome::Doubt),
@@ -342,11 +381,11 @@ fn from_sending(wire_committed: bool, input: Input) -> Next {
     }
 }
 
-fn from_doubt(input: Input) -> Next {
+fn from_doubt(input: Input) -> TableEntry {
     match input {
         Input::Claim => from_ready(input),
         Input::Settle(outcome) => settle(State::InDoubt, outcome),
-        Input::Hold => Some((State::InDoubt, effects(EventKind::InDoubt, LeaseEffect::Keep))),
+        Input::Hold => Some((State::InDoubt, with_event(EventKind::InDoubt, LeaseEffect::Keep))),
         Input::Resolve(resolution, rest) => resolve(resolution, rest),
         Input::Validate
         | Input::Pass
@@ -364,15 +403,16 @@ fn from_doubt(input: Input) -> Next {
     }
 }
 
-/// The word is about those in doubt alone: whoever is still open is sent to as if there had been no doubt.
-fn resolve(resolution: Resolution, rest: Rest) -> Next {
-    let resolved = effects(EventKind::Resolved, LeaseEffect::Drop);
+/// An operator's decision covers only recipients in doubt; open recipients are still to be sent to.
+fn resolve(resolution: Resolution, rest: Rest) -> TableEntry {
+    let resolved = with_event(EventKind::Resolved, LeaseEffect::Drop);
     match (resolution, rest) {
-        (_, Rest::Doubt) => None,
+        (Resolution::Sent | Resolution::Failed | Resolution::Resend, Rest::Doubt) => None,
         (Resolution::Resend, Rest::Nothing | Rest::Sent | Rest::Open) => Some((State::Ready, resolved)),
-        (Resolution::Sent | Resolution::Failed, Rest::Open) => {
-            Some((State::Scheduled(Wait::Retry), Effects { then: Some(EventKind::Scheduled), ..resolved }))
-        }
+        (Resolution::Sent | Resolution::Failed, Rest::Open) => Some((
+            State::Scheduled(Wait::Retry),
+            TransitionEffects { then: Some(EventKind::Scheduled), ..resolved },
+        )),
         (Resolution::Sent, Rest::Nothing | Rest::Sent) | (Resolution::Failed, Rest::Sent) => {
             Some((State::Sent, resolved))
         }
@@ -380,52 +420,53 @@ fn resolve(resolution: Resolution, rest: Rest) -> Next {
     }
 }
 
-fn from_failed(input: Input) -> Next {
-    (input == Input::Replay).then(|| (State::Ready, effects(EventKind::Replayed, LeaseEffect::Drop)))
+fn from_failed(input: Input) -> TableEntry {
+    (input == Input::Replay).then(|| (State::Ready, with_event(EventKind::Replayed, LeaseEffect::Drop)))
 }
 
-/// What it lacked may be there by now: it is checked anew.
-fn from_invalid(input: Input) -> Next {
-    (input == Input::Replay).then(|| (State::Accepted, effects(EventKind::Replayed, LeaseEffect::Drop)))
+/// An invalid message is checked again, because what it lacked may exist by now.
+fn from_invalid(input: Input) -> TableEntry {
+    (input == Input::Replay).then(|| (State::Accepted, with_event(EventKind::Replayed, LeaseEffect::Drop)))
 }
 
-fn ending(event: EventKind, open_recipients: RecipientStatus) -> Effects {
-    Effects { ends_open_recipients: Some(open_recipients), ..effects(event, LeaseEffect::Drop) }
+fn with_end(event: EventKind, open_recipients: RecipientStatus) -> TransitionEffects {
+    TransitionEffects { ends_open_recipients: Some(open_recipients), ..effects(event, LeaseEffect::Drop) }
 }
 
-/// The end of an attempt that holds the message, or whose late answer settles the doubt it left. Sent and in doubt
-/// need the permission for the dot to be durable; a late answer cannot make a doubt of a doubt.
-fn settle(state: State, outcome: Outcome) -> Next {
+/// The end of an attempt that has the lease, or the late answer of one that left a doubt. `Sent`, `Captured`
+/// and `Doubt` need a durable wire commit. A late answer is definite: it cannot leave the message in doubt or
+/// return it.
+fn settle(state: State, outcome: Outcome) -> TableEntry {
     let late = state == State::InDoubt;
     let dot_allowed = late || state == State::Sending { wire_committed: true };
     match outcome {
-        Outcome::Sent if late => Some((State::Sent, effects(EventKind::Resolved, LeaseEffect::Drop))),
-        Outcome::Sent if dot_allowed => Some((State::Sent, effects(EventKind::Sent, LeaseEffect::Drop))),
+        Outcome::Sent if late => Some((State::Sent, with_event(EventKind::Resolved, LeaseEffect::Drop))),
+        Outcome::Sent if dot_allowed => Some((State::Sent, with_event(EventKind::Sent, LeaseEffect::Drop))),
         Outcome::Captured if dot_allowed => {
-            Some((State::Captured, effects(EventKind::Captured, LeaseEffect::Drop)))
+            Some((State::Captured, with_event(EventKind::Captured, LeaseEffect::Drop)))
         }
-        Outcome::SentEarlier => Some((State::Sent, effects(EventKind::Sent, LeaseEffect::Drop))),
+        Outcome::SentEarlier => Some((State::Sent, with_event(EventKind::Sent, LeaseEffect::Drop))),
         Outcome::Retry => Some((
             State::Scheduled(Wait::Retry),
-            Effects { uses_retry: true, ..effects(EventKind::Scheduled, LeaseEffect::Drop) },
+            TransitionEffects { uses_retry: true, ..effects(EventKind::Scheduled, LeaseEffect::Drop) },
         )),
         Outcome::Failed | Outcome::Exhausted => {
-            Some((State::Failed, ending(EventKind::Failed, RecipientStatus::Failed)))
+            Some((State::Failed, with_end(EventKind::Failed, RecipientStatus::Failed)))
         }
         Outcome::Doubt if dot_allowed && !late => Some((
             State::InDoubt,
-            Effects {
+            TransitionEffects {
                 ends_open_recipients: Some(RecipientStatus::InDoubt),
                 ..effects(EventKind::InDoubt, LeaseEffect::Keep)
             },
         )),
-        // This attempt has had its answer: no late one can come for the earlier doubt.
+        // This attempt has its answer, so the lease is dropped: no late answer can come.
         Outcome::DoubtEarlier if !late => {
-            Some((State::InDoubt, effects(EventKind::InDoubt, LeaseEffect::Drop)))
+            Some((State::InDoubt, with_event(EventKind::InDoubt, LeaseEffect::Drop)))
         }
-        Outcome::Held if !late => Some((State::Ready, effects(EventKind::Ready, LeaseEffect::Drop))),
+        Outcome::Held if !late => Some((State::Ready, with_event(EventKind::Ready, LeaseEffect::Drop))),
         Outcome::Quarantined if !late => {
-            Some((State::Failed, ending(EventKind::Failed, RecipientStatus::Failed)))
+            Some((State::Failed, with_end(EventKind::Failed, RecipientStatus::Failed)))
         }
         Outcome::Sent
         | Outcome::Captured

@@ -1,4 +1,5 @@
-//! How long a tenant's messages are kept after they ended. A message that has not ended is kept, whatever is set here.
+//! How long a tenant's messages are retained after they ended. Messages that have not ended are always
+//! retained.
 
 use std::time::Duration;
 
@@ -7,25 +8,27 @@ use super::TenantSettings;
 const DAY_S: u64 = 86_400;
 
 impl TenantSettings {
-    /// How long reported messages of a tenant that says nothing are kept, where the gateway says nothing either.
+    /// The default retention of reported messages, if neither tenant nor gateway sets one.
     pub const REPORT_RETENTION_SECONDS: u64 = 604_800;
-    /// How long messages that could not be reported are kept, of a tenant that says nothing.
+    /// The default retention of messages that could not be reported.
     pub const UNREPORTED_RETENTION_DAYS: u32 = 90;
 
-    /// How long messages are kept once they ended and were reported: as long as the gateway says, where nothing is set.
+    /// How long messages are retained after they ended and were reported; the gateway's setting if the tenant
+    /// has none.
     pub fn report_retention(&self, otherwise: Duration) -> Duration {
         let in_days = || self.retention_days.map(|days| u64::from(days) * DAY_S);
         let seconds = self.report_retention_seconds.or_else(in_days);
         seconds.map_or(otherwise, Duration::from_secs)
     }
 
-    /// How long messages are kept that ended and could not be reported: never shorter than those that could.
+    /// How long messages are retained that ended and could not be reported: at least as long as reported
+    /// ones.
     pub fn unreported_retention(&self, otherwise: Duration) -> Duration {
         let days = self.unreported_retention_days.unwrap_or(Self::UNREPORTED_RETENTION_DAYS);
         Duration::from_secs(u64::from(days) * DAY_S).max(self.report_retention(otherwise))
     }
 
-    /// What is wrong with them: field and message.
+    /// The faults of these settings, as pairs of field and message.
     pub(super) fn check_retention(&self) -> Vec<(&'static str, String)> {
         let days_max = Self::RETENTION_DAYS_MAX;
         let mut wrong = Vec::new();

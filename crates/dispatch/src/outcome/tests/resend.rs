@@ -1,12 +1,13 @@
-//! What a message is sent again for is in doubt, and stays so whatever the relay says of this copy, unless it takes it.
+//! Resends: their recipients are in doubt, and stay so whatever the relay says about this copy, unless it
+//! accepts it.
 
 use postway_domain::message::Rest;
 use proptest::prelude::*;
 
 use super::*;
-use crate::gate::marks;
+use crate::outcome::wire_marks::recipient_marks;
 
-/// A message in doubt once, which is sent again to all its recipients.
+/// A message that was in doubt once and is resent to all its recipients.
 fn resend(recipients: u32) -> Claimed {
     Claimed { resend: true, attempt: 2, doubts: 1, ..job(recipients) }
 }
@@ -15,8 +16,8 @@ fn lost() -> DeliveryEnd {
     DeliveryEnd::InDoubt(Failure::timeout(Phase::Dot))
 }
 
-/// What to withdraw it makes of it now.
-fn withdrawn(verdict: &Verdict) -> Option<State> {
+/// The state after a cancellation now.
+fn withdrawn(verdict: &AttemptVerdict) -> Option<State> {
     let rest = Rest::beside_open(statuses(verdict));
     transition(verdict.change.to, Input::Cancel(rest)).ok().map(|(to, _)| to)
 }
@@ -43,12 +44,12 @@ fn a_resend_refused_for_now_is_tried_again_and_stays_in_doubt() {
 }
 
 #[test]
-fn a_doubt_whose_time_is_over_is_held() {
+fn a_doubt_that_has_expired_is_put_on_hold() {
     let verdict = too_late(&attempt(&resend(1)), &mut chance());
     assert_eq!((verdict.change.to, verdict.change.due_at), (State::InDoubt, None));
     assert_eq!((statuses(&verdict), verdict.change.doubts), (vec![RecipientStatus::InDoubt], None));
     assert!(verdict.change.error.unwrap().contains("expired"));
-    // So is one whose time would be over by then.
+    // The same holds for one that would have expired by the time of the resend.
     let ended_at = attempt(&job(1)).ended_at;
     for (left, resent) in [(Duration::from_millis(1), false), (Duration::from_secs(3_600), true)] {
         let brief = Claimed { expires_at: Some(ended_at.plus(left)), ..job(1) };
@@ -58,7 +59,7 @@ fn a_doubt_whose_time_is_over_is_held() {
 }
 
 #[test]
-fn a_resend_without_a_retry_left_is_held_in_doubt() {
+fn a_resend_without_a_retry_left_is_on_hold() {
     let last = Claimed { retries: 2, ..resend(1) };
     let verdict = judge_with(&last, false, false, vec![refused(450)], DeliveryEnd::NoRecipients);
     assert_eq!((verdict.change.to, verdict.change.due_at), (State::InDoubt, None));
@@ -102,7 +103,7 @@ fn a_resend_in_doubt_anew_is_so_for_all_it_was_for() {
 }
 
 #[test]
-fn a_resend_to_the_suppressed_is_held_in_doubt() {
+fn a_resend_to_suppressed_recipients_is_on_hold() {
     let nobody = Claimed { suppressed: vec![0, 1], ..resend(0) };
     let verdict = all_suppressed(&attempt(&nobody), &mut chance());
     assert_eq!(
@@ -135,7 +136,7 @@ fn what_may_not_be_sent_again_is_not_called_unsent() {
 fn the_permission_for_the_dot_says_who_may_be_in_doubt_unless_all_are() {
     let answers = || vec![accepted(), refused(450), refused(550)];
     let marked = |job: &Claimed, answers: Vec<RecipientReply>| {
-        marks(job, &answers).into_iter().map(|change| change.status).collect::<Vec<_>>()
+        recipient_marks(job, &answers).into_iter().map(|change| change.status).collect::<Vec<_>>()
     };
     let each = [RecipientStatus::InDoubt, RecipientStatus::Pending, RecipientStatus::Failed];
     assert_eq!(marked(&job(3), answers()), each);
@@ -146,7 +147,7 @@ fn the_permission_for_the_dot_says_who_may_be_in_doubt_unless_all_are() {
     assert!(marked(&again, answers()).is_empty(), "all of them are, whatever the relay says");
 }
 
-/// A reply to RCPT, by number.
+/// The reply to RCPT with this number.
 fn answer(number: u8) -> RecipientReply {
     match number {
         0..=2 => accepted(),
@@ -157,7 +158,7 @@ fn answer(number: u8) -> RecipientReply {
     }
 }
 
-/// An end, by number, and whether the dot was allowed then.
+/// The end with this number, and whether the wire commit was durable then.
 fn end(number: u8) -> (bool, DeliveryEnd) {
     match number {
         0 | 1 => (true, taken()),

@@ -1,4 +1,4 @@
-//! What a provider answered, and how long it asks to be left alone.
+//! An answer of a provider, and the pause that it asks for.
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use postway_net::http::retry_after;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use crate::transport::call::CallAnswer;
+use crate::transport::api_call::CallAnswer;
 
-/// The longest pause that an answer is granted: after it one mail tries again.
+/// The longest pause that is granted; after it one message is sent as a probe.
 const PAUSE_MAX: Duration = Duration::from_secs(5 * 60);
-/// Where a rate window's end stands, and what is left of it.
+/// The headers with what is left of a rate window, and with its end.
 const RATE_HEADERS: [(&str, &str); 3] = [
     ("x-ratelimit-remaining", "x-ratelimit-reset"),
     ("ratelimit-remaining", "ratelimit-reset"),
     ("x-rate-limit-remaining", "x-rate-limit-reset"),
 ];
-/// Numbers from here on are times rather than seconds from now, in seconds.
+/// From this number on, a window's end is a time in seconds and not a number of seconds from now.
 const EPOCH_S_MIN: u64 = 1_000_000_000;
-/// The same in milliseconds.
+/// From this number on, a window's end is a time in milliseconds.
 const EPOCH_MS_MIN: u64 = 1_000_000_000_000;
 
-/// An answer.
+/// An answer of a provider.
 #[derive(Debug)]
 pub(super) struct ProviderAnswer {
     pub status: u16,
     pub headers: HeaderMap,
-    /// The document, if the body was JSON and whole.
+    /// The document, if the body is complete JSON.
     pub document: Option<Value>,
 }
 
@@ -47,8 +47,8 @@ impl ProviderAnswer {
         self.status / 100 == 2
     }
 
-    /// A text of the document, by its path: `/error/code`.
-    pub fn at(&self, pointer: &str) -> Option<&str> {
+    /// A text of the document by its JSON pointer, such as `/error/code`.
+    pub fn text_at(&self, pointer: &str) -> Option<&str> {
         self.document.as_ref()?.pointer(pointer)?.as_str()
     }
 
@@ -62,21 +62,21 @@ impl ProviderAnswer {
         self.headers.get(name)?.to_str().ok().map(str::trim)
     }
 
-    /// How long the provider asks to be left alone: by `Retry-After`, or because nothing is left of its rate window.
+    /// The pause that the provider asks for, by `Retry-After` or by a rate window that is used up.
     pub fn pause(&self, now: Time) -> Option<Duration> {
         let asked = retry_after(&self.headers).or_else(|| {
             RATE_HEADERS.iter().find_map(|(left, reset)| {
                 let is_spent = self.header(left)?.parse::<u64>().ok()? == 0;
                 let at: u64 = self.header(reset)?.parse().ok()?;
-                is_spent.then(|| until(at, now))
+                is_spent.then(|| time_until(at, now))
             })
         });
         asked.map(|pause| pause.min(PAUSE_MAX)).filter(|pause| !pause.is_zero())
     }
 }
 
-/// Providers write the end of a window as seconds from now, or as a time in seconds or milliseconds.
-fn until(at: u64, now: Time) -> Duration {
+/// The time until `at`, which providers write as seconds from now, or as a time in seconds or milliseconds.
+fn time_until(at: u64, now: Time) -> Duration {
     let now_ms = u64::try_from(now.as_millis()).unwrap_or_default();
     match at {
         EPOCH_MS_MIN.. => Duration::from_millis(at.saturating_sub(now_ms)),

@@ -1,4 +1,4 @@
-//! What one provider's API is like.
+//! The trait that describes one provider's API.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
@@ -6,15 +6,15 @@ use postway_domain::failure::{Category, Failure, Phase, Severity};
 
 use super::{
     answer::ProviderAnswer,
-    judge::ErrorKind,
-    mail::{FieldMail, MailForm, ProviderMail},
+    judge::ProviderErrorKind,
+    mail::{FieldedMail, ProviderMail, ProviderMailForm},
 };
 
 /// How many recipients and bytes one call takes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallBounds {
     pub recipients_max: usize,
-    /// Of the request as it is written, after any encoding.
+    /// The size of the request as it is written, after any encoding.
     pub request_bytes_max: usize,
 }
 
@@ -36,63 +36,67 @@ impl ProviderRequest {
     }
 }
 
-/// What an answer says, in the provider's own form.
+/// The content of an answer, read from the provider's own form.
 #[derive(Debug, Default)]
 pub(super) struct AnswerContent {
-    /// Its id for the mail.
+    /// The provider's id for the mail.
     pub id: Option<String>,
-    /// Its error. Only the provider itself names one; what stands before it does not.
-    pub error: Option<NamedError>,
-    /// Recipients to whom it will not send, though it takes the mail.
+    /// The error. Only the provider itself names one; a proxy in front of it does not.
+    pub error: Option<ProviderError>,
+    /// Recipients that the provider will not send to, although it accepted the mail.
     pub left_out: Vec<String>,
 }
 
 /// An error as the provider names it.
 #[derive(Debug)]
-pub(super) struct NamedError {
-    /// Its own name or number for the trouble.
+pub(super) struct ProviderError {
+    /// The provider's name or number for the error.
     pub name: String,
-    /// What it said.
+    /// The message of the error.
     pub message: String,
-    /// What that means, where it is known.
-    pub kind: Option<ErrorKind>,
+    /// What it means, if known.
+    pub kind: Option<ProviderErrorKind>,
 }
 
 impl AnswerContent {
-    pub fn error(name: impl Into<String>, message: impl Into<String>, kind: Option<ErrorKind>) -> Self {
-        let error = NamedError { name: name.into(), message: message.into(), kind };
+    pub fn error(
+        name: impl Into<String>,
+        message: impl Into<String>,
+        kind: Option<ProviderErrorKind>,
+    ) -> Self {
+        let error = ProviderError { name: name.into(), message: message.into(), kind };
         Self { error: Some(error), ..Self::default() }
     }
 
-    /// A mail that was taken, where the answer has its id.
+    /// The content of an answer that accepts the mail, if it has an id.
     pub fn taken(id: Option<&str>) -> Self {
         Self { id: id.map(str::to_owned), ..Self::default() }
     }
 }
 
-/// A call that tells whether an account may send, and sends nothing.
+/// A call that shows whether an account may send, without sending.
 #[derive(Debug)]
-pub(super) struct CheckCall {
+pub(super) struct AccountCheckCall {
     pub path: String,
-    /// Such a call is a GET, or a POST of a form that names nobody.
+    /// The call is a GET, or a POST of this form, which has no recipients.
     pub form: Option<&'static str>,
 }
 
 /// The API of one provider.
 pub(super) trait ProviderApi: Send + Sync {
-    /// Its name for people.
+    /// The name shown to people.
     fn name(&self) -> &'static str;
 
-    /// Its address, where the account gives no other.
+    /// The base address, if the account sets no other.
     fn base(&self) -> &'static str;
 
-    /// The form in which it takes mail.
-    fn form(&self) -> MailForm;
+    /// The form in which it accepts mail.
+    fn form(&self) -> ProviderMailForm;
 
-    /// How much one call takes.
+    /// How much one call may contain.
     fn bounds(&self) -> CallBounds;
 
-    /// The header that proves who calls.
+    /// The header that authenticates a call.
     fn sign_in(&self, secret: &str) -> (&'static str, String) {
         ("authorization", format!("Bearer {secret}"))
     }
@@ -100,25 +104,25 @@ pub(super) trait ProviderApi: Send + Sync {
     /// The request for a mail.
     fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure>;
 
-    /// What an answer says.
+    /// Reads an answer.
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent;
 
-    /// How to ask whether the account may send; none where every call sends.
-    fn check(&self) -> Option<CheckCall>;
+    /// The call that checks whether the account may send; `None` if every call sends.
+    fn check(&self) -> Option<AccountCheckCall>;
 
-    /// Whether an answer to the check that is no success shows a key that may send all the same.
+    /// Whether an answer to the check that is not a success still shows a key that may send.
     fn is_good_check(&self, _answer: &ProviderAnswer) -> bool {
         false
     }
 }
 
 /// HTTP's basic authentication.
-pub(super) fn basic(username: &str, secret: &str) -> (&'static str, String) {
+pub(super) fn basic_auth(username: &str, secret: &str) -> (&'static str, String) {
     ("authorization", format!("Basic {}", BASE64_STANDARD.encode(format!("{username}:{secret}"))))
 }
 
-/// The mail holds something that the provider has no place for.
-pub(super) fn uncarried(message: impl AsRef<str>) -> Failure {
+/// The failure of a mail with content that the provider cannot carry.
+pub(super) fn unsupported_content(message: impl AsRef<str>) -> Failure {
     Failure::new(
         "provider_unsupported",
         Category::ContentRejected,
@@ -128,12 +132,12 @@ pub(super) fn uncarried(message: impl AsRef<str>) -> Failure {
     )
 }
 
-/// The fields of a mail; whoever asks for them has said so by its form.
-pub(super) fn fields<'m, 'a>(mail: &'m ProviderMail<'a>) -> Result<&'m FieldMail<'a>, Failure> {
-    mail.fields.as_ref().ok_or_else(|| uncarried("the mail was not taken apart"))
+/// The fields of a mail. They are present if the provider's form is [`ProviderMailForm::Fields`].
+pub(super) fn mail_fields<'m, 'a>(mail: &'m ProviderMail<'a>) -> Result<&'m FieldedMail<'a>, Failure> {
+    mail.fields.as_ref().ok_or_else(|| unsupported_content("the mail was not taken apart"))
 }
 
-/// A part of a path.
+/// Percent-encodes one segment of a path.
 pub(super) fn percent_encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

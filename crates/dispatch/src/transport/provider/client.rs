@@ -1,4 +1,4 @@
-//! One mail through a provider, and the check of an account.
+//! Sends one mail through a provider, and checks an account.
 
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
@@ -16,24 +16,26 @@ use super::{
     answer::ProviderAnswer,
     api::{ProviderApi, ProviderRequest},
     judge::{self, TIMEOUT_CODE, TOO_MANY_RECIPIENTS_CODE},
-    mail::{MailForm, ProviderMail, addressed, divide, fit, take_apart},
+    mail::{
+        ProviderMail, ProviderMailForm, address_to, divide_recipients, fit_for_provider, split_into_fields,
+    },
 };
 use crate::transport::{
     Delivery, DeliveryEnd, Envelope, RecipientReply, WireGate,
-    call::{ApiCaller, CallTarget, MAIL_BYTES_MAX, Unanswered},
+    api_call::{ApiCaller, CallTarget, MAIL_BYTES_MAX, UnansweredCall},
     crash_point,
-    recipient_list::{INVALID, RecipientBound, choose, is_address},
+    recipient_list::{INVALID, RecipientBound, choose_recipients, is_address},
     smtp::no_token,
 };
 
-/// How long a provider is left alone that says "too many" and not for how long.
-const PAUSE_UNTOLD: Duration = Duration::from_secs(5);
+/// The pause after "too many requests" without a duration.
+const PAUSE_DEFAULT: Duration = Duration::from_secs(5);
 
 /// A client of one provider for one account. Cheap to clone; clones share their connections.
 #[derive(Clone)]
-pub struct ProviderClient(Arc<ClientParts>);
+pub struct ProviderClient(Arc<ProviderClientParts>);
 
-struct ClientParts {
+struct ProviderClientParts {
     api: Box<dyn ProviderApi>,
     caller: ApiCaller,
     credentials: ProviderCredentials,
@@ -47,18 +49,18 @@ impl fmt::Debug for ProviderClient {
     }
 }
 
-/// What one call signs in with.
+/// The credential of one call.
 enum RequestCredential {
     Nothing,
     Key(String),
     Token(AccessToken),
 }
 
-/// What came of a call.
+/// The result of a call.
 struct CallOutcome {
     end: DeliveryEnd,
     pause: Option<Duration>,
-    /// Recipients to whom the provider will not send, though it took the mail.
+    /// Recipients that the provider will not send to, although it accepted the mail.
     left_out: Vec<String>,
 }
 
@@ -79,8 +81,8 @@ impl RequestCredential {
 }
 
 impl ProviderClient {
-    /// Makes a client; nothing is sent yet. Fails, as the account's fault, where the settings cannot be used. The clock
-    /// tells how long until a provider's rate window ends.
+    /// Makes a client; nothing is sent yet. Fails, as a fault of the account, if the settings cannot be used.
+    /// `clock` says how long a provider's rate window still lasts.
     pub fn new(settings: ProviderSettings, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
         let api = settings.api()?;
         let caller = ApiCaller::new(CallTarget {
@@ -90,7 +92,7 @@ impl ProviderClient {
             extra_roots_pem: settings.extra_roots_pem.as_deref(),
             guard: &settings.guard,
         })?;
-        Ok(Self(Arc::new(ClientParts { api, caller, credentials: settings.credentials, clock })))
+        Ok(Self(Arc::new(ProviderClientParts { api, caller, credentials: settings.credentials, clock })))
     }
 
     /// The host and port calls go to, for the records of attempts.
@@ -98,12 +100,12 @@ impl ProviderClient {
         self.0.caller.remote()
     }
 
-    /// The provider's name for people.
+    /// The name of the provider, as shown to people.
     pub fn name(&self) -> &'static str {
         self.0.api.name()
     }
 
-    /// Sends one mail. Never fails as such: the [`Delivery`] says what is known of each recipient and of the whole.
+    /// Sends one mail. The returned [`Delivery`] says what is known about each recipient and about the call.
     pub async fn deliver(
         &self,
         envelope: &Envelope<'_>,
@@ -112,7 +114,7 @@ impl ProviderClient {
         gate: &mut dyn WireGate,
     ) -> Delivery {
         let mut recipients = vec![RecipientReply::NotTried; envelope.recipients.len()];
-        let fitted = fit(envelope, body, self.0.api.form());
+        let fitted = fit_for_provider(envelope, body, self.0.api.form());
         let (envelope, body, converted) = match &fitted {
             Some(mail) => (mail.envelope(envelope), mail.bytes.as_slice(), mail.converted),
             None => (*envelope, body, &[][..]),
@@ -122,7 +124,7 @@ impl ProviderClient {
             Ok(None) => DeliveryEnd::NoRecipients.into(),
             Ok(Some(request)) => self.transact(request, gate, &recipients).await,
             Err(failure) => {
-                // Nobody was named to the provider.
+                // No recipient was named to the provider.
                 recipients
                     .iter_mut()
                     .filter(|reply| reply.is_accepted())
@@ -136,8 +138,8 @@ impl ProviderClient {
         Delivery { converted, pause, ..Delivery::new(recipients, end) }
     }
 
-    /// The request for a mail, and what becomes of each recipient; none where no recipient is left. All that the provider
-    /// is known not to take is refused here.
+    /// The request for a mail, with a reply for each recipient; `None` if no recipient is left. Mail that the
+    /// provider is known not to accept is refused here.
     fn prepare(
         &self,
         envelope: &Envelope<'_>,
@@ -153,20 +155,20 @@ impl ProviderClient {
             code: TOO_MANY_RECIPIENTS_CODE,
             message: format!("{} takes {} such recipients per call", api.name(), bounds.recipients_max),
         };
-        let mut named = choose(envelope, &bound, recipients);
+        let mut named = choose_recipients(envelope, &bound, recipients);
         if named.is_empty() {
             return Ok(None);
         }
         let fields = match api.form() {
-            MailForm::Fields => {
-                let content = take_apart(body, api.name())?;
-                Some(divide(content, &mut named, envelope, &bound, recipients))
+            ProviderMailForm::Fields => {
+                let content = split_into_fields(body, api.name())?;
+                Some(divide_recipients(content, &mut named, envelope, &bound, recipients))
             }
-            MailForm::Enveloped | MailForm::Addressed => None,
+            ProviderMailForm::Enveloped | ProviderMailForm::Addressed => None,
         };
         let raw = match api.form() {
-            MailForm::Addressed => addressed(body, &named)?,
-            MailForm::Enveloped | MailForm::Fields => Cow::Borrowed(body),
+            ProviderMailForm::Addressed => address_to(body, &named)?,
+            ProviderMailForm::Enveloped | ProviderMailForm::Fields => Cow::Borrowed(body),
         };
         let mail = ProviderMail {
             uid,
@@ -190,7 +192,7 @@ impl ProviderClient {
         gate: &mut dyn WireGate,
         recipients: &[RecipientReply],
     ) -> CallOutcome {
-        // Before the permission: a token may take its time, and what has not left is not in doubt.
+        // The token is fetched before the wire commit: it may take long, and until then nothing is in doubt.
         let sign_in = match self.sign_in().await {
             Ok(sign_in) => sign_in,
             Err(failure) => return DeliveryEnd::NotSent(failure).into(),
@@ -204,7 +206,8 @@ impl ProviderClient {
             (&answer, &sign_in, &self.0.credentials)
             && refused.status == 401
         {
-            // A token may be withdrawn before its time: one more is asked for, once. What was refused was not sent.
+            // A token may be revoked before it expires, so another one is requested, once. The refused call
+            // sent nothing.
             match source.another(token).await {
                 Ok(Some(another)) => {
                     answer = self.post(&request, &RequestCredential::Token(another), gate).await
@@ -218,13 +221,13 @@ impl ProviderClient {
             Ok(answer) => {
                 let mut content = self.0.api.read(&answer);
                 let left_out = std::mem::take(&mut content.left_out);
-                let end = judge::judge(&answer, content);
-                let pause = answer.pause(self.0.clock.now()).or_else(|| untold_pause(&end));
+                let end = judge::judge_answer(&answer, content);
+                let pause = answer.pause(self.0.clock.now()).or_else(|| default_pause(&end));
                 CallOutcome { end, pause, left_out }
             }
-            Err(Unanswered::Refused) => DeliveryEnd::GateRefused.into(),
-            Err(Unanswered::NotWritten(failure)) => DeliveryEnd::NotSent(failure).into(),
-            Err(Unanswered::Unknown(failure)) => DeliveryEnd::InDoubt(failure).into(),
+            Err(UnansweredCall::Refused) => DeliveryEnd::GateRefused.into(),
+            Err(UnansweredCall::NotWritten(failure)) => DeliveryEnd::NotSent(failure).into(),
+            Err(UnansweredCall::Unknown(failure)) => DeliveryEnd::InDoubt(failure).into(),
         }
     }
 
@@ -243,7 +246,7 @@ impl ProviderClient {
         request: &ProviderRequest,
         sign_in: &RequestCredential,
         gate: &mut dyn WireGate,
-    ) -> Result<ProviderAnswer, Unanswered> {
+    ) -> Result<ProviderAnswer, UnansweredCall> {
         let builder = self.0.caller.request(Method::POST, self.url(&request.path), request.body.len());
         let mut builder =
             self.signed(builder, sign_in).header(header::CONTENT_TYPE, request.content_type.as_str());
@@ -263,7 +266,7 @@ impl ProviderClient {
         }
     }
 
-    /// An address below the provider's; an empty path is that address itself.
+    /// An address below the provider's base; an empty path gives the base itself.
     fn url(&self, path: &str) -> Url {
         let mut url = self.0.caller.base().clone();
         if !path.is_empty() {
@@ -272,7 +275,8 @@ impl ProviderClient {
         url
     }
 
-    /// Asks the provider whether this account may send: connection, TLS, key. Sends nothing, and tells what was found.
+    /// Checks whether this account may send: connection, TLS, key. Sends nothing. Returns a sentence about
+    /// the result.
     pub async fn check(&self) -> Result<String, Failure> {
         let api = &*self.0.api;
         let sign_in = self.sign_in().await?;
@@ -285,8 +289,8 @@ impl ProviderClient {
             builder = builder.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded").body(form);
         }
         let answer = self.0.caller.send(builder, None).await.map_err(|unanswered| match unanswered {
-            Unanswered::NotWritten(failure) | Unanswered::Unknown(failure) => failure,
-            Unanswered::Refused => unreachable!("without a body no gate is asked"),
+            UnansweredCall::NotWritten(failure) | UnansweredCall::Unknown(failure) => failure,
+            UnansweredCall::Refused => unreachable!("without a body no gate is asked"),
         })?;
         let answer = ProviderAnswer::from(answer);
         match answer.is_success() && answer.document.is_some() || api.is_good_check(&answer) {
@@ -296,7 +300,7 @@ impl ProviderClient {
     }
 }
 
-/// Whoever the provider took the mail for, and says that it will not send it to.
+/// Refuses the recipients that the provider will not send to, although it accepted the mail.
 fn refuse_left_out(left_out: &[String], envelope: &Envelope<'_>, recipients: &mut [RecipientReply]) {
     for (address, reply) in envelope.recipients.iter().zip(recipients) {
         let is_left_out = || left_out.iter().any(|one| EmailAddress::is_same(one, address));
@@ -306,16 +310,21 @@ fn refuse_left_out(left_out: &[String], envelope: &Envelope<'_>, recipients: &mu
     }
 }
 
-/// The pause of a provider that says "too many" and not for how long.
-fn untold_pause(end: &DeliveryEnd) -> Option<Duration> {
+/// The pause after "too many requests" without a duration.
+fn default_pause(end: &DeliveryEnd) -> Option<Duration> {
     match end {
-        DeliveryEnd::NotSent(failure) if failure.category == Category::RateLimited => Some(PAUSE_UNTOLD),
-        _ => None,
+        DeliveryEnd::NotSent(failure) if failure.category == Category::RateLimited => Some(PAUSE_DEFAULT),
+        DeliveryEnd::NotSent(_)
+        | DeliveryEnd::Accepted { .. }
+        | DeliveryEnd::Captured { .. }
+        | DeliveryEnd::InDoubt(_)
+        | DeliveryEnd::GateRefused
+        | DeliveryEnd::NoRecipients => None,
     }
 }
 
-/// Tells a call for these recipients from any other, and nothing else from it. A repeat within the provider's memory is then
-/// answered and not sent again.
+/// The key that is the same for every call with this message and these recipients, and different for any
+/// other. A provider that remembers it answers a repeat without sending again.
 fn idempotency_key(uid: MessageUid, recipients: &[&str]) -> String {
     let hash = digest::digest(&digest::SHA256, recipients.join("\n").as_bytes());
     let short: String = hash.as_ref().iter().take(12).map(|byte| format!("{byte:02x}")).collect();
@@ -326,13 +335,13 @@ fn too_large(message: String) -> Failure {
     Failure::new("message_too_large", Category::MessageTooLarge, Phase::Compose, Severity::Permanent, message)
 }
 
-/// Refuses what no provider takes.
+/// Refuses mail that no provider accepts.
 fn check(envelope: &Envelope<'_>, body: &[u8], api: &dyn ProviderApi) -> Result<(), Failure> {
     let refuse = |code: &'static str, category, message: String| {
         Err(Failure::new(code, category, Phase::Compose, Severity::Permanent, message))
     };
     let mut addresses = envelope.recipients.iter().chain([&envelope.sender]);
-    let needs_utf8 = envelope.smtputf8 && api.form() != MailForm::Fields;
+    let needs_utf8 = envelope.smtputf8 && api.form() != ProviderMailForm::Fields;
     if needs_utf8 || addresses.any(|address| !address.is_ascii()) {
         let message =
             format!("{} is not known to take SMTPUTF8, which this mail's addresses need", api.name());

@@ -1,8 +1,8 @@
-//! A service of one's own: one JSON document per mail, posted to the account's address. The form is described in
-//! `docs/guide/providers.md`.
+//! The generic form: one JSON document per mail, posted to a service that the operator runs.
+//! `docs/guide/providers.md` describes it.
 //!
-//! A mail that is taken is answered with 2xx and an `id`. The document has an `idempotency_key`, and so has the header of that name:
-//! a service that remembers it sends nothing twice.
+//! An accepted mail is answered with 2xx and an `id`. The document has an `idempotency_key`, and so has the
+//! header of that name: a service that remembers it sends nothing twice.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::Failure;
@@ -10,13 +10,13 @@ use serde_json::json;
 
 use super::{
     answer::ProviderAnswer,
-    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest},
-    judge::{ACCESS_DENIED, ErrorKind, QUOTA, RATE, REJECTED, UNAVAILABLE, by_name},
-    mail::{MailForm, ProviderMail},
+    api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest},
+    judge::{ACCESS_DENIED, ProviderErrorKind, QUOTA, RATE, REJECTED, UNAVAILABLE, kind_by_name},
+    mail::{ProviderMail, ProviderMailForm},
 };
 
-/// Whose fault an error says that it is.
-const FAULTS: &[(&[&str], ErrorKind)] = &[
+/// The `fault` of an error: who is at fault.
+const FAULTS: &[(&[&str], ProviderErrorKind)] = &[
     (&["mail"], REJECTED),
     (&["account"], ACCESS_DENIED),
     (&["quota"], QUOTA),
@@ -24,21 +24,21 @@ const FAULTS: &[(&[&str], ErrorKind)] = &[
     (&["provider"], UNAVAILABLE),
 ];
 
-/// The form.
-pub(super) struct Generic;
+/// The generic form.
+pub(super) struct GenericApi;
 
-impl ProviderApi for Generic {
+impl ProviderApi for GenericApi {
     fn name(&self) -> &'static str {
         "The service"
     }
 
-    /// There is none: the account gives it.
+    /// There is no default: the account sets the address.
     fn base(&self) -> &'static str {
         ""
     }
 
-    fn form(&self) -> MailForm {
-        MailForm::Enveloped
+    fn form(&self) -> ProviderMailForm {
+        ProviderMailForm::Enveloped
     }
 
     fn bounds(&self) -> CallBounds {
@@ -53,7 +53,7 @@ impl ProviderApi for Generic {
             "recipients": mail.recipients,
         });
         let rest = rest.to_string();
-        // The mail is put in by hand, once: as a JSON value it would be copied twice more.
+        // The mail is encoded straight into the document; as a JSON value it would be copied twice more.
         let mut document = String::with_capacity(mail.raw.len().div_ceil(3) * 4 + rest.len() + 16);
         document.push_str(rest.trim_end_matches('}'));
         document.push_str(r#","raw":""#);
@@ -65,15 +65,15 @@ impl ProviderApi for Generic {
     }
 
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
-        if let Some(code) = answer.at("/error/code") {
-            let message = answer.at("/error/message").unwrap_or_default();
-            let kind = answer.at("/error/fault").and_then(|fault| by_name(FAULTS, fault));
+        if let Some(code) = answer.text_at("/error/code") {
+            let message = answer.text_at("/error/message").unwrap_or_default();
+            let kind = answer.text_at("/error/fault").and_then(|fault| kind_by_name(FAULTS, fault));
             return AnswerContent::error(code, message, kind);
         }
-        AnswerContent::taken(answer.at("/id"))
+        AnswerContent::taken(answer.text_at("/id"))
     }
 
-    fn check(&self) -> Option<CheckCall> {
+    fn check(&self) -> Option<AccountCheckCall> {
         None
     }
 }

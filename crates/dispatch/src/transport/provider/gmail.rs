@@ -1,22 +1,22 @@
-//! Gmail's API: `POST /upload/gmail/v1/users/{mailbox}/messages/send`, the mail as it is.
+//! Gmail's API: `POST /upload/gmail/v1/users/{mailbox}/messages/send`, the stored mail.
 //!
-//! The recipients are those in the mail's header. A mail that is taken is answered with 200 and an `id`. Gmail has no idempotency: a
-//! repeat is sent.
+//! The recipients are those in the mail's header. An accepted mail is answered with 200 and an `id`. Gmail
+//! has no idempotency: a repeat is sent.
 
 use postway_domain::Failure;
 
 use super::{
     answer::ProviderAnswer,
-    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest, percent_encoded},
+    api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, percent_encoded},
     judge::{
-        ACCESS_DENIED, BAD_REQUEST, ErrorKind, QUOTA, RATE, RECIPIENT, SETTINGS, SUSPENDED, TOO_LARGE,
-        UNAVAILABLE, by_name, by_words,
+        ACCESS_DENIED, BAD_REQUEST, ProviderErrorKind, QUOTA, RATE, RECIPIENT, SETTINGS, SUSPENDED,
+        TOO_LARGE, UNAVAILABLE, kind_by_name, kind_by_words,
     },
-    mail::{MailForm, ProviderMail},
+    mail::{ProviderMail, ProviderMailForm},
 };
 
 /// What the reasons of errors mean.
-const REASONS: &[(&[&str], ErrorKind)] = &[
+const REASONS: &[(&[&str], ProviderErrorKind)] = &[
     (&["authError", "insufficientPermissions", "forbidden", "required", "delegationDenied"], ACCESS_DENIED),
     (&["dailyLimitExceeded", "quotaExceeded", "limitExceeded"], QUOTA),
     (&["rateLimitExceeded", "userRateLimitExceeded"], RATE),
@@ -26,8 +26,8 @@ const REASONS: &[(&[&str], ErrorKind)] = &[
     (&["invalidArgument", "badRequest", "invalid", "failedPrecondition", "parseError"], BAD_REQUEST),
     (&["serviceUnavailable"], UNAVAILABLE),
 ];
-/// What is said beside a reason that stands for many troubles.
-const WORDS: &[(&[&str], ErrorKind)] = &[
+/// Phrases of messages whose reason covers many errors.
+const WORDS: &[(&[&str], ProviderErrorKind)] = &[
     (&["mail service not enabled", "delegation denied"], SETTINGS),
     (
         &["invalid to header", "invalid cc header", "invalid bcc header", "recipient address required"],
@@ -36,11 +36,11 @@ const WORDS: &[(&[&str], ErrorKind)] = &[
 ];
 
 /// The API for one mailbox.
-pub(super) struct Gmail {
+pub(super) struct GmailApi {
     pub mailbox: String,
 }
 
-impl ProviderApi for Gmail {
+impl ProviderApi for GmailApi {
     fn name(&self) -> &'static str {
         "Gmail"
     }
@@ -49,8 +49,8 @@ impl ProviderApi for Gmail {
         "https://gmail.googleapis.com"
     }
 
-    fn form(&self) -> MailForm {
-        MailForm::Addressed
+    fn form(&self) -> ProviderMailForm {
+        ProviderMailForm::Addressed
     }
 
     fn bounds(&self) -> CallBounds {
@@ -67,23 +67,23 @@ impl ProviderApi for Gmail {
     }
 
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
-        let reason = answer.at("/error/errors/0/reason").or_else(|| answer.at("/error/status"));
+        let reason = answer.text_at("/error/errors/0/reason").or_else(|| answer.text_at("/error/status"));
         if let Some(name) = reason {
-            let message = answer.at("/error/message").unwrap_or_default();
-            let kind = by_words(WORDS, message).or_else(|| by_name(REASONS, name));
+            let message = answer.text_at("/error/message").unwrap_or_default();
+            let kind = kind_by_words(WORDS, message).or_else(|| kind_by_name(REASONS, name));
             return AnswerContent::error(name, message, kind);
         }
-        AnswerContent::taken(answer.at("/id"))
+        AnswerContent::taken(answer.text_at("/id"))
     }
 
-    fn check(&self) -> Option<CheckCall> {
+    fn check(&self) -> Option<AccountCheckCall> {
         let mailbox = percent_encoded(&self.mailbox);
-        Some(CheckCall { path: format!("/gmail/v1/users/{mailbox}/profile"), form: None })
+        Some(AccountCheckCall { path: format!("/gmail/v1/users/{mailbox}/profile"), form: None })
     }
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {
-        // A token that may only send may not read the profile.
-        let reason = answer.at("/error/errors/0/reason");
+        // A token that may only send cannot read the profile.
+        let reason = answer.text_at("/error/errors/0/reason");
         answer.status == 403 && matches!(reason, Some("insufficientPermissions" | "insufficientScopes"))
     }
 }

@@ -1,23 +1,23 @@
 //! Microsoft Graph: `POST /v1.0/users/{mailbox}/sendMail`, the mail as MIME in base64.
 //!
-//! The recipients are those in the mail's header. A mail that is taken is answered with 202, no body, and `request-id`, which is
-//! what Microsoft finds it by. Graph has no idempotency: a repeat is sent.
+//! The recipients are those in the mail's header. An accepted mail is answered with 202, no body, and
+//! `request-id`, which is what Microsoft finds it by. Graph has no idempotency: a repeated call sends again.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::Failure;
 
 use super::{
     answer::ProviderAnswer,
-    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest, percent_encoded},
+    api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, percent_encoded},
     judge::{
-        ACCESS_DENIED, BAD_REQUEST, ErrorKind, QUOTA, RATE, RECIPIENT, REJECTED, SENDER, SETTINGS, SUSPENDED,
-        TOO_LARGE, UNAVAILABLE, by_name,
+        ACCESS_DENIED, BAD_REQUEST, ProviderErrorKind, QUOTA, RATE, RECIPIENT, REJECTED, SENDER, SETTINGS,
+        SUSPENDED, TOO_LARGE, UNAVAILABLE, kind_by_name,
     },
-    mail::{MailForm, ProviderMail},
+    mail::{ProviderMail, ProviderMailForm},
 };
 
 /// What the names of errors mean.
-const NAMES: &[(&[&str], ErrorKind)] = &[
+const NAMES: &[(&[&str], ProviderErrorKind)] = &[
     (
         &[
             "InvalidAuthenticationToken",
@@ -55,17 +55,17 @@ const NAMES: &[(&[&str], ErrorKind)] = &[
 ];
 
 /// The API for one mailbox.
-pub(super) struct Graph {
+pub(super) struct GraphApi {
     pub mailbox: String,
 }
 
-impl Graph {
+impl GraphApi {
     fn user(&self) -> String {
         format!("/v1.0/users/{}", percent_encoded(&self.mailbox))
     }
 }
 
-impl ProviderApi for Graph {
+impl ProviderApi for GraphApi {
     fn name(&self) -> &'static str {
         "Microsoft Graph"
     }
@@ -74,8 +74,8 @@ impl ProviderApi for Graph {
         "https://graph.microsoft.com"
     }
 
-    fn form(&self) -> MailForm {
-        MailForm::Addressed
+    fn form(&self) -> ProviderMailForm {
+        ProviderMailForm::Addressed
     }
 
     fn bounds(&self) -> CallBounds {
@@ -92,20 +92,20 @@ impl ProviderApi for Graph {
     }
 
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
-        if let Some(name) = answer.at("/error/code") {
-            let message = answer.at("/error/message").unwrap_or_default();
-            return AnswerContent::error(name, message, by_name(NAMES, name));
+        if let Some(name) = answer.text_at("/error/code") {
+            let message = answer.text_at("/error/message").unwrap_or_default();
+            return AnswerContent::error(name, message, kind_by_name(NAMES, name));
         }
         let is_taken = answer.status == 202;
         AnswerContent::taken(answer.header("request-id").filter(|_| is_taken))
     }
 
-    fn check(&self) -> Option<CheckCall> {
-        Some(CheckCall { path: self.user(), form: None })
+    fn check(&self) -> Option<AccountCheckCall> {
+        Some(AccountCheckCall { path: self.user(), form: None })
     }
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {
-        // A token that may only send may not read who it is.
-        answer.status == 403 && answer.at("/error/code").is_some()
+        // A token that may only send cannot read its user.
+        answer.status == 403 && answer.text_at("/error/code").is_some()
     }
 }

@@ -1,8 +1,8 @@
-//! What an answer means: taken, refused, or nobody knows. And whose fault a refusal is.
+//! Decides what an answer of a provider means: accepted, refused, or in doubt; and whose fault a refusal is.
 //!
-//! The provider's own name for the trouble decides, where its file knows it; the HTTP status otherwise. A refusal that no
-//! provider named comes from something in front of it, which is no verdict on the mail: the mail does not fail by it, unless it is
-//! for its size.
+//! The provider's own name for the error decides if its file knows it, otherwise the HTTP status. A refusal
+//! without a name comes from a proxy in front of the provider. It is not a verdict on the mail, so the mail
+//! does not fail by it, unless it is about its size.
 
 use postway_domain::failure::{
     Category::{self, *},
@@ -12,59 +12,61 @@ use postway_domain::failure::{
 
 use super::{
     answer::ProviderAnswer,
-    api::{AnswerContent, NamedError},
+    api::{AnswerContent, ProviderError},
 };
-use crate::transport::{DeliveryEnd, Reply};
+use crate::transport::{DeliveryEnd, RelayReply};
 
 /// Code, category and severity of an error.
-pub(super) type ErrorKind = (&'static str, Category, Severity);
+pub(super) type ProviderErrorKind = (&'static str, Category, Severity);
 
-// The mail's own fault.
-pub(super) const REJECTED: ErrorKind = ("provider_rejected", ContentRejected, Permanent);
-pub(super) const BAD_REQUEST: ErrorKind = ("provider_rejected", Protocol, Permanent);
-pub(super) const TOO_LARGE: ErrorKind = ("provider_rejected", MessageTooLarge, Permanent);
-pub(super) const SENDER: ErrorKind = ("provider_sender_rejected", SenderRejected, Permanent);
-pub(super) const RECIPIENT: ErrorKind = ("provider_recipient_rejected", UnknownRecipient, Permanent);
-pub(super) const RECIPIENT_POLICY: ErrorKind = ("provider_recipient_rejected", Policy, Permanent);
-// The account's.
-pub(super) const ACCESS_DENIED: ErrorKind = ("provider_access_denied", Authentication, Account);
-pub(super) const SUSPENDED: ErrorKind = ("provider_account_suspended", AccountSuspended, Account);
-pub(super) const SETTINGS: ErrorKind = ("provider_settings", Configuration, Account);
-pub(super) const QUOTA: ErrorKind = ("provider_quota", Quota, Account);
-// The provider's, or nobody's.
-pub(super) const RATE: ErrorKind = ("provider_rate_limited", RateLimited, Transient);
-pub(super) const UNAVAILABLE: ErrorKind = ("provider_unavailable", ServerBusy, Transient);
-/// An earlier try under this key was taken, with other content: nobody knows what arrived.
-pub(super) const REPEATED: ErrorKind = ("provider_repeated", Unknown, Transient);
-const UNEXPECTED: ErrorKind = ("provider_unexpected_answer", Protocol, Transient);
+// The mail is at fault.
+pub(super) const REJECTED: ProviderErrorKind = ("provider_rejected", ContentRejected, Permanent);
+pub(super) const BAD_REQUEST: ProviderErrorKind = ("provider_rejected", Protocol, Permanent);
+pub(super) const TOO_LARGE: ProviderErrorKind = ("provider_rejected", MessageTooLarge, Permanent);
+pub(super) const SENDER: ProviderErrorKind = ("provider_sender_rejected", SenderRejected, Permanent);
+pub(super) const RECIPIENT: ProviderErrorKind = ("provider_recipient_rejected", UnknownRecipient, Permanent);
+pub(super) const RECIPIENT_POLICY: ProviderErrorKind = ("provider_recipient_rejected", Policy, Permanent);
+// The account is at fault.
+pub(super) const ACCESS_DENIED: ProviderErrorKind = ("provider_access_denied", Authentication, Account);
+pub(super) const SUSPENDED: ProviderErrorKind = ("provider_account_suspended", AccountSuspended, Account);
+pub(super) const SETTINGS: ProviderErrorKind = ("provider_settings", Configuration, Account);
+pub(super) const QUOTA: ProviderErrorKind = ("provider_quota", Quota, Account);
+// The provider is at fault, or nothing is known.
+pub(super) const RATE: ProviderErrorKind = ("provider_rate_limited", RateLimited, Transient);
+pub(super) const UNAVAILABLE: ProviderErrorKind = ("provider_unavailable", ServerBusy, Transient);
+/// An earlier call with this key was accepted, with other content: it is unknown what arrived.
+pub(super) const REPEATED: ProviderErrorKind = ("provider_repeated", Unknown, Transient);
+const UNEXPECTED: ProviderErrorKind = ("provider_unexpected_answer", Protocol, Transient);
 /// The code of a call that got no answer in time.
 pub(super) const TIMEOUT_CODE: &str = "provider_timeout";
 /// The code of a recipient that waits for the next call.
 pub(super) const TOO_MANY_RECIPIENTS_CODE: &str = "provider_too_many_recipients";
 
-/// The longest id of a mail that is a provider's.
+/// The longest id of a mail that is accepted.
 const ID_BYTES_MAX: usize = 256;
-/// The longest name of an error that is kept.
+/// The longest error name that is stored.
 const NAME_CHARS_MAX: usize = 64;
 
-/// How the transaction ended that got this answer.
-pub(super) fn judge(answer: &ProviderAnswer, content: AnswerContent) -> DeliveryEnd {
+/// How a transaction with this answer ended.
+pub(super) fn judge_answer(answer: &ProviderAnswer, content: AnswerContent) -> DeliveryEnd {
     let id = content.id.filter(|id| (1..=ID_BYTES_MAX).contains(&id.len()));
     match (answer.is_success(), id, &content.error) {
         (true, Some(id), None) => DeliveryEnd::Accepted {
-            reply: Reply { code: answer.status, enhanced: None, text: format!("taken as {id}") },
+            reply: RelayReply { code: answer.status, enhanced: None, text: format!("taken as {id}") },
             provider_message_id: Some(id),
         },
-        // Nobody knows whether the provider has seen the mail: a proxy may have answered.
+        // A proxy may have answered, so it is unknown whether the provider has seen the mail.
         (true, None, None) => {
             let message =
                 format!("the answer {} has no message id: it may not be the provider's own", answer.status);
-            let mut failure = made(UNEXPECTED, message);
+            let mut failure = failure_of_kind(UNEXPECTED, message);
             failure.original_code = Some(answer.status.to_string());
             DeliveryEnd::InDoubt(failure)
         }
-        // An error in the provider's own form is one, whatever the status says.
-        (true, _, Some(error)) => DeliveryEnd::NotSent(named(error, error.kind.unwrap_or(UNEXPECTED))),
+        // An error in the provider's own form counts, whatever the status says.
+        (true, _, Some(error)) => {
+            DeliveryEnd::NotSent(named_failure(error, error.kind.unwrap_or(UNEXPECTED)))
+        }
         (false, _, error) => {
             let failure = failure(answer, error.as_ref());
             let kind = error.as_ref().and_then(|error| error.kind);
@@ -77,41 +79,41 @@ pub(super) fn judge(answer: &ProviderAnswer, content: AnswerContent) -> Delivery
     }
 }
 
-/// An answer that was not the one hoped for, classified.
-pub(super) fn failure(answer: &ProviderAnswer, error: Option<&NamedError>) -> Failure {
+/// Classifies an answer that is not a success.
+pub(super) fn failure(answer: &ProviderAnswer, error: Option<&ProviderError>) -> Failure {
     match error {
-        Some(error) => named(error, error.kind.unwrap_or_else(|| by_status(answer.status))),
+        Some(error) => named_failure(error, error.kind.unwrap_or_else(|| kind_by_status(answer.status))),
         None => {
             let message = format!("the answer was {}, without an error of the provider's own", answer.status);
-            let mut failure = made(unnamed(answer.status), message);
+            let mut failure = failure_of_kind(kind_without_name(answer.status), message);
             failure.original_code = Some(answer.status.to_string());
             failure
         }
     }
 }
 
-/// Of a recipient to whom the provider will not send, though it took the mail.
+/// The failure of a recipient that the provider will not send to, although it accepted the mail.
 pub(super) fn left_out() -> Failure {
-    made(RECIPIENT_POLICY, "the provider takes the mail and will not send it to this recipient")
+    failure_of_kind(RECIPIENT_POLICY, "the provider takes the mail and will not send it to this recipient")
 }
 
-fn made((code, category, severity): ErrorKind, message: impl AsRef<str>) -> Failure {
+fn failure_of_kind((code, category, severity): ProviderErrorKind, message: impl AsRef<str>) -> Failure {
     Failure::new(code, category, Phase::Request, severity, message)
 }
 
-fn named(error: &NamedError, kind: ErrorKind) -> Failure {
+fn named_failure(error: &ProviderError, kind: ProviderErrorKind) -> Failure {
     let message = match error.message.trim() {
         "" => format!("the provider answered {} and said no more", error.name),
         said => said.to_owned(),
     };
-    let mut failure = made(kind, message);
+    let mut failure = failure_of_kind(kind, message);
     let is_plain = |c: &char| !c.is_control();
     failure.original_code = Some(error.name.chars().filter(is_plain).take(NAME_CHARS_MAX).collect());
     failure
 }
 
-/// An error of the provider whose name is not known.
-fn by_status(status: u16) -> ErrorKind {
+/// Classifies an error of the provider with an unknown name.
+fn kind_by_status(status: u16) -> ProviderErrorKind {
     match status {
         401 | 403 => ACCESS_DENIED,
         402 => QUOTA,
@@ -125,26 +127,26 @@ fn by_status(status: u16) -> ErrorKind {
     }
 }
 
-/// An error that the provider did not name: whoever answered may not even be the provider.
-fn unnamed(status: u16) -> ErrorKind {
+/// Classifies an error without a name, which may come from a proxy in front of the provider.
+fn kind_without_name(status: u16) -> ProviderErrorKind {
     match status {
         // A redirect is not followed: mail and key would go elsewhere.
         300..=399 => SETTINGS,
-        401..=405 | 408 | 413 | 429 | 500..600 => by_status(status),
+        401..=405 | 408 | 413 | 429 | 500..600 => kind_by_status(status),
         _ => UNEXPECTED,
     }
 }
 
-/// The kind of an error by its name, from a table of a provider.
-pub(super) fn by_name(table: &[(&[&str], ErrorKind)], name: &str) -> Option<ErrorKind> {
+/// The kind of an error by its name, from a provider's table.
+pub(super) fn kind_by_name(table: &[(&[&str], ProviderErrorKind)], name: &str) -> Option<ProviderErrorKind> {
     table
         .iter()
         .find(|(names, _)| names.iter().any(|known| known.eq_ignore_ascii_case(name)))
         .map(|(_, kind)| *kind)
 }
 
-/// The kind of an error by what it says, from a table of a provider; its phrases are in lower case.
-pub(super) fn by_words(table: &[(&[&str], ErrorKind)], said: &str) -> Option<ErrorKind> {
+/// The kind of an error by its message, from a provider's table of phrases in lower case.
+pub(super) fn kind_by_words(table: &[(&[&str], ProviderErrorKind)], said: &str) -> Option<ProviderErrorKind> {
     let said = said.to_lowercase();
     table
         .iter()

@@ -1,7 +1,8 @@
-//! The mail in the form that a provider takes.
+//! The mail in the form that a provider accepts.
 //!
-//! A header may name more people than are sent to: suppressed recipients, and those who have the mail already. A provider that
-//! reads recipients from fields or from the header would send to them, so they are not named to it.
+//! A header may name more people than the recipients of this call: suppressed ones, and those that have the
+//! mail already. A provider that reads recipients from fields or from the header would send to them, so they
+//! are not named to it.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -13,17 +14,17 @@ use postway_mime::{
 };
 use serde_json::Value;
 
-use super::api::uncarried;
-use crate::transport::{Envelope, RecipientReply, fit::FittedMail, recipient_list::RecipientBound};
+use super::api::unsupported_content;
+use crate::transport::{Envelope, RecipientReply, fitted_mail::FittedMail, recipient_list::RecipientBound};
 
-/// The form in which a provider takes mail.
+/// The form in which a provider accepts mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MailForm {
-    /// The mail as it is, and the recipients beside it.
+pub(super) enum ProviderMailForm {
+    /// The mail unchanged, and the recipients beside it.
     Enveloped,
-    /// The mail as it is; the recipients are those in its header.
+    /// The mail with a header that names exactly the recipients.
     Addressed,
-    /// Fields.
+    /// Separate fields for subject, text, files and so on.
     Fields,
 }
 
@@ -31,29 +32,29 @@ pub(super) enum MailForm {
 pub(super) struct ProviderMail<'a> {
     /// Postway's id of the message.
     pub uid: MessageUid,
-    /// The same for each try to send this mail to these recipients, and for nothing else.
+    /// The same for each call with this mail and these recipients, and different for any other.
     pub idempotency_key: String,
     /// The envelope sender.
     pub sender: &'a str,
-    /// Whom this call is for.
+    /// The recipients of this call.
     pub recipients: &'a [&'a str],
-    /// Its bytes, addressed to the recipients where the form asks for it.
+    /// The bytes of the mail, addressed to the recipients if the form asks for it.
     pub raw: Cow<'a, [u8]>,
-    /// Its fields, where the form asks for them.
-    pub fields: Option<FieldMail<'a>>,
+    /// The fields of the mail, if the form asks for them.
+    pub fields: Option<FieldedMail<'a>>,
 }
 
 /// A mail in fields, with the recipients of this call.
-pub(super) struct FieldMail<'a> {
+pub(super) struct FieldedMail<'a> {
     pub content: DissectedMail<'a>,
-    /// Whom `To` names, and so on; never empty.
+    /// The recipients in `To`; never empty.
     pub to: Vec<ProviderRecipient>,
     pub cc: Vec<ProviderRecipient>,
-    /// Whom the header does not name.
+    /// The recipients that the header does not name.
     pub bcc: Vec<ProviderRecipient>,
 }
 
-/// A recipient with the name that the header gives them.
+/// A recipient with the display name from the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProviderRecipient {
     pub name: Option<String>,
@@ -61,7 +62,7 @@ pub(super) struct ProviderRecipient {
 }
 
 impl ProviderRecipient {
-    /// As a header has it: `"Doe, Jane" <jane@example.org>`.
+    /// The recipient as a header writes it: `"Doe, Jane" <jane@example.org>`.
     pub fn written(&self) -> String {
         match self.name.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
             Some(name) => {
@@ -72,40 +73,47 @@ impl ProviderRecipient {
     }
 }
 
-/// The mail as a service without SMTPUTF8 takes it; none where it is to be sent as it is.
-pub(super) fn fit(envelope: &Envelope<'_>, body: &[u8], form: MailForm) -> Option<FittedMail> {
+/// The mail converted for a service without SMTPUTF8; `None` if it is to be sent unchanged.
+pub(super) fn fit_for_provider(
+    envelope: &Envelope<'_>,
+    body: &[u8],
+    form: ProviderMailForm,
+) -> Option<FittedMail> {
     match form {
-        // Fields are text, in whatever charset the header was.
-        MailForm::Fields => None,
-        MailForm::Enveloped | MailForm::Addressed => {
+        // Fields are Unicode text, whatever the charset of the header.
+        ProviderMailForm::Fields => None,
+        ProviderMailForm::Enveloped | ProviderMailForm::Addressed => {
             FittedMail::new(envelope, body, RelayLacks { eight_bit_mime: false, smtputf8: true })
         }
     }
 }
 
-/// Takes a mail apart for a provider that asks for fields.
-pub(super) fn take_apart<'a>(body: &'a [u8], provider: &str) -> Result<DissectedMail<'a>, Failure> {
+/// Splits a mail into fields.
+pub(super) fn split_into_fields<'a>(body: &'a [u8], provider: &str) -> Result<DissectedMail<'a>, Failure> {
     dissect(body).map_err(|error| {
-        uncarried(format!("{provider} takes no MIME, and this mail cannot be put into its fields: {error}"))
+        unsupported_content(format!(
+            "{provider} takes no MIME, and this mail cannot be put into its fields: {error}"
+        ))
     })
 }
 
-/// The bytes of a mail whose header names exactly these recipients.
-pub(super) fn addressed<'a>(body: &[u8], recipients: &[&str]) -> Result<Cow<'a, [u8]>, Failure> {
-    let made = address_mail(body, recipients).map_err(|error| uncarried(error.to_string()))?;
+/// The mail with a header that names exactly these recipients.
+pub(super) fn address_to<'a>(body: &[u8], recipients: &[&str]) -> Result<Cow<'a, [u8]>, Failure> {
+    let made = address_mail(body, recipients).map_err(|error| unsupported_content(error.to_string()))?;
     Ok(Cow::Owned(made.bytes))
 }
 
-/// Divides the recipients of a call by where the header names them. An API of fields needs somebody in `to`, so whoever is in
-/// `Cc` moves there where nobody else is; and of recipients whom the header does not name at all each gets a call alone,
-/// because in `to` the others would see them. `recipients` are told so, and `named` is left with those of this call.
-pub(super) fn divide<'a>(
+/// Divides the recipients of a call by where the header names them. An API of fields needs at least one
+/// address in `to`, so recipients in `Cc` move there if it is empty. Recipients that the header does not name
+/// get one call each, because in `to` the others would see them; all but the first are deferred in
+/// `recipients`, and `named` keeps only the first.
+pub(super) fn divide_recipients<'a>(
     content: DissectedMail<'a>,
     named: &mut Vec<&str>,
     envelope: &Envelope<'_>,
     bound: &RecipientBound,
     recipients: &mut [RecipientReply],
-) -> FieldMail<'a> {
+) -> FieldedMail<'a> {
     let keyed = |list: &[postway_mime::reader::HeaderAddress]| -> HashMap<String, Option<String>> {
         let with_key = |one: &postway_mime::reader::HeaderAddress| {
             Some((EmailAddress::key_of(one.address.as_deref()?), one.name.clone()))
@@ -144,10 +152,10 @@ pub(super) fn divide<'a>(
             }
         }
     }
-    FieldMail { content, to, cc, bcc }
+    FieldedMail { content, to, cc, bcc }
 }
 
-/// The other header fields as an object, for providers that take each name once.
+/// The other header fields as an object, for providers that accept each name once.
 pub(super) fn header_object(
     headers: &[(String, String)],
     provider: &str,
@@ -155,7 +163,7 @@ pub(super) fn header_object(
     let mut object = serde_json::Map::new();
     for (name, value) in headers {
         if object.keys().any(|known| known.eq_ignore_ascii_case(name)) {
-            return Err(uncarried(format!(
+            return Err(unsupported_content(format!(
                 "{provider} takes each header field once, and the mail has several of {name}"
             )));
         }
@@ -164,12 +172,12 @@ pub(super) fn header_object(
     Ok(object)
 }
 
-/// Refuses other forms of the text than text and html.
+/// Refuses alternatives of the body other than text and html.
 pub(super) fn refuse_alternatives(content: &DissectedMail<'_>, provider: &str) -> Result<(), Failure> {
     match content.alternatives.first() {
-        Some((kind, _)) => {
-            Err(uncarried(format!("{provider} takes text and html, and the mail has {kind} beside them")))
-        }
+        Some((kind, _)) => Err(unsupported_content(format!(
+            "{provider} takes text and html, and the mail has {kind} beside them"
+        ))),
         None => Ok(()),
     }
 }

@@ -1,20 +1,27 @@
-//! Mailgun, API v3: `POST /v3/{domain}/messages.mime`, a form with the recipients and the mail as it is.
+//! Mailgun, API v3: `POST /v3/{domain}/messages.mime`, a form with the recipients and the stored mail.
 //!
-//! A mail that is taken is answered with 200 and an `id`, the Message-ID in its brackets. Mailgun has no idempotency: a repeat is
-//! sent. Accounts in Europe have another address (`https://api.eu.mailgun.net`).
+//! An accepted mail is answered with 200 and an `id`, the Message-ID in its brackets. Mailgun has no
+//! idempotency: a repeated call sends again. Accounts in Europe have another address
+//! (`https://api.eu.mailgun.net`).
 
 use aws_lc_rs::digest;
 use postway_domain::Failure;
 
 use super::{
     answer::ProviderAnswer,
-    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest, basic, percent_encoded},
-    judge::{BAD_REQUEST, ErrorKind, QUOTA, RECIPIENT, SENDER, SETTINGS, SUSPENDED, TOO_LARGE, by_words},
-    mail::{MailForm, ProviderMail},
+    api::{
+        AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, basic_auth,
+        percent_encoded,
+    },
+    judge::{
+        BAD_REQUEST, ProviderErrorKind, QUOTA, RECIPIENT, SENDER, SETTINGS, SUSPENDED, TOO_LARGE,
+        kind_by_words,
+    },
+    mail::{ProviderMail, ProviderMailForm},
 };
 
-/// What errors say: they have no names.
-const WORDS: &[(&[&str], ErrorKind)] = &[
+/// Phrases of error messages; Mailgun gives errors no names.
+const WORDS: &[(&[&str], ProviderErrorKind)] = &[
     (&["limit exceeded", "exceeded the limit", "plan limit", "message limit", "quota"], QUOTA),
     (&["is not allowed to send", "disabled", "suspended", "not activated"], SUSPENDED),
     (&["domain not found", "mailgun magnificent api", "sandbox subdomains"], SETTINGS),
@@ -24,17 +31,17 @@ const WORDS: &[(&[&str], ErrorKind)] = &[
 ];
 
 /// The API for one sending domain.
-pub(super) struct Mailgun {
+pub(super) struct MailgunApi {
     pub domain: String,
 }
 
-impl Mailgun {
+impl MailgunApi {
     fn path(&self) -> String {
         format!("/v3/{}/messages.mime", percent_encoded(&self.domain))
     }
 }
 
-impl ProviderApi for Mailgun {
+impl ProviderApi for MailgunApi {
     fn name(&self) -> &'static str {
         "Mailgun"
     }
@@ -43,8 +50,8 @@ impl ProviderApi for Mailgun {
         "https://api.mailgun.net"
     }
 
-    fn form(&self) -> MailForm {
-        MailForm::Enveloped
+    fn form(&self) -> ProviderMailForm {
+        ProviderMailForm::Enveloped
     }
 
     fn bounds(&self) -> CallBounds {
@@ -52,11 +59,11 @@ impl ProviderApi for Mailgun {
     }
 
     fn sign_in(&self, secret: &str) -> (&'static str, String) {
-        basic("api", secret)
+        basic_auth("api", secret)
     }
 
     fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
-        // The digest of the mail: no mail contains its own, by chance or on purpose.
+        // The boundary is a digest of the mail, which the mail itself cannot contain.
         let digest = digest::digest(&digest::SHA256, &mail.raw);
         let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         let boundary = format!("postway{}", &digest[..48]);
@@ -78,23 +85,23 @@ impl ProviderApi for Mailgun {
     }
 
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
-        let said = answer.at("/message").or_else(|| answer.at("/Error"));
+        let said = answer.text_at("/message").or_else(|| answer.text_at("/Error"));
         if answer.is_success() {
-            // The id names the mail in events without its brackets.
-            return AnswerContent::taken(answer.at("/id").map(|id| id.trim_matches(['<', '>'])));
+            // Events name the id without its brackets.
+            return AnswerContent::taken(answer.text_at("/id").map(|id| id.trim_matches(['<', '>'])));
         }
         let Some(message) = said else { return AnswerContent::default() };
-        let known = by_words(WORDS, message).filter(|_| answer.status < 500);
+        let known = kind_by_words(WORDS, message).filter(|_| answer.status < 500);
         let kind = known.or((answer.status == 400).then_some(BAD_REQUEST));
         AnswerContent::error(answer.status.to_string(), message, kind)
     }
 
-    /// A form without recipients is refused for that, once the key and the domain are found to be good.
-    fn check(&self) -> Option<CheckCall> {
-        Some(CheckCall { path: self.path(), form: Some("") })
+    /// A form without recipients is refused only after the key and the domain were found valid.
+    fn check(&self) -> Option<AccountCheckCall> {
+        Some(AccountCheckCall { path: self.path(), form: Some("") })
     }
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {
-        answer.status == 400 && answer.at("/message").is_some()
+        answer.status == 400 && answer.text_at("/message").is_some()
     }
 }

@@ -1,21 +1,22 @@
-//! Providers that take mail over HTTP: one call per transaction, as with SES, each with its own form and its own errors.
+//! Providers that accept mail over HTTP: one call per transaction, each with its own form and errors.
 //!
-//! | file | holds |
+//! | file | content |
 //! |---|---|
-//! | `api` | what one provider's API is like: the trait, and what it is given |
-//! | `settings` | which provider, where, as whom, how long to wait |
-//! | `client` | one mail: checks, whom the call names, gate, call; and the check of an account |
-//! | `mail` | the mail in the form that the provider takes |
-//! | `answer` | what came back, and how long the provider asks to be left alone |
-//! | `judge` | what an answer means, for all of them |
+//! | `api` | the trait that describes one provider's API |
+//! | `settings` | which provider, where, with which credentials, how long to wait |
+//! | `client` | one mail: checks, recipients, gate, call; and the check of an account |
+//! | `mail` | the mail in the form that the provider accepts |
+//! | `answer` | an answer, and the pause that it asks for |
+//! | `judge` | what an answer means, for all providers |
 //! | `sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`, `generic` | one provider each |
 //!
-//! The mail goes out as it is stored where the provider takes MIME (Mailgun, Graph, Gmail, the generic form). The others get
-//! the fields that they ask for, made from the stored mail; what has no field is refused before anything is sent.
+//! If the provider accepts MIME (Mailgun, Graph, Gmail, the generic form), the mail goes out as it is stored.
+//! The others get the fields that they ask for, made from the stored mail; a mail with content that has no
+//! field is refused before anything is sent.
 //!
-//! An answer decides as it does for SES: a success counts only with the provider's own id for the mail; an error that the
-//! provider names is definite; 500, 502 and 504 that it does not name are doubt, and so is no answer at all. A provider that asks
-//! for a pause gets it: the mail goes back without using a retry.
+//! Answers decide as they do for SES: a success counts only with the provider's own id for the mail; an error
+//! that the provider names is definite; a 500, 502 or 504 without a name is in doubt, and so is a missing
+//! answer. A provider that asks for a pause gets it: the message is returned without using a retry.
 
 mod answer;
 mod api;

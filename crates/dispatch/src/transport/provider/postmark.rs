@@ -1,7 +1,8 @@
 //! Postmark: `POST /email`.
 //!
-//! A mail that is taken is answered with 200, `ErrorCode` 0 and a `MessageID`. Errors have a number, and may come with 200 as well.
-//! Postmark has no idempotency: a repeat is sent. It keeps our Message-ID where it is asked to (`X-PM-KeepID`).
+//! An accepted mail is answered with 200, `ErrorCode` 0 and a `MessageID`. Errors have a number, and may come
+//! with 200 as well. Postmark has no idempotency: a repeated call sends again. It keeps our Message-ID if
+//! asked to (`X-PM-KeepID`).
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::Failure;
@@ -10,16 +11,16 @@ use serde_json::{Value, json};
 
 use super::{
     answer::ProviderAnswer,
-    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest, fields},
+    api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, mail_fields},
     judge::{
-        ACCESS_DENIED, BAD_REQUEST, ErrorKind, QUOTA, RATE, RECIPIENT_POLICY, REJECTED, SENDER, SETTINGS,
-        SUSPENDED, UNAVAILABLE,
+        ACCESS_DENIED, BAD_REQUEST, ProviderErrorKind, QUOTA, RATE, RECIPIENT_POLICY, REJECTED, SENDER,
+        SETTINGS, SUSPENDED, UNAVAILABLE,
     },
-    mail::{MailForm, ProviderMail, ProviderRecipient, refuse_alternatives},
+    mail::{ProviderMail, ProviderMailForm, ProviderRecipient, refuse_alternatives},
 };
 
 /// What the numbers of errors mean.
-const CODES: &[(&[i64], ErrorKind)] = &[
+const CODES: &[(&[i64], ProviderErrorKind)] = &[
     (&[10, 11, 12], ACCESS_DENIED),
     (&[300, 402, 403, 409, 410], BAD_REQUEST),
     (&[400, 401], SENDER),
@@ -32,12 +33,12 @@ const CODES: &[(&[i64], ErrorKind)] = &[
     (&[100], UNAVAILABLE),
 ];
 
-/// The API, with the stream that mails go by.
-pub(super) struct Postmark {
+/// Postmark's API for one message stream.
+pub(super) struct PostmarkApi {
     pub message_stream: Option<String>,
 }
 
-impl ProviderApi for Postmark {
+impl ProviderApi for PostmarkApi {
     fn name(&self) -> &'static str {
         "Postmark"
     }
@@ -46,8 +47,8 @@ impl ProviderApi for Postmark {
         "https://api.postmarkapp.com"
     }
 
-    fn form(&self) -> MailForm {
-        MailForm::Fields
+    fn form(&self) -> ProviderMailForm {
+        ProviderMailForm::Fields
     }
 
     fn bounds(&self) -> CallBounds {
@@ -59,7 +60,7 @@ impl ProviderApi for Postmark {
     }
 
     fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
-        let fields = fields(mail)?;
+        let fields = mail_fields(mail)?;
         let content = &fields.content;
         refuse_alternatives(content, self.name())?;
         let header = |name: &str, value: &str| json!({"Name": name, "Value": value});
@@ -82,7 +83,7 @@ impl ProviderApi for Postmark {
         let reply_to: Vec<String> = content.reply_to.iter().map(written).collect();
         set("ReplyTo", Some(reply_to.join(", ")).filter(|list| !list.is_empty()));
         set("HtmlBody", content.html.as_deref().map(str::to_owned));
-        // It refuses a mail without any body; a line break is as good as none.
+        // Postmark refuses a mail without a body; a line break serves as an empty one.
         let text = content.text.as_deref().or(content.html.is_none().then_some("\n"));
         set("TextBody", text.map(|text| if text.is_empty() { "\n" } else { text }.to_owned()));
         set("MessageStream", self.message_stream.clone());
@@ -106,23 +107,23 @@ impl ProviderApi for Postmark {
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
         match answer.number_at("/ErrorCode") {
             Some(0) => AnswerContent {
-                left_out: left_out(answer.at("/Message").unwrap_or_default()),
-                ..AnswerContent::taken(answer.at("/MessageID"))
+                left_out: left_out(answer.text_at("/Message").unwrap_or_default()),
+                ..AnswerContent::taken(answer.text_at("/MessageID"))
             },
             Some(code) => {
                 let kind = CODES.iter().find(|(codes, _)| codes.contains(&code)).map(|(_, kind)| *kind);
-                AnswerContent::error(code.to_string(), answer.at("/Message").unwrap_or_default(), kind)
+                AnswerContent::error(code.to_string(), answer.text_at("/Message").unwrap_or_default(), kind)
             }
             None => AnswerContent::default(),
         }
     }
 
-    fn check(&self) -> Option<CheckCall> {
-        Some(CheckCall { path: "/server".to_owned(), form: None })
+    fn check(&self) -> Option<AccountCheckCall> {
+        Some(AccountCheckCall { path: "/server".to_owned(), form: None })
     }
 }
 
-/// The addresses that are named as inactive in what is said beside a mail that was taken.
+/// The addresses that the message of an accepted mail names as inactive.
 fn left_out(message: &str) -> Vec<String> {
     let Some((_, named)) = message.split_once("inactive addresses:") else { return Vec::new() };
     // The list ends with a full stop and the next sentence.

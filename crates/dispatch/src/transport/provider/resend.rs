@@ -1,7 +1,7 @@
 //! Resend: `POST /emails`.
 //!
-//! A mail that is taken is answered with 200 and an `id`. Resend remembers an `Idempotency-Key` for a day: a repeat under it, as after
-//! a doubt, is answered with the first one's id and not sent again.
+//! An accepted mail is answered with 200 and an `id`. Resend remembers an `Idempotency-Key` for a day: a
+//! repeat with it, as after a doubt, is answered with the id of the first call and not sent again.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::Failure;
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 
 use super::{
     answer::ProviderAnswer,
-    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest, fields},
+    api::{AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, mail_fields},
     judge::{
-        ACCESS_DENIED, BAD_REQUEST, ErrorKind, QUOTA, RATE, REJECTED, REPEATED, SENDER, SETTINGS,
-        UNAVAILABLE, by_name, by_words,
+        ACCESS_DENIED, BAD_REQUEST, ProviderErrorKind, QUOTA, RATE, REJECTED, REPEATED, SENDER, SETTINGS,
+        UNAVAILABLE, kind_by_name, kind_by_words,
     },
-    mail::{MailForm, ProviderMail, ProviderRecipient, header_object, refuse_alternatives},
+    mail::{ProviderMail, ProviderMailForm, ProviderRecipient, header_object, refuse_alternatives},
 };
 
 /// What the names of errors mean.
-const NAMES: &[(&[&str], ErrorKind)] = &[
+const NAMES: &[(&[&str], ProviderErrorKind)] = &[
     (&["missing_api_key", "restricted_api_key", "invalid_api_key", "invalid_access"], ACCESS_DENIED),
     (&["monthly_quota_exceeded", "daily_quota_exceeded"], QUOTA),
     (&["rate_limit_exceeded"], RATE),
@@ -28,17 +28,17 @@ const NAMES: &[(&[&str], ErrorKind)] = &[
     (&["missing_required_field", "invalid_parameter", "invalid_idempotency_key"], BAD_REQUEST),
     (&["not_found", "method_not_allowed", "invalid_region"], SETTINGS),
     (&["invalid_idempotent_request"], REPEATED),
-    // Another try with this key is under way: its outcome is known to the next one.
+    // Another call with this key is under way; a later try learns its outcome.
     (&["concurrent_idempotent_requests"], UNAVAILABLE),
 ];
-/// What is meant by the name that stands for many troubles.
-const WORDS: &[(&[&str], ErrorKind)] =
+/// Phrases of messages whose name covers many errors.
+const WORDS: &[(&[&str], ProviderErrorKind)] =
     &[(&["domain is not verified", "testing emails", "`from`"], SENDER), (&[""], BAD_REQUEST)];
 
-/// The API.
-pub(super) struct Resend;
+/// Resend's API.
+pub(super) struct ResendApi;
 
-impl ProviderApi for Resend {
+impl ProviderApi for ResendApi {
     fn name(&self) -> &'static str {
         "Resend"
     }
@@ -47,8 +47,8 @@ impl ProviderApi for Resend {
         "https://api.resend.com"
     }
 
-    fn form(&self) -> MailForm {
-        MailForm::Fields
+    fn form(&self) -> ProviderMailForm {
+        ProviderMailForm::Fields
     }
 
     fn bounds(&self) -> CallBounds {
@@ -56,7 +56,7 @@ impl ProviderApi for Resend {
     }
 
     fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
-        let fields = fields(mail)?;
+        let fields = mail_fields(mail)?;
         let content = &fields.content;
         refuse_alternatives(content, self.name())?;
         let mut document = json!({
@@ -75,7 +75,7 @@ impl ProviderApi for Resend {
         let reply_to: Vec<String> = content.reply_to.iter().map(written).collect();
         set("reply_to", (!reply_to.is_empty()).then(|| Value::from(reply_to)));
         set("html", content.html.as_deref().map(Value::from));
-        // It refuses a mail without any body; a line break is as good as none.
+        // Resend refuses a mail without a body; a line break serves as an empty one.
         let text = content.text.as_deref().or(content.html.is_none().then_some("\n"));
         set("text", text.map(|text| if text.is_empty() { "\n" } else { text }).map(Value::from));
         set("headers", (!headers.is_empty()).then_some(Value::Object(headers)));
@@ -99,25 +99,25 @@ impl ProviderApi for Resend {
     }
 
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
-        if let Some(id) = answer.at("/id") {
+        if let Some(id) = answer.text_at("/id") {
             return AnswerContent::taken(Some(id));
         }
-        let Some(name) = answer.at("/name") else { return AnswerContent::default() };
-        let message = answer.at("/message").unwrap_or_default();
+        let Some(name) = answer.text_at("/name") else { return AnswerContent::default() };
+        let message = answer.text_at("/message").unwrap_or_default();
         let kind = match name {
-            "validation_error" => by_words(WORDS, message),
-            name => by_name(NAMES, name),
+            "validation_error" => kind_by_words(WORDS, message),
+            name => kind_by_name(NAMES, name),
         };
         AnswerContent::error(name, message, kind)
     }
 
-    fn check(&self) -> Option<CheckCall> {
-        Some(CheckCall { path: "/domains".to_owned(), form: None })
+    fn check(&self) -> Option<AccountCheckCall> {
+        Some(AccountCheckCall { path: "/domains".to_owned(), form: None })
     }
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {
-        // A key that may only send is a good one.
-        answer.at("/name") == Some("restricted_api_key")
+        // A key that may only send is valid.
+        answer.text_at("/name") == Some("restricted_api_key")
     }
 }
 

@@ -1,6 +1,7 @@
 //! SendGrid, API v3: `POST /v3/mail/send`.
 //!
-//! A mail that is taken is answered with 202, no body, and `X-Message-Id`. SendGrid has no idempotency: a repeat is sent.
+//! An accepted mail is answered with 202, no body, and `X-Message-Id`. SendGrid has no idempotency: a
+//! repeated call sends again.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::Failure;
@@ -9,13 +10,16 @@ use serde_json::{Value, json};
 
 use super::{
     answer::ProviderAnswer,
-    api::{AnswerContent, CallBounds, CheckCall, ProviderApi, ProviderRequest, fields, uncarried},
-    judge::{BAD_REQUEST, ErrorKind, QUOTA, RECIPIENT, SENDER, SUSPENDED, TOO_LARGE, by_words},
-    mail::{MailForm, ProviderMail, ProviderRecipient, header_object},
+    api::{
+        AccountCheckCall, AnswerContent, CallBounds, ProviderApi, ProviderRequest, mail_fields,
+        unsupported_content,
+    },
+    judge::{BAD_REQUEST, ProviderErrorKind, QUOTA, RECIPIENT, SENDER, SUSPENDED, TOO_LARGE, kind_by_words},
+    mail::{ProviderMail, ProviderMailForm, ProviderRecipient, header_object},
 };
 
-/// What errors say: they have no names.
-const WORDS: &[(&[&str], ErrorKind)] = &[
+/// Phrases of error messages; SendGrid gives errors no names.
+const WORDS: &[(&[&str], ProviderErrorKind)] = &[
     (&["maximum credits exceeded", "exceeded your messaging limits", "sending limit"], QUOTA),
     (
         &["account is suspended", "account has been disabled", "is under review", "account disabled"],
@@ -28,10 +32,10 @@ const WORDS: &[(&[&str], ErrorKind)] = &[
 /// Header fields that SendGrid refuses.
 const RESERVED: [&str; 2] = ["x-sg-id", "x-sg-eid"];
 
-/// The API.
-pub(super) struct Sendgrid;
+/// SendGrid's API.
+pub(super) struct SendgridApi;
 
-impl ProviderApi for Sendgrid {
+impl ProviderApi for SendgridApi {
     fn name(&self) -> &'static str {
         "SendGrid"
     }
@@ -40,8 +44,8 @@ impl ProviderApi for Sendgrid {
         "https://api.sendgrid.com"
     }
 
-    fn form(&self) -> MailForm {
-        MailForm::Fields
+    fn form(&self) -> ProviderMailForm {
+        ProviderMailForm::Fields
     }
 
     fn bounds(&self) -> CallBounds {
@@ -49,7 +53,7 @@ impl ProviderApi for Sendgrid {
     }
 
     fn request(&self, mail: &ProviderMail<'_>) -> Result<ProviderRequest, Failure> {
-        let fields = fields(mail)?;
+        let fields = mail_fields(mail)?;
         let content = &fields.content;
         let mut personalization = json!({"to": list(&fields.to)});
         for (name, recipients) in [("cc", &fields.cc), ("bcc", &fields.bcc)] {
@@ -61,9 +65,9 @@ impl ProviderApi for Sendgrid {
         if let Some(name) =
             headers.keys().find(|name| RESERVED.iter().any(|own| name.eq_ignore_ascii_case(own)))
         {
-            return Err(uncarried(format!("SendGrid keeps the header field {name} for itself")));
+            return Err(unsupported_content(format!("SendGrid keeps the header field {name} for itself")));
         }
-        // It refuses empty bodies; a line break is as good as none.
+        // SendGrid refuses empty bodies; a line break serves as an empty one.
         let or_blank = |text: &str| if text.is_empty() { "\n".to_owned() } else { text.to_owned() };
         let mut forms = Vec::new();
         if let Some(text) = content.text.as_deref().or(content.html.is_none().then_some("")) {
@@ -78,7 +82,7 @@ impl ProviderApi for Sendgrid {
         let mut document = json!({
             "personalizations": [personalization],
             "from": address(&content.from),
-            // It refuses an empty subject as well.
+            // SendGrid refuses an empty subject as well.
             "subject": if content.subject.is_empty() { " " } else { &content.subject },
             "content": forms,
         });
@@ -107,23 +111,24 @@ impl ProviderApi for Sendgrid {
     }
 
     fn read(&self, answer: &ProviderAnswer) -> AnswerContent {
-        if let Some(message) = answer.at("/errors/0/message") {
-            let name = answer.at("/errors/0/field").map_or_else(|| answer.status.to_string(), str::to_owned);
-            let known = by_words(WORDS, &format!("{message} {name}")).filter(|_| answer.status < 500);
-            // A 400 that is about the mail and about nothing in particular.
+        if let Some(message) = answer.text_at("/errors/0/message") {
+            let name =
+                answer.text_at("/errors/0/field").map_or_else(|| answer.status.to_string(), str::to_owned);
+            let known = kind_by_words(WORDS, &format!("{message} {name}")).filter(|_| answer.status < 500);
+            // Any other 400 is about the mail.
             let kind = known.or((answer.status == 400).then_some(BAD_REQUEST));
             return AnswerContent::error(name, message, kind);
         }
         AnswerContent::taken(answer.header("x-message-id"))
     }
 
-    fn check(&self) -> Option<CheckCall> {
-        Some(CheckCall { path: "/v3/scopes".to_owned(), form: None })
+    fn check(&self) -> Option<AccountCheckCall> {
+        Some(AccountCheckCall { path: "/v3/scopes".to_owned(), form: None })
     }
 
     fn is_good_check(&self, answer: &ProviderAnswer) -> bool {
-        // A key that may only send may not read its scopes.
-        answer.status == 403 && answer.at("/errors/0/message").is_some()
+        // A key that may only send cannot read its scopes.
+        answer.status == 403 && answer.text_at("/errors/0/message").is_some()
     }
 }
 

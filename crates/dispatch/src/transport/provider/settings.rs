@@ -1,4 +1,4 @@
-//! Which provider, where, as whom, how long to wait.
+//! The settings of a provider account: which provider, where, with which credentials, how long to wait.
 
 use std::{fmt, sync::Arc};
 
@@ -9,36 +9,36 @@ use reqwest::Url;
 use secrecy::SecretString;
 
 use super::{
-    api::ProviderApi, generic::Generic, gmail::Gmail, graph::Graph, mailgun::Mailgun, postmark::Postmark,
-    resend::Resend, sendgrid::Sendgrid,
+    api::ProviderApi, generic::GenericApi, gmail::GmailApi, graph::GraphApi, mailgun::MailgunApi,
+    postmark::PostmarkApi, resend::ResendApi, sendgrid::SendgridApi,
 };
-use crate::transport::call::{CallTimeouts, unusable};
+use crate::transport::api_call::{CallTimeouts, unusable_settings};
 
 /// Everything needed to send through a provider.
 #[derive(Debug, Clone)]
 pub struct ProviderSettings {
-    /// Which one.
+    /// The kind of the account, which names the provider.
     pub kind: AccountKind,
-    /// Where it sends, and for which domain.
+    /// The base address, domain and stream at the provider.
     pub account: ProviderAccount,
     /// The mailbox that sends, for providers that have mailboxes.
     pub username: Option<String>,
-    /// What proves who calls.
+    /// The credentials of calls.
     pub credentials: ProviderCredentials,
     /// How long a call may take.
     pub timeouts: CallTimeouts,
     /// Certificates to trust besides the platform's, in PEM.
     pub extra_roots_pem: Option<String>,
-    /// Which addresses may be connected to: public ones, unless it is replaced.
+    /// The addresses that may be connected to; the default allows public ones.
     pub guard: Arc<Guard>,
 }
 
-/// What proves who calls. Nothing of it is ever printed.
+/// The credentials of calls. They are never printed.
 #[derive(Clone)]
 pub enum ProviderCredentials {
-    /// Nothing.
+    /// No credentials.
     Nobody,
-    /// A key of the API.
+    /// An API key.
     Key(SecretString),
     /// Tokens of a grant.
     Token(TokenSource),
@@ -51,7 +51,7 @@ impl fmt::Debug for ProviderCredentials {
 }
 
 impl ProviderSettings {
-    /// Settings for a provider's own address, with the default limits of time.
+    /// Settings for a provider's own address, with the default timeouts.
     pub fn new(kind: AccountKind, credentials: ProviderCredentials) -> Self {
         Self {
             kind,
@@ -65,31 +65,35 @@ impl ProviderSettings {
     }
 
     pub(super) fn api(&self) -> Result<Box<dyn ProviderApi>, Failure> {
-        let username = || self.username.clone().ok_or_else(|| unusable("the account has no username"));
+        let username =
+            || self.username.clone().ok_or_else(|| unusable_settings("the account has no username"));
         Ok(match self.kind {
-            AccountKind::Sendgrid => Box::new(Sendgrid),
+            AccountKind::Sendgrid => Box::new(SendgridApi),
             AccountKind::Mailgun => {
                 let domain = self.account.domain.clone();
-                Box::new(Mailgun { domain: domain.ok_or_else(|| unusable("the account has no domain"))? })
+                Box::new(MailgunApi {
+                    domain: domain.ok_or_else(|| unusable_settings("the account has no domain"))?,
+                })
             }
             AccountKind::Postmark => {
-                Box::new(Postmark { message_stream: self.account.message_stream.clone() })
+                Box::new(PostmarkApi { message_stream: self.account.message_stream.clone() })
             }
-            AccountKind::Resend => Box::new(Resend),
-            AccountKind::Graph => Box::new(Graph { mailbox: username()? }),
-            AccountKind::Gmail => Box::new(Gmail { mailbox: username()? }),
-            AccountKind::Http => Box::new(Generic),
+            AccountKind::Resend => Box::new(ResendApi),
+            AccountKind::Graph => Box::new(GraphApi { mailbox: username()? }),
+            AccountKind::Gmail => Box::new(GmailApi { mailbox: username()? }),
+            AccountKind::Http => Box::new(GenericApi),
             AccountKind::Smtp | AccountKind::Ses | AccountKind::Sandbox => {
-                return Err(unusable("the account is not one of a provider over HTTP"));
+                return Err(unusable_settings("the account is not one of a provider over HTTP"));
             }
         })
     }
 
-    /// The address of the provider.
+    /// The base address of the provider.
     pub(super) fn base(&self, api: &dyn ProviderApi) -> Result<Url, Failure> {
         let address = self.account.base_url.as_deref().unwrap_or(api.base());
-        let invalid =
-            |reason: &str| unusable(format!("{address:?} is no address of {}: {reason}", api.name()));
+        let invalid = |reason: &str| {
+            unusable_settings(format!("{address:?} is no address of {}: {reason}", api.name()))
+        };
         let base = Url::parse(address).map_err(|error| invalid(&error.to_string()))?;
         if !matches!(base.scheme(), "http" | "https") {
             return Err(invalid("it is neither http nor https"));
@@ -126,7 +130,7 @@ mod tests {
                 account,
                 ..ProviderSettings::new(AccountKind::Resend, ProviderCredentials::Nobody)
             };
-            assert!(settings.base(&Resend).unwrap_err().is_account(), "{base_url}");
+            assert!(settings.base(&ResendApi).unwrap_err().is_account(), "{base_url}");
         }
     }
 }

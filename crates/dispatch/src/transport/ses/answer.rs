@@ -1,26 +1,26 @@
-//! What the service answered, read as far as it can be.
+//! Reads an answer of SES as far as possible.
 
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-/// The longest name that is kept; messages are cut where failures are made.
+/// The longest error name that is stored; messages are bounded by `Failure`.
 const NAME_CHARS_MAX: usize = 64;
 
-/// An answer, whole or not.
+/// An answer, complete or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct SesAnswer {
     /// The HTTP status.
     pub status: u16,
-    /// The service's own name for the trouble, without its namespace: `MessageRejected`. Only the service itself
-    /// names one; what stands before it does not.
+    /// The name of the error without its namespace, such as `MessageRejected`. Only the service itself gives
+    /// a name; a proxy in front of it does not.
     pub error: Option<String>,
-    /// What it said about it, or nothing.
+    /// The message of the error; may be empty.
     pub message: String,
-    /// The document, if the body was JSON and whole.
+    /// The document, if the body is complete JSON.
     pub document: Option<Value>,
 }
 
-impl Answer {
+impl SesAnswer {
     pub fn new(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
         let document: Option<Value> = serde_json::from_slice(body).ok();
         let field = |names: &[&str]| {
@@ -41,7 +41,7 @@ impl Answer {
         self.status / 100 == 2
     }
 
-    /// A text of the document.
+    /// A text field of the document.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.document.as_ref()?.get(name)?.as_str()
     }
@@ -59,12 +59,12 @@ fn bare_name(name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn answer(header: Option<&'static str>, body: &str) -> Answer {
+    fn answer(header: Option<&'static str>, body: &str) -> SesAnswer {
         let mut headers = HeaderMap::new();
         if let Some(value) = header {
             headers.insert("x-amzn-ErrorType", value.parse().unwrap());
         }
-        Answer::new(400, &headers, body.as_bytes())
+        SesAnswer::new(400, &headers, body.as_bytes())
     }
 
     #[test]

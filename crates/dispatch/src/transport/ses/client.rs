@@ -8,13 +8,13 @@ use reqwest::{Method, header};
 
 use super::{
     SesSettings,
-    answer::Answer,
-    credentials::AccessKey,
-    sign::{Signed, sha256_hex},
+    answer::SesAnswer,
+    credentials::AwsAccessKey,
+    sign::{SignableRequest, sha256_hex},
 };
 use crate::transport::{
     WireGate,
-    call::{ApiCaller, CallTarget, Unanswered},
+    api_call::{ApiCaller, CallTarget, UnansweredCall},
 };
 
 const JSON: &str = "application/json";
@@ -22,10 +22,10 @@ const JSON: &str = "application/json";
 /// A client of SES for one account. Cheap to clone; clones share their connections.
 #[derive(Clone)]
 pub struct SesClient {
-    inner: Arc<Inner>,
+    inner: Arc<SesClientParts>,
 }
 
-struct Inner {
+struct SesClientParts {
     caller: ApiCaller,
     host: String,
     settings: SesSettings,
@@ -39,21 +39,21 @@ impl fmt::Debug for SesClient {
     }
 }
 
-/// The body of a request, with its hash, so that signing it takes no time.
-pub(super) struct Payload {
+/// The body of a request with its hash, computed before the wire commit.
+pub(super) struct SesPayload {
     pub json: Bytes,
     pub sha256: String,
 }
 
-impl Payload {
+impl SesPayload {
     pub fn new(json: String) -> Self {
         Self { sha256: sha256_hex(json.as_bytes()), json: json.into() }
     }
 }
 
 impl SesClient {
-    /// Makes a client; nothing is sent yet. Fails, as the account's fault, where the settings cannot be used. The
-    /// clock dates the signatures.
+    /// Makes a client; nothing is sent yet. Fails, as a fault of the account, if the settings cannot be used.
+    /// `clock` dates the signatures.
     pub fn new(settings: SesSettings, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
         let base = settings.base()?;
         let name = base.host_str().unwrap_or_default();
@@ -65,7 +65,7 @@ impl SesClient {
             extra_roots_pem: settings.extra_roots_pem.as_deref(),
             guard: &settings.guard,
         })?;
-        Ok(Self { inner: Arc::new(Inner { caller, host, settings, clock }) })
+        Ok(Self { inner: Arc::new(SesClientParts { caller, host, settings, clock }) })
     }
 
     /// The host and port calls go to, for the records of attempts.
@@ -77,17 +77,18 @@ impl SesClient {
         &self.inner.settings
     }
 
-    /// Signs and sends one request and reads the answer, whatever it is. A body waits for its gate once a connection stands.
+    /// Signs and sends one request and reads the answer, whatever its status. A body waits for a connection
+    /// and then for its gate.
     pub(super) async fn call(
         &self,
         method: Method,
         path: &str,
-        body: Option<(Payload, &mut dyn WireGate)>,
-        key: &AccessKey,
-    ) -> Result<Answer, Unanswered> {
-        let Inner { caller, host, settings, clock } = &*self.inner;
+        body: Option<(SesPayload, &mut dyn WireGate)>,
+        key: &AwsAccessKey,
+    ) -> Result<SesAnswer, UnansweredCall> {
+        let SesClientParts { caller, host, settings, clock } = &*self.inner;
         let empty = sha256_hex(b"");
-        let signed = Signed {
+        let signed = SignableRequest {
             method: method.as_str(),
             host,
             path,
@@ -106,6 +107,6 @@ impl SesClient {
             request = request.header(header::CONTENT_TYPE, JSON);
         }
         let answer = caller.send(request, body.map(|(payload, gate)| (payload.json, gate))).await?;
-        Ok(Answer::new(answer.status, &answer.headers, &answer.body))
+        Ok(SesAnswer::new(answer.status, &answer.headers, &answer.body))
     }
 }

@@ -1,11 +1,12 @@
-//! The key that calls are signed with, and where it is found when the account has none of its own.
+//! The key that signs calls, and where to find one if the account has none.
 //!
-//! Looked for in the environment first (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`), then in
-//! the shared credentials file (`AWS_SHARED_CREDENTIALS_FILE`, or `~/.aws/credentials`), under the profile that
-//! `AWS_PROFILE` names, or `default`. Such a key is read once: one that expires is replaced by saving the account again.
+//! The environment comes first (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`), then the
+//! shared credentials file (`AWS_SHARED_CREDENTIALS_FILE`, or `~/.aws/credentials`) with the profile that
+//! `AWS_PROFILE` names, or `default`. Such a key is read once; to replace one that expires, save the account
+//! again.
 //!
-//! Where neither has one, the machine's role gives keys that are renewed as they end ([`role`](super::role)). A container's role is
-//! asked before the file, which may be in the image by chance.
+//! If neither has a key, the machine's role gives keys that are renewed before they expire
+//! ([`role`](super::role)). A container's role comes before the file, which may be in the image by accident.
 
 use std::{env, fmt, fs, path::PathBuf};
 
@@ -14,24 +15,24 @@ use secrecy::SecretString;
 
 use super::role::{RoleKeys, RoleSettings};
 
-/// Longer than any shared credentials file has reason to be.
+/// The largest shared credentials file that is read.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What calls are signed with. Nothing of it is ever printed.
+/// The key that signs calls. It is never printed.
 #[derive(Clone)]
-pub struct SesCredentials(KeyOrigin);
+pub struct SesCredentials(AwsKeyOrigin);
 
 #[derive(Clone)]
-enum KeyOrigin {
-    /// A key that stays.
-    Key(AccessKey),
-    /// Keys of a role, which end.
+enum AwsKeyOrigin {
+    /// A fixed key.
+    Key(AwsAccessKey),
+    /// Keys of a role, which expire.
     Role(RoleKeys),
 }
 
-/// An access key. Nothing of it is ever printed.
+/// An access key. It is never printed.
 #[derive(Clone)]
-pub(super) struct AccessKey {
+pub(super) struct AwsAccessKey {
     pub(super) access_key_id: String,
     pub(super) secret_access_key: SecretString,
     pub(super) session_token: Option<SecretString>,
@@ -44,14 +45,14 @@ impl fmt::Debug for SesCredentials {
 }
 
 impl SesCredentials {
-    /// A key that is known; temporary ones come with a session token.
+    /// A fixed key; a temporary one comes with a session token.
     pub fn new(
         access_key_id: impl Into<String>,
         secret_access_key: SecretString,
         session_token: Option<SecretString>,
     ) -> Self {
         let access_key_id = access_key_id.into();
-        Self(KeyOrigin::Key(AccessKey { access_key_id, secret_access_key, session_token }))
+        Self(AwsKeyOrigin::Key(AwsAccessKey { access_key_id, secret_access_key, session_token }))
     }
 
     /// The key of this machine: from the environment, from the shared credentials file, or by its role.
@@ -59,11 +60,11 @@ impl SesCredentials {
         Self::find_in(region, |name| env::var(name).ok(), read)
     }
 
-    /// The key to sign with now. A role may have to be asked for it.
-    pub(super) async fn key(&self) -> Result<AccessKey, Failure> {
+    /// The key to sign with now. For a role this may be a network call.
+    pub(super) async fn key(&self) -> Result<AwsAccessKey, Failure> {
         match &self.0 {
-            KeyOrigin::Key(key) => Ok(key.clone()),
-            KeyOrigin::Role(keys) => keys.key().await.map_err(|reason| missing(&reason)),
+            AwsKeyOrigin::Key(key) => Ok(key.clone()),
+            AwsKeyOrigin::Role(keys) => keys.key().await.map_err(|reason| missing(&reason)),
         }
     }
 
@@ -80,25 +81,25 @@ impl SesCredentials {
         let role = RoleSettings::find(region, variable);
         let by_role = |role: RoleSettings, reason: String| {
             let keys = role.keys(reason.clone()).map_err(|error| missing(&format!("{reason}; {error}")))?;
-            Ok(Self(KeyOrigin::Role(keys)))
+            Ok(Self(AwsKeyOrigin::Role(keys)))
         };
         if role.is_of_container() {
             return by_role(role, "the container's role was asked".to_owned());
         }
         let found = in_file(variable, read);
         match found {
-            Ok(key) => Ok(Self(KeyOrigin::Key(key))),
+            Ok(key) => Ok(Self(AwsKeyOrigin::Key(key))),
             Err(reason) if role.is_switched_off() => Err(missing(&reason)),
             Err(reason) => by_role(role, reason),
         }
     }
 }
 
-/// The key in the shared credentials file, or why there is none.
+/// The key in the shared credentials file, or why there is no key.
 fn in_file(
     variable: impl Fn(&'static str) -> Option<String>,
     read: impl Fn(&PathBuf) -> Result<String, String>,
-) -> Result<AccessKey, String> {
+) -> Result<AwsAccessKey, String> {
     let path = match (variable("AWS_SHARED_CREDENTIALS_FILE"), variable("HOME")) {
         (Some(path), _) => PathBuf::from(path),
         (None, Some(home)) => PathBuf::from(home).join(".aws/credentials"),
@@ -126,7 +127,7 @@ fn missing(reason: &str) -> Failure {
 }
 
 /// The key under `[profile]` in the text of a shared credentials file.
-fn in_profile(text: &str, profile: &str) -> Option<AccessKey> {
+fn in_profile(text: &str, profile: &str) -> Option<AwsAccessKey> {
     let (mut id, mut secret, mut token) = (None, None, None);
     let mut is_inside = false;
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
@@ -143,7 +144,7 @@ fn in_profile(text: &str, profile: &str) -> Option<AccessKey> {
         }
     }
     let session_token = token.map(SecretString::from);
-    Some(AccessKey { access_key_id: id?, secret_access_key: secret?.into(), session_token })
+    Some(AwsAccessKey { access_key_id: id?, secret_access_key: secret?.into(), session_token })
 }
 
 #[cfg(test)]
@@ -168,7 +169,7 @@ mod tests {
             _ => Err("no such file".to_owned()),
         };
         let found = SesCredentials::find_in("eu-west-1", variable, read)?;
-        let KeyOrigin::Key(key) = found.0 else { panic!("this is to be a key that stays") };
+        let AwsKeyOrigin::Key(key) = found.0 else { panic!("a fixed key is expected") };
         let token = key.session_token.map(|token| token.expose_secret().to_owned());
         Ok((key.access_key_id, key.secret_access_key.expose_secret().to_owned(), token))
     }
@@ -210,7 +211,7 @@ mod tests {
         assert!(!printed.contains("AKID") && !printed.contains("hunter2"), "{printed}");
     }
 
-    /// A metadata service of its own.
+    /// A metadata service for the test.
     async fn metadata(keys: &str) -> HttpSource {
         let source = HttpSource::start().await;
         source.serve("/latest/api/token", Reply::ok("metadata-token"));
@@ -270,7 +271,10 @@ mod tests {
         ];
         let failure = key_by(&variables).await.unwrap_err();
         assert!(failure.is_account() && failure.phase == Phase::Auth);
-        let told = &failure.message;
-        assert!(told.contains("/home/x/.aws/credentials: no such file") && told.contains("role"), "{told}");
+        let message = &failure.message;
+        assert!(
+            message.contains("/home/x/.aws/credentials: no such file") && message.contains("role"),
+            "{message}"
+        );
     }
 }

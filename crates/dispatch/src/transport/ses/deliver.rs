@@ -1,4 +1,4 @@
-//! One mail, and the check of an account.
+//! Sends one mail through SES, and checks an account.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::failure::{Category, Failure, Phase, Severity};
@@ -6,13 +6,13 @@ use postway_mime::downgrade::RelayLacks;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{SesClient, client::Payload, judge};
+use super::{SesClient, client::SesPayload, judge};
 use crate::transport::{
     Delivery, DeliveryEnd, Envelope, RecipientReply, WireGate,
-    call::{MAIL_BYTES_MAX, Unanswered},
+    api_call::{MAIL_BYTES_MAX, UnansweredCall},
     crash_point,
-    fit::FittedMail,
-    recipient_list::{INVALID, RecipientBound, choose, is_address},
+    fitted_mail::FittedMail,
+    recipient_list::{INVALID, RecipientBound, choose_recipients, is_address},
 };
 
 const SEND: &str = "/v2/email/outbound-emails";
@@ -23,7 +23,7 @@ const LACKS: RelayLacks = RelayLacks { eight_bit_mime: false, smtputf8: true };
 const RECIPIENTS_MAX: usize = 50;
 
 impl SesClient {
-    /// Sends one mail. Never fails as such: the [`Delivery`] says what is known of each recipient and of the whole.
+    /// Sends one mail. The returned [`Delivery`] says what is known about each recipient and about the call.
     pub async fn deliver(&self, envelope: &Envelope<'_>, body: &[u8], gate: &mut dyn WireGate) -> Delivery {
         let mut recipients = vec![RecipientReply::NotTried; envelope.recipients.len()];
         let fitted = FittedMail::new(envelope, body, LACKS);
@@ -32,9 +32,9 @@ impl SesClient {
             None => (*envelope, body, &[][..]),
         };
         let envelope = &envelope;
-        let end = match check(envelope, body) {
+        let end = match check_mail(envelope, body) {
             Err(failure) => DeliveryEnd::NotSent(failure),
-            Ok(()) => match choose(envelope, &bound(), &mut recipients) {
+            Ok(()) => match choose_recipients(envelope, &recipient_bound(), &mut recipients) {
                 named if named.is_empty() => DeliveryEnd::NoRecipients,
                 named => self.transact(envelope, &named, body, gate, &recipients).await,
             },
@@ -50,12 +50,13 @@ impl SesClient {
         gate: &mut dyn WireGate,
         recipients: &[RecipientReply],
     ) -> DeliveryEnd {
-        // Before the permission: a role may take its time, and what has not left is not in doubt.
+        // The key is fetched before the wire commit: a role may answer slowly, and until then nothing is in
+        // doubt.
         let key = match self.settings().credentials.key().await {
             Ok(key) => key,
             Err(failure) => return DeliveryEnd::NotSent(failure),
         };
-        let payload = Payload::new(self.request(envelope, named, body));
+        let payload = SesPayload::new(self.request(envelope, named, body));
         if gate.commit(recipients).await.is_err() {
             return DeliveryEnd::GateRefused;
         }
@@ -63,10 +64,10 @@ impl SesClient {
         let answer = self.call(Method::POST, SEND, Some((payload, gate)), &key).await;
         crash_point!("ses_after_answer");
         match answer {
-            Ok(answer) => judge::judge(&answer, envelope),
-            Err(Unanswered::Refused) => DeliveryEnd::GateRefused,
-            Err(Unanswered::NotWritten(failure)) => DeliveryEnd::NotSent(failure),
-            Err(Unanswered::Unknown(failure)) => DeliveryEnd::InDoubt(failure),
+            Ok(answer) => judge::judge_answer(&answer, envelope),
+            Err(UnansweredCall::Refused) => DeliveryEnd::GateRefused,
+            Err(UnansweredCall::NotWritten(failure)) => DeliveryEnd::NotSent(failure),
+            Err(UnansweredCall::Unknown(failure)) => DeliveryEnd::InDoubt(failure),
         }
     }
 
@@ -80,7 +81,7 @@ impl SesClient {
             rest["ConfigurationSetName"] = json!(name);
         }
         let rest = rest.to_string();
-        // The mail is put in by hand, once: as a JSON value it would be copied twice more.
+        // The mail is encoded straight into the document; as a JSON value it would be copied twice more.
         let mut request = String::with_capacity(body.len().div_ceil(3) * 4 + rest.len() + 64);
         request.push_str(r#"{"Content":{"Raw":{"Data":""#);
         BASE64_STANDARD.encode_string(body, &mut request);
@@ -89,28 +90,29 @@ impl SesClient {
         request
     }
 
-    /// Asks SES whether this account may send: connection, TLS, key, and that sending is not paused. Sends nothing.
+    /// Asks SES whether this account may send: connection, TLS, key, and that sending is not paused. Sends
+    /// nothing.
     pub async fn check(&self) -> Result<(), Failure> {
         let key = self.settings().credentials.key().await?;
         let answer =
             self.call(Method::GET, ACCOUNT, None, &key).await.map_err(|unanswered| match unanswered {
-                Unanswered::NotWritten(failure) | Unanswered::Unknown(failure) => failure,
-                Unanswered::Refused => unreachable!("without a body no gate is asked"),
+                UnansweredCall::NotWritten(failure) | UnansweredCall::Unknown(failure) => failure,
+                UnansweredCall::Refused => unreachable!("without a body no gate is asked"),
             })?;
         if answer.is_success() {
             let document = answer.document.as_ref();
             return match document.and_then(|document| document.get("SendingEnabled")?.as_bool()) {
-                Some(false) => Err(paused(answer.text("EnforcementStatus"))),
+                Some(false) => Err(sending_paused(answer.text("EnforcementStatus"))),
                 Some(true) => Ok(()),
                 None => Err(no_service("its answer to GetAccount says nothing about sending")),
             };
         }
         match answer.error.as_deref() {
-            // Who may send need not be allowed to ask: the key was good.
+            // A key that may send need not be allowed to call GetAccount; it was valid.
             Some("AccessDeniedException" | "AccessDenied") if answer.message.contains("ses:GetAccount") => {
                 Ok(())
             }
-            // A stand-in for SES that does not know this call, but answers as SES does.
+            // A substitute for SES that lacks this call, but answers in the same form.
             Some("UnknownOperationException" | "NotImplemented" | "NotImplementedException") => Ok(()),
             None if answer.status == 404 => {
                 Err(no_service("it does not know GetAccount; send a test mail instead"))
@@ -120,7 +122,7 @@ impl SesClient {
     }
 }
 
-fn bound() -> RecipientBound {
+fn recipient_bound() -> RecipientBound {
     let message = format!("SES takes {RECIPIENTS_MAX} recipients per call");
     RecipientBound { max: RECIPIENTS_MAX, code: "SES_TOO_MANY_RECIPIENTS", message }
 }
@@ -129,7 +131,7 @@ fn bound() -> RecipientBound {
 const NOBODY: Envelope<'_> =
     Envelope { sender: "", recipients: &[], size: 0, eight_bit: false, smtputf8: false, dsn: None };
 
-fn paused(enforcement: Option<&str>) -> Failure {
+fn sending_paused(enforcement: Option<&str>) -> Failure {
     let status = enforcement.unwrap_or("unknown");
     let message = format!("sending is switched off for this AWS account (enforcement status: {status})");
     Failure::new(
@@ -146,8 +148,8 @@ fn no_service(reason: &str) -> Failure {
     Failure::new("SES_ENDPOINT_INVALID", Category::Configuration, Phase::Request, Severity::Account, message)
 }
 
-/// Refuses what SES is known not to take.
-fn check(envelope: &Envelope<'_>, body: &[u8]) -> Result<(), Failure> {
+/// Refuses mail that SES is known not to accept.
+fn check_mail(envelope: &Envelope<'_>, body: &[u8]) -> Result<(), Failure> {
     let refuse = |code: &'static str, category, message: String| {
         Err(Failure::new(code, category, Phase::Compose, Severity::Permanent, message))
     };

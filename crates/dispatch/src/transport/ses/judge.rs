@@ -1,10 +1,10 @@
-//! What an answer means: taken, refused, or nobody knows.
+//! Decides what an answer of SES means: accepted, refused, or in doubt.
 //!
-//! The service's own name for the trouble decides; where it uses one name for several, its wording; and where it
-//! names nothing, the HTTP status. An error that the service itself names is definite. A 500, 502 or 504 that it does
-//! not name comes from something in front of it, which may have passed the mail on: that is doubt. A refusal without a
-//! name is no verdict on the mail, so the mail does not fail by it, unless it is for its size. And a success is the
-//! service's only with the id that it took the mail under: a page of a proxy or an answer cut off is doubt, too.
+//! The name of the error decides; if SES uses one name for several errors, its wording; and without a name,
+//! the HTTP status. An error that SES itself names is definite. A 500, 502 or 504 without a name comes from a
+//! proxy in front of SES, which may have passed the mail on: in doubt. Another refusal without a name is not
+//! a verdict on the mail, so the mail does not fail by it, unless it is about its size. A success counts only
+//! with the id that SES gave the mail: the page of a proxy or a truncated answer is in doubt, too.
 
 use postway_domain::failure::{
     Category::{self, *},
@@ -12,37 +12,37 @@ use postway_domain::failure::{
     Severity::{self, Account, Permanent, Transient},
 };
 
-use super::answer::Answer;
-use crate::transport::{DeliveryEnd, Envelope, Reply};
+use super::answer::SesAnswer;
+use crate::transport::{DeliveryEnd, Envelope, RelayReply};
 
-type Kind = (&'static str, Category, Severity);
+type SesErrorKind = (&'static str, Category, Severity);
 
-const MESSAGE_REJECTED: Kind = ("SES_MESSAGE_REJECTED", ContentRejected, Permanent);
-const RECIPIENT_NOT_VERIFIED: Kind = ("SES_MESSAGE_REJECTED", RelayDenied, Permanent);
-const BAD_REQUEST: Kind = ("SES_BAD_REQUEST", Protocol, Permanent);
-const TOO_LARGE: Kind = ("SES_BAD_REQUEST", MessageTooLarge, Permanent);
-const SENDING_PAUSED: Kind = ("SES_ACCOUNT_SENDING_PAUSED", AccountSuspended, Account);
-const MAIL_FROM: Kind = ("SES_MAIL_FROM_DOMAIN_NOT_VERIFIED", Configuration, Account);
-const IDENTITY: Kind = ("SES_IDENTITY_NOT_VERIFIED", Configuration, Account);
-const CONFIGURATION_SET: Kind = ("SES_CONFIGURATION_SET_DOES_NOT_EXIST", Configuration, Account);
-const ACCESS_DENIED: Kind = ("SES_ACCESS_DENIED", Authentication, Account);
-const ENDPOINT: Kind = ("SES_ENDPOINT_INVALID", Configuration, Account);
-const DAILY_QUOTA: Kind = ("SES_DAILY_QUOTA_EXCEEDED", Quota, Account);
-const SEND_RATE: Kind = ("SES_MAX_SEND_RATE_EXCEEDED", RateLimited, Transient);
-const THROTTLING: Kind = ("SES_THROTTLING", RateLimited, Transient);
-const UNAVAILABLE: Kind = ("SES_SERVICE_UNAVAILABLE", ServerBusy, Transient);
-const TIMEOUT: Kind = ("SES_TIMEOUT", Timeout, Transient);
-const UNEXPECTED: Kind = ("SES_UNEXPECTED_ANSWER", Protocol, Transient);
+const MESSAGE_REJECTED: SesErrorKind = ("SES_MESSAGE_REJECTED", ContentRejected, Permanent);
+const RECIPIENT_NOT_VERIFIED: SesErrorKind = ("SES_MESSAGE_REJECTED", RelayDenied, Permanent);
+const BAD_REQUEST: SesErrorKind = ("SES_BAD_REQUEST", Protocol, Permanent);
+const TOO_LARGE: SesErrorKind = ("SES_BAD_REQUEST", MessageTooLarge, Permanent);
+const SENDING_PAUSED: SesErrorKind = ("SES_ACCOUNT_SENDING_PAUSED", AccountSuspended, Account);
+const MAIL_FROM: SesErrorKind = ("SES_MAIL_FROM_DOMAIN_NOT_VERIFIED", Configuration, Account);
+const IDENTITY: SesErrorKind = ("SES_IDENTITY_NOT_VERIFIED", Configuration, Account);
+const CONFIGURATION_SET: SesErrorKind = ("SES_CONFIGURATION_SET_DOES_NOT_EXIST", Configuration, Account);
+const ACCESS_DENIED: SesErrorKind = ("SES_ACCESS_DENIED", Authentication, Account);
+const ENDPOINT: SesErrorKind = ("SES_ENDPOINT_INVALID", Configuration, Account);
+const DAILY_QUOTA: SesErrorKind = ("SES_DAILY_QUOTA_EXCEEDED", Quota, Account);
+const SEND_RATE: SesErrorKind = ("SES_MAX_SEND_RATE_EXCEEDED", RateLimited, Transient);
+const THROTTLING: SesErrorKind = ("SES_THROTTLING", RateLimited, Transient);
+const UNAVAILABLE: SesErrorKind = ("SES_SERVICE_UNAVAILABLE", ServerBusy, Transient);
+const TIMEOUT: SesErrorKind = ("SES_TIMEOUT", Timeout, Transient);
+const UNEXPECTED: SesErrorKind = ("SES_UNEXPECTED_ANSWER", Protocol, Transient);
 
-/// The longest id that is the service's: they are of about sixty characters.
+/// The longest id that is accepted; ids of SES have about sixty characters.
 const ID_BYTES_MAX: usize = 256;
 
-/// How the transaction ended that got this answer.
-pub(super) fn judge(answer: &Answer, envelope: &Envelope<'_>) -> DeliveryEnd {
+/// How a transaction with this answer ended.
+pub(super) fn judge_answer(answer: &SesAnswer, envelope: &Envelope<'_>) -> DeliveryEnd {
     if answer.is_success() {
         return match answer.text("MessageId").filter(|id| !id.is_empty() && id.len() <= ID_BYTES_MAX) {
             Some(id) => DeliveryEnd::Accepted {
-                reply: Reply { code: answer.status, enhanced: None, text: format!("taken as {id}") },
+                reply: RelayReply { code: answer.status, enhanced: None, text: format!("taken as {id}") },
                 provider_message_id: Some(id.to_owned()),
             },
             None => DeliveryEnd::InDoubt(without_id(answer)),
@@ -55,8 +55,8 @@ pub(super) fn judge(answer: &Answer, envelope: &Envelope<'_>) -> DeliveryEnd {
     }
 }
 
-/// A success that does not say what the mail was taken as: nobody knows whether the service has seen it.
-fn without_id(answer: &Answer) -> Failure {
+/// The failure of a success without an id: SES may not have seen the mail.
+fn without_id(answer: &SesAnswer) -> Failure {
     let (code, category, severity) = UNEXPECTED;
     let message = format!("the answer {} has no message id: it may not be the service's own", answer.status);
     let mut failure = Failure::new(code, category, Phase::Request, severity, message);
@@ -64,11 +64,11 @@ fn without_id(answer: &Answer) -> Failure {
     failure
 }
 
-/// An answer that was not the one hoped for, classified.
-pub(super) fn failure(answer: &Answer, envelope: &Envelope<'_>) -> Failure {
+/// Classifies an answer that is not a success.
+pub(super) fn failure(answer: &SesAnswer, envelope: &Envelope<'_>) -> Failure {
     let (code, category, severity) = match &answer.error {
-        Some(name) => by_name(name, answer, envelope).unwrap_or_else(|| by_status(answer.status)),
-        None => unnamed(answer.status),
+        Some(name) => kind_by_name(name, answer, envelope).unwrap_or_else(|| kind_by_status(answer.status)),
+        None => kind_without_name(answer.status),
     };
     let message = match answer.message.as_str() {
         "" => format!("the service answered {} and said no more", answer.status),
@@ -79,16 +79,16 @@ pub(super) fn failure(answer: &Answer, envelope: &Envelope<'_>) -> Failure {
     failure
 }
 
-fn by_name(name: &str, answer: &Answer, envelope: &Envelope<'_>) -> Option<Kind> {
+fn kind_by_name(name: &str, answer: &SesAnswer, envelope: &Envelope<'_>) -> Option<SesErrorKind> {
     let said = answer.message.to_ascii_lowercase();
-    // The same trouble is called `Throttling` here and `ThrottlingException` there.
+    // The same error is called `Throttling` in one API and `ThrottlingException` in another.
     Some(match name.strip_suffix("Exception").unwrap_or(name) {
-        "MessageRejected" => rejected(&said, envelope),
+        "MessageRejected" => rejection_kind(&said, envelope),
         "AccountSendingPaused" | "SendingPaused" | "ConfigurationSetSendingPaused" | "AccountSuspended" => {
             SENDING_PAUSED
         }
         "MailFromDomainNotVerified" => MAIL_FROM,
-        // SendEmail names no other thing that could be missing.
+        // SendEmail refers to nothing else that could be missing.
         "ConfigurationSetDoesNotExist" | "NotFound" => CONFIGURATION_SET,
         "DailyQuotaExceeded" => DAILY_QUOTA,
         "MaxSendRateExceeded" => SEND_RATE,
@@ -98,7 +98,7 @@ fn by_name(name: &str, answer: &Answer, envelope: &Envelope<'_>) -> Option<Kind>
         | "LimitExceeded"
         | "RequestThrottled"
         | "RequestLimitExceeded"
-        | "ThrottledRequest" => limited(&said),
+        | "ThrottledRequest" => throttling_kind(&said),
         "ServiceUnavailable"
         | "InternalFailure"
         | "InternalServiceError"
@@ -129,15 +129,16 @@ fn by_name(name: &str, answer: &Answer, envelope: &Envelope<'_>) -> Option<Kind>
     })
 }
 
-/// What a rejection is about. It is the mail's own failure, except where it says that the account may not send.
-fn rejected(said: &str, envelope: &Envelope<'_>) -> Kind {
+/// What a rejection is about: the mail, unless its wording says that the account may not send.
+fn rejection_kind(said: &str, envelope: &Envelope<'_>) -> SesErrorKind {
     if said.contains("sending paused") || said.contains("sending suspended") {
         return SENDING_PAUSED;
     }
     if !said.contains("not verified") {
         return MESSAGE_REJECTED;
     }
-    // "Email address is not verified. The following identities failed the check in region US-EAST-1: a@b.c, d@e.f"
+    // "Email address is not verified. The following identities failed the check in region US-EAST-1: a@b.c,
+    // d@e.f"
     let listed = said.rsplit_once(": ").map_or("", |(_, list)| list);
     let is_recipient = |identity: &str| {
         let is = |address: &&str| address.eq_ignore_ascii_case(identity);
@@ -152,8 +153,8 @@ fn rejected(said: &str, envelope: &Envelope<'_>) -> Kind {
     }
 }
 
-/// Which limit was met: the service has one name for all of them.
-fn limited(said: &str) -> Kind {
+/// Which limit was exceeded; SES has one name for all of them.
+fn throttling_kind(said: &str) -> SesErrorKind {
     if said.contains("daily") || said.contains("24-hour") || said.contains("quota exceeded") {
         DAILY_QUOTA
     } else if said.contains("sending rate") || said.contains("send rate") {
@@ -163,8 +164,8 @@ fn limited(said: &str) -> Kind {
     }
 }
 
-/// An error of the service whose name we do not know.
-fn by_status(status: u16) -> Kind {
+/// Classifies an error of SES with an unknown name.
+fn kind_by_status(status: u16) -> SesErrorKind {
     match status {
         401 | 403 => ACCESS_DENIED,
         404 => ENDPOINT,
@@ -177,12 +178,12 @@ fn by_status(status: u16) -> Kind {
     }
 }
 
-/// An error that the service did not name: whoever answered may not even be the service.
-fn unnamed(status: u16) -> Kind {
+/// Classifies an error without a name, which may come from a proxy in front of SES.
+fn kind_without_name(status: u16) -> SesErrorKind {
     match status {
         300..=399 | 404 | 405 => ENDPOINT,
-        401 | 403 | 408 | 413 | 429 | 500..600 => by_status(status),
-        // Nobody who knows the mail has judged it.
+        401 | 403 | 408 | 413 | 429 | 500..600 => kind_by_status(status),
+        // Not a verdict on the mail.
         _ => UNEXPECTED,
     }
 }

@@ -1,8 +1,9 @@
-//! Keys of the machine's role: of a pod or a container (web identity, ECS, EKS pod identity), else of the instance (metadata
-//! service, version 2). By `object_store`, which is here for blobs and knows them all; its cache renews a key before it ends.
+//! Keys of the machine's role: of a pod or container (web identity, ECS, EKS pod identity), else of the
+//! instance (metadata service, version 2). `object_store`, which blobs use anyway, asks for them; its cache
+//! renews a key before it expires.
 //!
-//! The services that give these keys are on this machine's own link, so no guard stands before them: only accounts that the admin key
-//! made come here.
+//! The services that issue these keys are on this machine's own link, so no guard checks their addresses.
+//! Only accounts that the admin key created get here.
 
 use std::{fmt, time::Duration};
 
@@ -12,14 +13,14 @@ use object_store::{
 };
 use secrecy::SecretString;
 
-use super::credentials::AccessKey;
+use super::credentials::AwsAccessKey;
 
 /// How long asking for a key may take.
 const ASK_MAX: Duration = Duration::from_secs(10);
-/// How often one question is asked again.
+/// How often a request for a key is repeated.
 const RETRIES_MAX: usize = 1;
 
-/// The variables that say where a container's role is asked for.
+/// The environment variables that describe a container's role.
 const OF_CONTAINER: [(&str, AmazonS3ConfigKey); 7] = [
     ("AWS_WEB_IDENTITY_TOKEN_FILE", AmazonS3ConfigKey::WebIdentityTokenFile),
     ("AWS_ROLE_ARN", AmazonS3ConfigKey::RoleArn),
@@ -30,7 +31,7 @@ const OF_CONTAINER: [(&str, AmazonS3ConfigKey); 7] = [
     ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", AmazonS3ConfigKey::ContainerAuthorizationTokenFile),
 ];
 
-/// What is known of the machine's role.
+/// The settings of the machine's role, from the environment.
 pub(super) struct RoleSettings {
     region: String,
     found: Vec<(AmazonS3ConfigKey, String)>,
@@ -54,7 +55,7 @@ impl RoleSettings {
         self.found.iter().any(|(found, _)| *found == key)
     }
 
-    /// Whether a container says where its role is asked for.
+    /// Whether the environment describes a container's role.
     pub(super) fn is_of_container(&self) -> bool {
         use AmazonS3ConfigKey::{
             ContainerAuthorizationTokenFile, ContainerCredentialsFullUri, ContainerCredentialsRelativeUri,
@@ -65,16 +66,16 @@ impl RoleSettings {
             || (self.has(ContainerCredentialsFullUri) && self.has(ContainerAuthorizationTokenFile))
     }
 
-    /// Whether the metadata service of the instance must not be asked.
+    /// Whether the metadata service of the instance is disabled.
     pub(super) fn is_switched_off(&self) -> bool {
         self.is_switched_off
     }
 
-    /// The role's keys; `reason` says why there is no other key.
+    /// The keys of the role; `reason` says why no other key is used.
     pub(super) fn keys(self, reason: String) -> Result<RoleKeys, String> {
         let retry =
             RetryConfig { max_retries: RETRIES_MAX, retry_timeout: ASK_MAX, ..RetryConfig::default() };
-        // The builder is that of a bucket; none is ever called.
+        // The builder is meant for a bucket; no bucket is ever called.
         let mut builder =
             AmazonS3Builder::new().with_bucket_name("ses").with_region(self.region).with_retry(retry);
         for (key, value) in self.found {
@@ -88,7 +89,7 @@ impl RoleSettings {
     }
 }
 
-/// Keys that end and are renewed.
+/// Keys that expire and are renewed.
 #[derive(Clone)]
 pub(super) struct RoleKeys {
     provider: AwsCredentialProvider,
@@ -102,14 +103,14 @@ impl fmt::Debug for RoleKeys {
 }
 
 impl RoleKeys {
-    /// The key that is good now, or why there is none.
-    pub(super) async fn key(&self) -> Result<AccessKey, String> {
+    /// The current key, or why there is no key.
+    pub(super) async fn key(&self) -> Result<AwsAccessKey, String> {
         let reason = &self.reason;
         let key = tokio::time::timeout(ASK_MAX, self.provider.get_credential())
             .await
             .map_err(|_| format!("{reason}; the role gave no key within {} s", ASK_MAX.as_secs()))?
             .map_err(|error| format!("{reason}; the role gives no key: {error}"))?;
-        Ok(AccessKey {
+        Ok(AwsAccessKey {
             access_key_id: key.key_id.clone(),
             secret_access_key: key.secret_key.clone().into(),
             session_token: key.token.clone().map(SecretString::from),

@@ -1,4 +1,4 @@
-//! Where SES is, who we are there, how long to wait.
+//! The settings of an SES account: region, endpoint, key, timeouts.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use postway_net::Guard;
 use reqwest::Url;
 
 use super::SesCredentials;
-use crate::transport::call::{CallTimeouts, unusable};
+use crate::transport::api_call::{CallTimeouts, unusable_settings};
 
 /// Everything needed to send through SES.
 #[derive(Debug, Clone)]
@@ -24,12 +24,12 @@ pub struct SesSettings {
     pub timeouts: CallTimeouts,
     /// Certificates to trust besides the platform's, in PEM.
     pub extra_roots_pem: Option<String>,
-    /// Which addresses may be connected to: public ones, unless it is replaced.
+    /// The addresses that may be connected to; the default allows public ones.
     pub guard: Arc<Guard>,
 }
 
 impl SesSettings {
-    /// Settings for a region's own endpoint, without a configuration set, with the default limits of time.
+    /// Settings for a region's own endpoint, without a configuration set, with the default timeouts.
     pub fn new(region: impl Into<String>, credentials: SesCredentials) -> Self {
         Self {
             region: region.into(),
@@ -42,12 +42,14 @@ impl SesSettings {
         }
     }
 
-    /// The address of the service: scheme, host and port alone.
+    /// The address of the service: only scheme, host and port.
     pub(super) fn base(&self) -> Result<Url, Failure> {
         let region = &self.region;
         let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if region.is_empty() || region.len() > 32 || !region.bytes().all(is_part) {
-            return Err(unusable(format!("{region:?} is not an AWS region; write one like eu-west-1")));
+            return Err(unusable_settings(format!(
+                "{region:?} is not an AWS region; write one like eu-west-1"
+            )));
         }
         let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
         let address = match &self.endpoint {
@@ -55,7 +57,7 @@ impl SesSettings {
             None => format!("https://email.{region}.{domain}"),
         };
         let invalid = |reason: &str| {
-            unusable(format!(
+            unusable_settings(format!(
                 "{address:?} is not an endpoint: {reason}; write one like https://email.eu-west-1.amazonaws.com"
             ))
         };

@@ -1,7 +1,7 @@
-//! AWS Signature Version 4, as far as SES needs it: fixed paths, no query, the whole payload hashed.
+//! AWS Signature Version 4, as far as SES needs it: fixed paths, no query, the complete payload hashed.
 //!
-//! Our own because it is a page of HMAC on the crypto library that is here already, and AWS's crate for it brings a
-//! second one and a runtime. Held against signatures that botocore made.
+//! It is our own because it is one page of HMAC on the crypto library that is here already; AWS's crate
+//! brings a second library and a runtime. The tests compare it with signatures that botocore made.
 
 use std::fmt::Write as _;
 
@@ -9,30 +9,30 @@ use aws_lc_rs::{digest, hmac};
 use postway_domain::Time;
 use secrecy::ExposeSecret;
 
-use super::credentials::AccessKey;
+use super::credentials::AwsAccessKey;
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const SERVICE: &str = "ses";
 
-/// What of a request is signed.
-pub(super) struct Signed<'a> {
+/// The signed parts of a request.
+pub(super) struct SignableRequest<'a> {
     pub method: &'a str,
-    /// As in the `Host` header: with the port, unless it is the scheme's own.
+    /// The `Host` header: with the port, unless it is the default of the scheme.
     pub host: &'a str,
     pub path: &'a str,
     pub content_type: Option<&'a str>,
-    /// The payload's SHA-256, in hex.
+    /// The SHA-256 of the payload, in hex.
     pub payload_sha256: &'a str,
 }
 
-impl Signed<'_> {
-    /// The headers that prove who asks, in lower case. Good for five minutes around `at`.
-    pub fn headers(&self, region: &str, key: &AccessKey, at: Time) -> Vec<(&'static str, String)> {
+impl SignableRequest<'_> {
+    /// The headers that prove the identity of the caller, in lower case. Valid for five minutes around `at`.
+    pub fn headers(&self, region: &str, key: &AwsAccessKey, at: Time) -> Vec<(&'static str, String)> {
         let stamp = stamp(at);
         let day = &stamp[..8];
         let scope = format!("{day}/{region}/{SERVICE}/aws4_request");
 
-        // Sorted by name, as the signature has them.
+        // Sorted by name, as the signature demands.
         let token = key.session_token.as_ref().map(|token| token.expose_secret());
         let headers = [
             ("content-type", self.content_type),
@@ -97,8 +97,8 @@ fn stamp(at: Time) -> String {
 mod tests {
     use super::*;
 
-    fn signed(signed: &Signed<'_>, token: Option<&str>) -> Vec<(&'static str, String)> {
-        let key = AccessKey {
+    fn signed(signed: &SignableRequest<'_>, token: Option<&str>) -> Vec<(&'static str, String)> {
+        let key = AwsAccessKey {
             access_key_id: "AKIDEXAMPLE".to_owned(),
             secret_access_key: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY".to_owned().into(),
             session_token: token.map(|token| token.to_owned().into()),
@@ -116,7 +116,7 @@ mod tests {
     fn signatures_are_those_that_botocore_makes() {
         let date = ("x-amz-date", "20260301T123045Z".to_owned());
         let payload = sha256_hex(br#"{"a":1}"#);
-        let send = Signed {
+        let send = SignableRequest {
             method: "POST",
             host: "email.eu-west-1.amazonaws.com",
             path: "/v2/email/outbound-emails",
@@ -129,7 +129,7 @@ mod tests {
         );
         assert_eq!(signed(&send, None), [date.clone(), expected]);
 
-        let elsewhere = Signed { host: "127.0.0.1:5000", ..send };
+        let elsewhere = SignableRequest { host: "127.0.0.1:5000", ..send };
         let expected = authorization(
             "content-type;host;x-amz-date;x-amz-security-token",
             "ea27f6eb2b538958f56542a3864700e4b09d96ead4483d35d181dcb12e1f9c13",
@@ -137,7 +137,7 @@ mod tests {
         let token = ("x-amz-security-token", "the/token==".to_owned());
         assert_eq!(signed(&elsewhere, Some("the/token==")), [date.clone(), expected, token]);
 
-        let account = Signed {
+        let account = SignableRequest {
             method: "GET",
             host: "email.eu-west-1.amazonaws.com",
             path: "/v2/email/account",

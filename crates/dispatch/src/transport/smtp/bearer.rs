@@ -1,7 +1,7 @@
-//! Signing in with a token: XOAUTH2, as Google and Microsoft have it, or OAUTHBEARER (RFC 7628).
+//! AUTH with a token: XOAUTH2, as Google and Microsoft define it, or OAUTHBEARER (RFC 7628).
 //!
-//! Who is refused is told why in a challenge, which must be answered before the refusal itself comes. Its words go into the
-//! failure.
+//! A server that refuses a token gives the reason in a challenge, which the client must answer before the
+//! refusal itself comes. The failure quotes that reason.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use postway_domain::failure::{Category, Failure, Phase, Severity};
 use postway_oauth::{AccessToken, TokenError, TokenErrorKind};
 use secrecy::zeroize::Zeroizing;
 
-use super::{capability::Capabilities, handshake::say, wire::Wire};
-use crate::transport::Reply;
+use super::{capability::RelayExtensions, handshake::send_auth_line, wire::SmtpWire};
+use crate::transport::RelayReply;
 
 /// The longest AUTH command with a response in it (RFC 4954 4).
 const LINE_BYTES_MAX: usize = 12_288;
-/// How much of a challenge's words is kept, in characters.
+/// How much of a challenge is quoted, in characters.
 const WORDS_MAX: usize = 300;
 
-/// Signs in, and gives the reply that ends it.
+/// Signs in and returns the final reply.
 pub(super) async fn sign_in(
-    wire: &mut Wire,
-    offered: &Capabilities,
+    wire: &mut SmtpWire,
+    offered: &RelayExtensions,
     username: &str,
     token: &AccessToken,
     limit: Duration,
-) -> Result<Reply, Failure> {
+) -> Result<RelayReply, Failure> {
     let refused =
         |code, message| Failure::new(code, Category::Authentication, Phase::Auth, Severity::Account, message);
     if username.chars().any(char::is_control) {
@@ -46,33 +46,34 @@ pub(super) async fn sign_in(
     let response = Zeroizing::new(BASE64_STANDARD.encode(plain.as_bytes()));
     let fits = mechanism.len() + response.len() + "AUTH  \r\n".len() <= LINE_BYTES_MAX;
     let mut reply = match fits {
-        true => say(wire, &["AUTH ", mechanism, " ", &response], limit).await?,
-        false => say(wire, &["AUTH ", mechanism], limit).await?,
+        true => send_auth_line(wire, &["AUTH ", mechanism, " ", &response], limit).await?,
+        false => send_auth_line(wire, &["AUTH ", mechanism], limit).await?,
     };
-    // An empty challenge asks for the response: for the first time, or because it was overlooked on the command line.
+    // An empty challenge asks for the response, either for the first time or because the server ignored it on
+    // the command line.
     if reply.code == 334 && challenge(&reply).is_empty() {
-        reply = say(wire, &[&response], limit).await?;
+        reply = send_auth_line(wire, &[&response], limit).await?;
     }
     if reply.code != 334 {
         return Ok(reply);
     }
     let reason = challenge(&reply);
-    let mut reply = say(wire, &[consent], limit).await?;
-    // A server that repeats the token is not quoted.
+    let mut reply = send_auth_line(wire, &[consent], limit).await?;
+    // A reason that repeats the token is not quoted.
     if !reason.is_empty() && !reason.contains(secret) {
         reply.text = format!("{} ({reason})", reply.text.trim_end());
     }
     Ok(reply)
 }
 
-/// What a challenge says: its JSON as it is, bounded.
-fn challenge(reply: &Reply) -> String {
+/// The decoded text of a challenge, bounded.
+fn challenge(reply: &RelayReply) -> String {
     let decoded = BASE64_STANDARD.decode(reply.text.trim()).unwrap_or_default();
     let text = String::from_utf8_lossy(&decoded);
     text.trim().chars().filter(|c| !c.is_control()).take(WORDS_MAX).collect()
 }
 
-/// What it means for an account that there is no token for it. It waits in any case: its mail cannot be at fault.
+/// The failure of an account that got no token. It is always a fault of the account, so its mail waits.
 pub(in crate::transport) fn no_token(error: &TokenError) -> Failure {
     let (code, category) = match error.kind {
         TokenErrorKind::Refused => ("oauth_refused", Category::Authentication),

@@ -1,15 +1,14 @@
-//! The body on its way to the wire: dot-stuffing (RFC 5321 4.5.2) and the refusal of bare line ends.
+//! Prepares the body for the wire: dot-stuffing (RFC 5321 4.5.2) and the refusal of bare line ends.
 //!
-//! A lone CR or LF is how a second mail is smuggled past a relay that reads line ends otherwise than the next
-//! one, so such a body is refused and never repaired: repair would also break its signature. The composer
-//! makes none.
+//! A lone CR or LF is how a second mail is smuggled past a relay that reads line ends differently from the
+//! next one. Such a body is refused and never repaired, since a repair would also break its signature. The
+//! composer produces none.
 
 use std::borrow::Cow;
 
 use thiserror::Error;
 
-/// Line ends are looked for this many bytes at a time; the comparison loop over one block compiles to vector
-/// code.
+/// Line ends are searched in blocks of this size; the comparison loop over one block compiles to vector code.
 const BLOCK: usize = 32;
 
 /// The body has a CR without LF or an LF without CR.
@@ -19,17 +18,17 @@ pub(super) struct BareLineEnd {
     at: usize,
 }
 
-/// What a scan of the body found out.
+/// The result of scanning a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Scan {
+pub(super) struct BodyScan {
     /// Lines that start with a dot.
     dots: usize,
-    /// The last line ends in CR LF, or there is none.
+    /// The last line ends in CR LF, or the body is empty.
     terminated: bool,
 }
 
-/// Looks at every line end once.
-pub(super) fn scan(body: &[u8]) -> Result<Scan, BareLineEnd> {
+/// Checks every line end of the body.
+pub(super) fn scan(body: &[u8]) -> Result<BodyScan, BareLineEnd> {
     let mut dots = usize::from(body.first() == Some(&b'.'));
     let mut at = 0;
     while at < body.len() {
@@ -52,11 +51,11 @@ pub(super) fn scan(body: &[u8]) -> Result<Scan, BareLineEnd> {
             }
         }
     }
-    Ok(Scan { dots, terminated: body.is_empty() || body.ends_with(b"\r\n") })
+    Ok(BodyScan { dots, terminated: body.is_empty() || body.ends_with(b"\r\n") })
 }
 
-/// The body as it goes over the wire, all but the final dot. Borrows unless something has to be added.
-pub(super) fn stuffed(body: &[u8], scan: Scan) -> Cow<'_, [u8]> {
+/// The body as it is written, without the final dot. Borrows unless bytes have to be added.
+pub(super) fn dot_stuffed(body: &[u8], scan: BodyScan) -> Cow<'_, [u8]> {
     if scan.dots == 0 && scan.terminated {
         return Cow::Borrowed(body);
     }
@@ -78,7 +77,7 @@ mod tests {
     use super::*;
 
     fn wire(body: &str) -> String {
-        String::from_utf8(stuffed(body.as_bytes(), scan(body.as_bytes()).unwrap()).into_owned()).unwrap()
+        String::from_utf8(dot_stuffed(body.as_bytes(), scan(body.as_bytes()).unwrap()).into_owned()).unwrap()
     }
 
     #[test]
@@ -93,7 +92,7 @@ mod tests {
     #[test]
     fn a_body_without_dots_is_not_copied() {
         let body = format!("{}\r\n", "x".repeat(500));
-        assert!(matches!(stuffed(body.as_bytes(), scan(body.as_bytes()).unwrap()), Cow::Borrowed(_)));
+        assert!(matches!(dot_stuffed(body.as_bytes(), scan(body.as_bytes()).unwrap()), Cow::Borrowed(_)));
     }
 
     #[test]
@@ -115,7 +114,7 @@ mod tests {
         for before in 0..70 {
             let body = format!("{}\r\n.{}\r\n", "x".repeat(before), "y".repeat(70));
             let scan = scan(body.as_bytes()).unwrap();
-            assert_eq!(scan, Scan { dots: 1, terminated: true }, "{before}");
+            assert_eq!(scan, BodyScan { dots: 1, terminated: true }, "{before}");
             assert!(wire(&body).contains("\r\n..y"));
         }
     }

@@ -1,10 +1,10 @@
-//! What a relay offered in its answer to EHLO.
+//! The extensions that a relay offers in its reply to EHLO.
 
-use crate::transport::Reply;
+use crate::transport::RelayReply;
 
-/// The extensions we make use of.
+/// The extensions that the client uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Capabilities {
+pub(super) struct RelayExtensions {
     pub(super) pipelining: bool,
     pub(super) eight_bit_mime: bool,
     pub(super) smtputf8: bool,
@@ -12,9 +12,9 @@ pub(super) struct Capabilities {
     pub(super) starttls: bool,
     /// SIZE is offered.
     pub(super) size: bool,
-    /// The most bytes a message may have, when the relay says so.
+    /// The most bytes that a mail may have, if the relay says so.
     pub(super) size_max: Option<u64>,
-    /// AUTH is offered, with whatever mechanisms.
+    /// AUTH is offered, with any mechanisms.
     pub(super) auth: bool,
     pub(super) auth_plain: bool,
     pub(super) auth_login: bool,
@@ -22,9 +22,9 @@ pub(super) struct Capabilities {
     pub(super) auth_oauthbearer: bool,
 }
 
-impl Capabilities {
-    /// Reads the lines after the greeting line. Unknown and malformed ones are as good as absent.
-    pub(super) fn read(ehlo: &Reply) -> Self {
+impl RelayExtensions {
+    /// Reads the lines after the first. Unknown and malformed lines are ignored.
+    pub(super) fn read(ehlo: &RelayReply) -> Self {
         let mut offered = Self::default();
         for line in ehlo.text.lines().skip(1) {
             let mut words = line.split([' ', '=']).filter(|word| !word.is_empty());
@@ -42,7 +42,7 @@ impl Capabilities {
                 offered.starttls = true;
             } else if is("SIZE") {
                 offered.size = true;
-                // RFC 1870: zero, like nothing at all, announces no fixed maximum.
+                // RFC 1870: zero or no value announces no fixed maximum.
                 offered.size_max = words.next().and_then(|max| max.parse().ok()).filter(|&max| max > 0);
             } else if is("AUTH") {
                 offered.auth = true;
@@ -62,8 +62,8 @@ impl Capabilities {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Capabilities {
-        Capabilities::read(&Reply { code: 250, enhanced: None, text: text.to_owned() })
+    fn read(text: &str) -> RelayExtensions {
+        RelayExtensions::read(&RelayReply { code: 250, enhanced: None, text: text.to_owned() })
     }
 
     #[test]
@@ -85,6 +85,6 @@ mod tests {
 
     #[test]
     fn the_greeting_line_is_no_extension() {
-        assert_eq!(read("STARTTLS"), Capabilities::default());
+        assert_eq!(read("STARTTLS"), RelayExtensions::default());
     }
 }

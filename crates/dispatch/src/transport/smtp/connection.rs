@@ -1,8 +1,8 @@
-//! The life of a connection: opened, used for many messages, checked, ended.
+//! The life of a connection: opened, used for many messages, checked, closed.
 //!
-//! A connection is owned by one task at a time and is as good as its last transaction: after anything out of
-//! step it is not reusable, and dropping it is always safe. A transaction whose future was dropped half-way
-//! leaves it not reusable too.
+//! A connection is owned by one task at a time. After any error that leaves commands and replies out of step
+//! it is not reusable. A transaction whose future was dropped half-way leaves it not reusable as well.
+//! Dropping it is always safe.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use tokio::time::Instant;
 
 use super::{
     bearer::no_token,
-    capability::Capabilities,
-    handshake::{self, Milestones},
-    settings::{Credentials, Deadlines, SmtpSettings},
-    wire::{Heard, Wire},
+    capability::RelayExtensions,
+    handshake::{self, HandshakeMilestones},
+    settings::{Deadlines, RelayCredentials, SmtpSettings},
+    wire::{SmtpWire, UnaskedInput},
 };
 
-/// How long the goodbye may take.
+/// How long QUIT may take.
 const QUIT_MAX: Duration = Duration::from_secs(2);
 
-/// Whether the next transaction can start, and how.
+/// Whether and how the next transaction can start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
-    /// As after EHLO.
+pub(super) enum ConnectionState {
+    /// Ready for MAIL, as after EHLO.
     Ready,
-    /// The last transaction met a refusal: RSET comes first.
+    /// The last transaction had a refusal: RSET comes first.
     NeedsReset,
     /// In use, out of step, or closed.
     Unusable,
@@ -35,41 +35,40 @@ pub(super) enum State {
 /// A connection to a relay, greeted, secured and signed in.
 #[derive(Debug)]
 pub struct SmtpConnection {
-    pub(super) wire: Wire,
-    pub(super) offered: Capabilities,
+    pub(super) wire: SmtpWire,
+    pub(super) offered: RelayExtensions,
     pub(super) deadlines: Deadlines,
-    pub(super) state: State,
+    pub(super) state: ConnectionState,
     pub(super) transactions: u64,
     pub(super) messages_sent: u64,
-    pub(super) used_at: Instant,
     opened_at: Instant,
-    /// When the token ends that it was signed in with.
+    /// When the token that it signed in with expires.
     good_until: Option<Instant>,
 }
 
 impl SmtpConnection {
-    /// Connects, secures and signs in. The failure's phase says how far it came.
+    /// Connects, starts TLS and signs in. The phase of the failure says how far it came.
     pub async fn open(settings: &SmtpSettings, tls: &TlsClient) -> Result<Self, Failure> {
-        Self::open_watched(settings, tls, &mut Milestones::default()).await
+        Self::open_watched(settings, tls, &mut HandshakeMilestones::default()).await
     }
 
-    /// The same, telling how far it came.
+    /// Like [`SmtpConnection::open`], and records in `reached` when each milestone was passed.
     pub async fn open_watched(
         settings: &SmtpSettings,
         tls: &TlsClient,
-        reached: &mut Milestones,
+        reached: &mut HandshakeMilestones,
     ) -> Result<Self, Failure> {
-        let Some(Credentials::Token { source, .. }) = &settings.credentials else {
+        let Some(RelayCredentials::Token { source, .. }) = &settings.credentials else {
             let (wire, offered) = handshake::open(settings, tls, None, reached).await?;
             return Ok(Self::opened(wire, offered, settings));
         };
-        // Before the relay is connected to: it does not wait for another server.
+        // The token is fetched before connecting, because the relay does not wait for another server.
         let mut token = source.token().await.map_err(|error| no_token(&error))?;
         let mut opened = handshake::open(settings, tls, Some(&token), reached).await;
         if let Err(failure) = &opened
             && is_refused_token(failure)
         {
-            // A token may be withdrawn before its time: one more is asked for, once.
+            // A token may be revoked before it expires, so another one is requested, once.
             match source.another(&token).await {
                 Ok(Some(another)) => {
                     token = another;
@@ -88,31 +87,30 @@ impl SmtpConnection {
         Ok(Self { good_until, ..Self::opened(wire, offered, settings) })
     }
 
-    fn opened(wire: Wire, offered: Capabilities, settings: &SmtpSettings) -> Self {
+    fn opened(wire: SmtpWire, offered: RelayExtensions, settings: &SmtpSettings) -> Self {
         let now = Instant::now();
         Self {
             wire,
             offered,
             deadlines: settings.deadlines,
-            state: State::Ready,
+            state: ConnectionState::Ready,
             transactions: 0,
             messages_sent: 0,
-            used_at: now,
             opened_at: now,
             good_until: None,
         }
     }
 
-    /// True when another message may be sent. Notices, without waiting, a relay that has gone or spoken out
-    /// of turn, and a token that has ended: relays refuse what comes after it, each in words of its own.
+    /// True if another message may be sent. Notices, without waiting, that the relay has closed the
+    /// connection or sent something unasked, and that the token has expired, after which relays refuse mail.
     pub fn is_reusable(&mut self) -> bool {
-        if self.state != State::Unusable && self.wire.listen() != Heard::Nothing {
+        if self.state != ConnectionState::Unusable && self.wire.listen() != UnaskedInput::Nothing {
             self.abandon();
         }
-        self.state != State::Unusable && self.good_until.is_none_or(|end| Instant::now() < end)
+        self.state != ConnectionState::Unusable && self.good_until.is_none_or(|end| Instant::now() < end)
     }
 
-    /// Whether the relay takes wishes about reports (RFC 3461).
+    /// Whether the relay offers DSN (RFC 3461).
     pub fn offers_dsn(&self) -> bool {
         self.offered.dsn
     }
@@ -120,11 +118,6 @@ impl SmtpConnection {
     /// Time since the connection was opened.
     pub fn age(&self) -> Duration {
         self.opened_at.elapsed()
-    }
-
-    /// Time since the connection was last used.
-    pub fn idle(&self) -> Duration {
-        self.used_at.elapsed()
     }
 
     /// How many messages the relay has taken on this connection.
@@ -137,42 +130,40 @@ impl SmtpConnection {
         self.wire.is_tls()
     }
 
-    /// Clears the relay's memory of a transaction. [`SmtpConnection::deliver`] does so by itself where
-    /// needed.
+    /// Sends RSET. [`SmtpConnection::deliver`] does so by itself when needed.
     pub async fn rset(&mut self) -> Result<(), Failure> {
-        self.simple("RSET").await?;
-        self.state = State::Ready;
+        self.send_simple_command("RSET").await?;
+        self.state = ConnectionState::Ready;
         Ok(())
     }
 
-    /// Asks whether the relay is still there.
+    /// Sends NOOP, to see whether the relay still answers.
     pub async fn noop(&mut self) -> Result<(), Failure> {
         let state = self.state;
-        self.simple("NOOP").await?;
+        self.send_simple_command("NOOP").await?;
         self.state = state;
         Ok(())
     }
 
-    /// Says goodbye and closes, within two seconds. Nothing depends on whether the relay hears it.
+    /// Sends QUIT and closes, within two seconds. Nothing depends on whether the relay receives it.
     pub async fn quit(mut self) {
-        if self.wire.is_open() && self.state != State::Unusable {
+        if self.wire.is_open() && self.state != ConnectionState::Unusable {
             let deadline = Instant::now() + QUIT_MAX;
             self.wire.command(Phase::Mail, "QUIT", QUIT_MAX).await.ok();
             self.wire.shutdown(deadline).await;
         }
     }
 
-    /// Drops the connection at once, without a word.
+    /// Drops the connection at once, without QUIT.
     pub(super) fn abandon(&mut self) {
-        self.state = State::Unusable;
+        self.state = ConnectionState::Unusable;
         self.wire.close();
     }
 
-    /// A command that is answered by 250; leaves the state for the caller to restore.
-    async fn simple(&mut self, verb: &str) -> Result<(), Failure> {
-        self.state = State::Unusable;
+    /// Sends a command that expects a positive reply. The caller restores the state.
+    async fn send_simple_command(&mut self, verb: &str) -> Result<(), Failure> {
+        self.state = ConnectionState::Unusable;
         let reply = self.wire.command(Phase::Mail, verb, self.deadlines.command).await;
-        self.used_at = Instant::now();
         match reply {
             Ok(reply) if reply.is_positive() => Ok(()),
             Ok(reply) => {
@@ -187,7 +178,7 @@ impl SmtpConnection {
     }
 }
 
-/// Whether the relay itself has refused the token, so that another one may help.
+/// Whether the relay refused the token, so that another one may help.
 fn is_refused_token(failure: &Failure) -> bool {
     failure.phase == Phase::Auth
         && failure.smtp_code.is_some()

@@ -1,9 +1,9 @@
 //! One mail transaction: envelope, body, gate, dot.
 //!
-//! The commands go out in one packet where the relay allows it (RFC 2920), the body in one write, and the dot
-//! alone, after the gate. Up to the first byte of the dot a failure means "not sent"; from there on only a
-//! well-formed reply settles the matter. A relay that goes ahead with DATA although it took no recipient is
-//! left without a dot.
+//! The commands of the envelope go out in one packet if the relay allows it (RFC 2920), the body follows in
+//! blocks, and the dot is written alone, after the gate has opened. A failure before the first byte of the
+//! dot means "not sent". From that byte on, only a well-formed reply decides. If the relay accepts DATA
+//! although it refused every recipient, the connection is dropped without a dot.
 
 use std::{io::Write as _, time::Duration};
 
@@ -13,35 +13,39 @@ use tokio::time::Instant;
 
 use super::{
     SmtpConnection,
-    body::{self, Scan},
-    connection::State,
-    judge::{bounded, check, gone, is_dead, judge, needs_smtputf8},
+    body::{self, BodyScan},
+    connection::ConnectionState,
+    judge::{
+        bounded_reply, check_mail, closed_failure, is_connection_failure, judge_rcpt_reply, needs_smtputf8,
+    },
     provider_id::provider_message_id,
-    wire::Heard,
+    wire::UnaskedInput,
 };
 use crate::transport::{
-    Delivery, DeliveryEnd, Envelope, RecipientReply, Reply, WireGate, crash_point, fit::FittedMail,
+    Delivery, DeliveryEnd, Envelope, RecipientReply, RelayReply, WireGate, crash_point,
+    fitted_mail::FittedMail,
 };
 
-/// The most commands, and about the most bytes of them, before their replies are read: both sides' socket
-/// buffers hold that much, so neither can wait for the other to read (RFC 2920 3.1).
+/// The most commands, and roughly the most bytes, that are written before their replies are read. The socket
+/// buffers of both sides hold that much, so neither side can block on a write while the other does not read
+/// (RFC 2920 3.1).
 const BATCH_COMMANDS_MAX: usize = 64;
 const BATCH_BYTES_MAX: usize = 8 * 1024;
 /// How much of the body is written before its deadline is renewed.
 const BODY_BLOCK_BYTES: usize = 64 * 1024;
-/// How long to wait for a relay's last words after it broke off.
+/// How long to wait for a relay's last reply after a write to it failed.
 const LAST_WORDS_MAX: Duration = Duration::from_secs(1);
 
-/// One command of the envelope. Recipients are named by their place in it.
+/// One command of the envelope. `Rcpt` has the index of its recipient.
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum EnvelopeCommand {
     Rset,
     Mail,
     Rcpt(usize),
     Data,
 }
 
-impl Step {
+impl EnvelopeCommand {
     fn phase(self) -> Phase {
         match self {
             Self::Rset | Self::Mail => Phase::Mail,
@@ -51,9 +55,9 @@ impl Step {
     }
 }
 
-/// How the envelope went.
-enum Offer {
-    /// The gate does not let the mail begin.
+/// How the envelope ended.
+enum EnvelopeEnd {
+    /// The gate did not let the mail begin.
     Refused,
     /// The relay waits for the body.
     GoAhead,
@@ -61,37 +65,46 @@ enum Offer {
     NoRecipients,
 }
 
-/// What the replies before DATA's amounted to.
+/// What the replies to the envelope say so far.
 #[derive(Default)]
-struct Progress {
+struct EnvelopeProgress {
     accepted: usize,
-    /// Something was refused: the relay is to be reset before the next mail.
+    /// A command was refused, so RSET comes before the next mail.
     refused: bool,
     mail_refused: Option<Failure>,
 }
 
-impl Progress {
-    /// Takes in the reply to RSET, MAIL or RCPT. Fails where it leaves the conversation without sense.
-    fn take(&mut self, step: Step, reply: Reply, recipients: &mut [RecipientReply]) -> Result<(), Failure> {
+impl EnvelopeProgress {
+    /// Takes the reply to RSET, MAIL or RCPT. Fails if the transaction cannot continue after it.
+    fn take(
+        &mut self,
+        step: EnvelopeCommand,
+        reply: RelayReply,
+        recipients: &mut [RecipientReply],
+    ) -> Result<(), Failure> {
         self.refused |= reply.code >= 400;
         match step {
-            // Behind a refused MAIL these only echo it.
-            Step::Rcpt(_) if self.mail_refused.is_some() => {}
-            Step::Rcpt(at) => {
-                recipients[at] = judge(reply, self.accepted)?;
+            // After a refused MAIL, the replies to RCPT only repeat the refusal.
+            EnvelopeCommand::Rcpt(_) if self.mail_refused.is_some() => {}
+            EnvelopeCommand::Rcpt(at) => {
+                recipients[at] = judge_rcpt_reply(reply, self.accepted)?;
                 self.accepted += usize::from(recipients[at].is_accepted());
             }
-            _ if reply.is_positive() => {}
-            Step::Mail if reply.code >= 400 => self.mail_refused = Some(reply.into_failure(Phase::Mail)),
-            Step::Rset | Step::Mail | Step::Data => return Err(reply.into_failure(step.phase())),
+            EnvelopeCommand::Rset | EnvelopeCommand::Mail | EnvelopeCommand::Data if reply.is_positive() => {}
+            EnvelopeCommand::Mail if reply.code >= 400 => {
+                self.mail_refused = Some(reply.into_failure(Phase::Mail))
+            }
+            EnvelopeCommand::Rset | EnvelopeCommand::Mail | EnvelopeCommand::Data => {
+                return Err(reply.into_failure(step.phase()));
+            }
         }
         Ok(())
     }
 }
 
 impl SmtpConnection {
-    /// Sends one mail. Never fails as such: the [`Delivery`] says what is known of each recipient and of the
-    /// whole.
+    /// Sends one mail. The returned [`Delivery`] says what is known about each recipient and about the
+    /// transaction, also after a failure.
     pub async fn deliver(
         &mut self,
         envelope: &Envelope<'_>,
@@ -107,7 +120,7 @@ impl SmtpConnection {
             None => (*envelope, body, &[][..]),
         };
         let envelope = &envelope;
-        let end = match check(envelope, body, &mut recipients).and_then(|scan| {
+        let end = match check_mail(envelope, body, &mut recipients).and_then(|scan| {
             self.check_offer(envelope)?;
             Ok(scan)
         }) {
@@ -120,7 +133,7 @@ impl SmtpConnection {
         Delivery { converted, ..Delivery::new(recipients, end) }
     }
 
-    /// Refuses what this relay is known not to take.
+    /// Refuses mail that this relay has said it does not accept.
     fn check_offer(&self, envelope: &Envelope<'_>) -> Result<(), Failure> {
         if needs_smtputf8(envelope) && !self.offered.smtputf8 {
             return Err(Failure::new(
@@ -147,23 +160,23 @@ impl SmtpConnection {
         &mut self,
         envelope: &Envelope<'_>,
         body: &[u8],
-        scan: Scan,
+        scan: BodyScan,
         gate: &mut dyn WireGate,
         recipients: &mut [RecipientReply],
     ) -> DeliveryEnd {
         crash_point!("smtp_before_mail");
         let reused = self.transactions > 0;
         let ready = self.state;
-        // Until the end is known: a future dropped half-way must not leave a connection that looks usable.
-        self.state = State::Unusable;
+        // Unusable until the end is known: a future that is dropped half-way must not leave a connection that
+        // looks usable.
+        self.state = ConnectionState::Unusable;
         self.transactions += 1;
-        self.used_at = Instant::now();
-        if reused && self.wire.listen() != Heard::Nothing || ready == State::Unusable {
+        if reused && self.wire.listen() != UnaskedInput::Nothing || ready == ConnectionState::Unusable {
             self.abandon();
-            return DeliveryEnd::NotSent(gone(Phase::Mail).into_stale());
+            return DeliveryEnd::NotSent(closed_failure(Phase::Mail).into_stale());
         }
-        let resets = ready == State::NeedsReset;
-        // Without pipelining the answer to RSET is waited for, and the gate is asked after it.
+        let resets = ready == ConnectionState::NeedsReset;
+        // Without pipelining, the reply to RSET is awaited first, and the gate is asked after it.
         if (!resets || self.offered.pipelining) && gate.begin().is_err() {
             self.state = ready;
             return DeliveryEnd::GateRefused;
@@ -171,27 +184,26 @@ impl SmtpConnection {
         let mut heard = false;
         let offer = self.offer(envelope, resets, gate, recipients, &mut heard).await;
         let end = match offer {
-            Ok(Offer::GoAhead) => {
+            Ok(EnvelopeEnd::GoAhead) => {
                 crash_point!("smtp_after_rcpt");
                 self.send_body(body, scan, gate, recipients).await
             }
-            Ok(Offer::Refused) => DeliveryEnd::GateRefused,
-            Ok(Offer::NoRecipients) => DeliveryEnd::NoRecipients,
-            Err(failure) if reused && !heard && is_dead(&failure) => {
+            Ok(EnvelopeEnd::Refused) => DeliveryEnd::GateRefused,
+            Ok(EnvelopeEnd::NoRecipients) => DeliveryEnd::NoRecipients,
+            Err(failure) if reused && !heard && is_connection_failure(&failure) => {
                 self.abandon();
                 DeliveryEnd::NotSent(failure.into_stale())
             }
             Err(failure) => DeliveryEnd::NotSent(failure),
         };
-        self.used_at = Instant::now();
-        // A reply more than was asked for means that the next one would be taken for another's.
-        if self.state == State::Unusable || self.wire.has_unread() {
+        // After a surplus reply, every later reply would be attributed to the wrong command.
+        if self.state == ConnectionState::Unusable || self.wire.has_unread() {
             self.abandon();
         }
         end
     }
 
-    /// Sends MAIL, RCPT and DATA and reads their replies. Sets the state when the conversation is still in
+    /// Sends MAIL, RCPT and DATA and reads their replies. Sets the state if commands and replies are still in
     /// step.
     async fn offer(
         &mut self,
@@ -200,28 +212,31 @@ impl SmtpConnection {
         gate: &mut dyn WireGate,
         recipients: &mut [RecipientReply],
         heard: &mut bool,
-    ) -> Result<Offer, Failure> {
+    ) -> Result<EnvelopeEnd, Failure> {
         let deadline = Instant::now() + self.deadlines.envelope;
         let tried = (0..recipients.len()).filter(|&at| recipients[at] == RecipientReply::NotTried);
-        let steps: Vec<Step> = reset
-            .then_some(Step::Rset)
+        let steps: Vec<EnvelopeCommand> = reset
+            .then_some(EnvelopeCommand::Rset)
             .into_iter()
-            .chain([Step::Mail])
-            .chain(tried.map(Step::Rcpt))
-            .chain([Step::Data])
+            .chain([EnvelopeCommand::Mail])
+            .chain(tried.map(EnvelopeCommand::Rcpt))
+            .chain([EnvelopeCommand::Data])
             .collect();
-        let mut progress = Progress::default();
+        let mut progress = EnvelopeProgress::default();
         let mut next = 0;
         let begins_late = reset && !self.offered.pipelining;
         while next < steps.len() {
-            if begins_late && matches!(steps[next], Step::Mail) && gate.begin_after_wait().await.is_err() {
-                self.state = State::Ready;
-                return Ok(Offer::Refused);
+            if begins_late
+                && matches!(steps[next], EnvelopeCommand::Mail)
+                && gate.begin_after_wait().await.is_err()
+            {
+                self.state = ConnectionState::Ready;
+                return Ok(EnvelopeEnd::Refused);
             }
-            // Without pipelining DATA is reached one by one: do not ask for what has no recipient.
-            if matches!(steps[next], Step::Data) && progress.accepted == 0 {
-                self.state = State::NeedsReset;
-                return Ok(Offer::NoRecipients);
+            // Without pipelining the replies are known before DATA: without a recipient there is no DATA.
+            if matches!(steps[next], EnvelopeCommand::Data) && progress.accepted == 0 {
+                self.state = ConnectionState::NeedsReset;
+                return Ok(EnvelopeEnd::NoRecipients);
             }
             let first = next;
             loop {
@@ -235,46 +250,54 @@ impl SmtpConnection {
             self.wire.send(steps[first].phase(), deadline.min(self.command_deadline())).await?;
             for &step in &steps[first..next] {
                 let limit = match step {
-                    Step::Data => Instant::now() + self.deadlines.data,
-                    Step::Rset | Step::Mail | Step::Rcpt(_) => deadline.min(self.command_deadline()),
+                    EnvelopeCommand::Data => Instant::now() + self.deadlines.data,
+                    EnvelopeCommand::Rset | EnvelopeCommand::Mail | EnvelopeCommand::Rcpt(_) => {
+                        deadline.min(self.command_deadline())
+                    }
                 };
                 let reply = self.wire.reply(step.phase(), limit).await?;
-                // 421 is the relay's last word: the replies to the rest of the batch will not come.
+                // After 421 the relay closes the connection, so the other replies of the batch will not come.
                 if reply.code == 421 {
                     return Err(reply.into_failure(step.phase()));
                 }
                 *heard = true;
                 match step {
-                    Step::Data => return self.answer_to_data(reply, progress),
-                    Step::Rset | Step::Mail | Step::Rcpt(_) => progress.take(step, reply, recipients)?,
+                    EnvelopeCommand::Data => return self.answer_to_data(reply, progress),
+                    EnvelopeCommand::Rset | EnvelopeCommand::Mail | EnvelopeCommand::Rcpt(_) => {
+                        progress.take(step, reply, recipients)?
+                    }
                 }
             }
             if let Some(failure) = progress.mail_refused {
-                self.state = State::NeedsReset;
+                self.state = ConnectionState::NeedsReset;
                 return Err(failure);
             }
         }
         Err(Failure::protocol(Phase::Data, "the envelope ended without an answer to DATA"))
     }
 
-    /// What the reply to DATA means after all that came before it. Where the relay waits for a body that will
-    /// not come, the state stays unusable: without a dot there is no way back but to hang up.
-    fn answer_to_data(&mut self, reply: Reply, progress: Progress) -> Result<Offer, Failure> {
+    /// Decides by the reply to DATA and the replies before it. If the relay waits for a body that will not
+    /// come, the state stays unusable: without a dot, closing the connection is the only way out.
+    fn answer_to_data(
+        &mut self,
+        reply: RelayReply,
+        progress: EnvelopeProgress,
+    ) -> Result<EnvelopeEnd, Failure> {
         let go_ahead = reply.code == 354;
         if reply.code >= 400 {
-            self.state = State::NeedsReset;
+            self.state = ConnectionState::NeedsReset;
         }
         match progress {
-            Progress { mail_refused: Some(failure), .. } => Err(failure),
-            Progress { accepted: 0, .. } => Ok(Offer::NoRecipients),
-            Progress { .. } if !go_ahead => Err(reply.into_failure(Phase::Data)),
-            // One reply too many would be taken for the answer to the dot.
-            Progress { .. } if self.wire.has_unread() => {
+            EnvelopeProgress { mail_refused: Some(failure), .. } => Err(failure),
+            EnvelopeProgress { accepted: 0, .. } => Ok(EnvelopeEnd::NoRecipients),
+            EnvelopeProgress { .. } if !go_ahead => Err(reply.into_failure(Phase::Data)),
+            // A surplus reply would be mistaken for the reply to the dot.
+            EnvelopeProgress { .. } if self.wire.has_unread() => {
                 Err(Failure::protocol(Phase::Data, "the relay gave more replies than it was sent commands"))
             }
-            Progress { refused, .. } => {
-                self.state = if refused { State::NeedsReset } else { State::Ready };
-                Ok(Offer::GoAhead)
+            EnvelopeProgress { refused, .. } => {
+                self.state = if refused { ConnectionState::NeedsReset } else { ConnectionState::Ready };
+                Ok(EnvelopeEnd::GoAhead)
             }
         }
     }
@@ -283,12 +306,12 @@ impl SmtpConnection {
         Instant::now() + self.deadlines.command
     }
 
-    fn write_step(&mut self, envelope: &Envelope<'_>, step: Step) {
+    fn write_step(&mut self, envelope: &Envelope<'_>, step: EnvelopeCommand) {
         let offered = self.offered;
         let out = self.wire.output();
         match step {
-            Step::Rset => out.extend_from_slice(b"RSET"),
-            Step::Mail => {
+            EnvelopeCommand::Rset => out.extend_from_slice(b"RSET"),
+            EnvelopeCommand::Mail => {
                 out.extend_from_slice(b"MAIL FROM:<");
                 out.extend_from_slice(envelope.sender.as_bytes());
                 out.push(b'>');
@@ -310,7 +333,7 @@ impl SmtpConnection {
                     }
                 }
             }
-            Step::Rcpt(at) => {
+            EnvelopeCommand::Rcpt(at) => {
                 out.extend_from_slice(b"RCPT TO:<");
                 out.extend_from_slice(envelope.recipients[at].as_bytes());
                 out.push(b'>');
@@ -325,22 +348,22 @@ impl SmtpConnection {
                     }
                 }
             }
-            Step::Data => out.extend_from_slice(b"DATA"),
+            EnvelopeCommand::Data => out.extend_from_slice(b"DATA"),
         }
         out.extend_from_slice(b"\r\n");
     }
 
-    /// Body, gate, dot. `self.state` holds what it will be if all goes well.
+    /// Sends the body, asks the gate, and sends the dot. `self.state` is the state to restore on success.
     async fn send_body(
         &mut self,
         body: &[u8],
-        scan: Scan,
+        scan: BodyScan,
         gate: &mut dyn WireGate,
         recipients: &[RecipientReply],
     ) -> DeliveryEnd {
-        let after = std::mem::replace(&mut self.state, State::Unusable);
+        let after = std::mem::replace(&mut self.state, ConnectionState::Unusable);
         let deadline = Instant::now() + self.deadlines.body;
-        for block in body::stuffed(body, scan).chunks(BODY_BLOCK_BYTES) {
+        for block in body::dot_stuffed(body, scan).chunks(BODY_BLOCK_BYTES) {
             let block_deadline = deadline.min(Instant::now() + self.deadlines.body_block);
             if let Err(failure) = self.wire.write(Phase::Data, block, block_deadline).await {
                 return DeliveryEnd::NotSent(self.last_words().await.unwrap_or(failure));
@@ -352,13 +375,15 @@ impl SmtpConnection {
             return DeliveryEnd::GateRefused;
         }
         crash_point!("smtp_after_gate");
-        // A relay that gave up while the gate was at work never sees the dot: that is no doubt.
+        // If the relay gave up while the gate was asked, the dot is not written, so there is no doubt.
         match self.wire.listen() {
-            Heard::Nothing => {}
-            Heard::Words => {
-                return DeliveryEnd::NotSent(self.last_words().await.unwrap_or_else(|| gone(Phase::Data)));
+            UnaskedInput::Nothing => {}
+            UnaskedInput::Words => {
+                return DeliveryEnd::NotSent(
+                    self.last_words().await.unwrap_or_else(|| closed_failure(Phase::Data)),
+                );
             }
-            Heard::Closed => return DeliveryEnd::NotSent(gone(Phase::Data)),
+            UnaskedInput::Closed => return DeliveryEnd::NotSent(closed_failure(Phase::Data)),
         }
         let deadline = Instant::now() + self.deadlines.dot;
         match self.wire.write_dot(deadline).await {
@@ -375,22 +400,22 @@ impl SmtpConnection {
                 self.messages_sent += 1;
                 DeliveryEnd::Accepted {
                     provider_message_id: provider_message_id(&reply.text),
-                    reply: bounded(reply),
+                    reply: bounded_reply(reply),
                 }
             }
             Ok(reply) if reply.code >= 400 => {
                 if reply.code != 421 {
-                    self.state = State::NeedsReset;
+                    self.state = ConnectionState::NeedsReset;
                 }
                 DeliveryEnd::NotSent(reply.into_failure(Phase::Dot))
             }
-            // A 3xx is no answer to a dot.
+            // 3xx is not a valid reply to the dot.
             Ok(reply) => DeliveryEnd::InDoubt(reply.into_failure(Phase::Dot)),
             Err(failure) => DeliveryEnd::InDoubt(failure),
         }
     }
 
-    /// What a relay said before it broke off in the middle of the body, if it was a refusal.
+    /// The refusal that a relay sent before it closed the connection in the middle of the body, if any.
     async fn last_words(&mut self) -> Option<Failure> {
         let reply = self.wire.reply(Phase::Data, Instant::now() + LAST_WORDS_MAX).await.ok()?;
         (reply.code >= 400).then(|| reply.into_failure(Phase::Data))

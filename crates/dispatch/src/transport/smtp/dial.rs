@@ -1,7 +1,7 @@
-//! Who opens connections to relays: the network, or a simulation of it.
+//! Opens connections to relays: over the network, or over a simulation of it.
 //!
-//! This is the only seam below the SMTP client. Everything above it, from the greeting to the final dot, is the same code
-//! over a pipe as over TCP.
+//! This is the only seam below the SMTP client. Everything above it, from the greeting to the final dot, is
+//! the same code over a pipe as over TCP.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use postway_net::{Guard, NetError, Stream, connect};
 use tokio::time::Instant;
 
-/// Opens connections.
+/// Opens connections to relays.
 #[async_trait]
 pub trait Dial: fmt::Debug + Send + Sync {
     /// Connects before `deadline`, to an address that the guard allows.
@@ -17,7 +17,7 @@ pub trait Dial: fmt::Debug + Send + Sync {
     -> Result<Stream, NetError>;
 }
 
-/// Over TCP, as everybody outside a simulation does.
+/// Opens connections over TCP, as the real program does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tcp;
 

@@ -1,9 +1,9 @@
-//! From a TCP connection to a session that can send: greeting, EHLO, STARTTLS, AUTH.
+//! Opens a session: greeting, EHLO, STARTTLS, AUTH.
 //!
-//! Credentials go out only under TLS whose certificate verified, unless the settings allow otherwise.
-//! Opportunistic mode without credentials takes any certificate, and falls back to plain text when TLS fails
-//! (RFC 7435); with credentials it verifies, since whoever can fake a certificate could also have removed
-//! STARTTLS from the offer.
+//! Credentials are sent only under TLS with a verified certificate, unless the settings allow otherwise.
+//! Opportunistic mode without credentials accepts any certificate, and falls back to plain text if TLS fails
+//! (RFC 7435). With credentials it verifies the certificate, because an attacker who can fake one could also
+//! remove STARTTLS from the offer.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::{
@@ -17,27 +17,27 @@ use tokio::time::Instant;
 
 use super::{
     bearer,
-    capability::Capabilities,
-    settings::{Credentials, SmtpSettings},
-    wire::Wire,
+    capability::RelayExtensions,
+    settings::{RelayCredentials, SmtpSettings},
+    wire::SmtpWire,
 };
 
 /// How far the opening of a connection came, and when.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Milestones {
-    /// The TCP connection stood.
+pub struct HandshakeMilestones {
+    /// When the TCP connection was established.
     pub connected: Option<Instant>,
-    /// The relay had greeted and, where TLS is used, TLS stood.
+    /// When the relay had answered EHLO, under TLS if TLS is used.
     pub greeted: Option<Instant>,
 }
 
-/// Opens a session as the settings ask, with this token where they ask for one.
+/// Opens a session as the settings ask, with `token` if they sign in with one.
 pub(super) async fn open(
     settings: &SmtpSettings,
     tls: &TlsClient,
     token: Option<&AccessToken>,
-    reached: &mut Milestones,
-) -> Result<(Wire, Capabilities), Failure> {
+    reached: &mut HandshakeMilestones,
+) -> Result<(SmtpWire, RelayExtensions), Failure> {
     let name = &settings.ehlo_name;
     if name.is_empty() || name.len() > 255 || !name.bytes().all(|b| b.is_ascii_graphic()) {
         let message = format!("the EHLO name {name:?} is neither a domain name nor an address literal");
@@ -49,9 +49,9 @@ pub(super) async fn open(
             message,
         ));
     }
-    let (mut wire, offered) = match secure(settings, tls, settings.tls, reached).await {
+    let (mut wire, offered) = match connect_and_secure(settings, tls, settings.tls, reached).await {
         Err(failure) if failure.phase == Phase::Tls && may_fall_back(settings) => {
-            secure(settings, tls, TlsMode::None, reached).await?
+            connect_and_secure(settings, tls, TlsMode::None, reached).await?
         }
         other => other?,
     };
@@ -70,13 +70,13 @@ fn may_fall_back(settings: &SmtpSettings) -> bool {
     settings.tls == TlsMode::Opportunistic && !must_protect_credentials(settings)
 }
 
-/// Connects, greets and, as `mode` asks, turns to TLS.
-async fn secure(
+/// Connects, reads the greeting and, if `mode` asks for it, starts TLS.
+async fn connect_and_secure(
     settings: &SmtpSettings,
     tls: &TlsClient,
     mode: TlsMode,
-    reached: &mut Milestones,
-) -> Result<(Wire, Capabilities), Failure> {
+    reached: &mut HandshakeMilestones,
+) -> Result<(SmtpWire, RelayExtensions), Failure> {
     let deadline = Instant::now() + settings.deadlines.connect;
     let stream = settings
         .dial
@@ -89,13 +89,13 @@ async fn secure(
             let tcp = stream.into_tcp().ok_or_else(not_tcp)?;
             start_tls(tcp, settings, tls).await?
         }
-        TlsMode::Starttls | TlsMode::Opportunistic | TlsMode::None => Wire::new(stream),
+        TlsMode::Starttls | TlsMode::Opportunistic | TlsMode::None => SmtpWire::new(stream),
     };
     let greeting = wire.reply(Phase::Greeting, Instant::now() + settings.deadlines.greeting).await?;
     if greeting.code != 220 {
         return Err(greeting.into_failure(Phase::Greeting));
     }
-    let offered = hello(&mut wire, settings).await?;
+    let offered = send_ehlo(&mut wire, settings).await?;
     match mode {
         TlsMode::None | TlsMode::Implicit => return Ok((wire, offered)),
         TlsMode::Opportunistic if !offered.starttls => return Ok((wire, offered)),
@@ -117,8 +117,8 @@ async fn secure(
     if reply.code != 220 {
         return Err(reply.into_failure(Phase::Tls));
     }
-    // Words in plain text after the go-ahead would be read as if they had come under TLS: somebody put them
-    // there.
+    // Plain text after the go-ahead would be read as if it had come under TLS: an attacker may have injected
+    // it.
     if wire.has_unread() {
         return Err(Failure::new(
             "starttls_injection",
@@ -130,12 +130,12 @@ async fn secure(
     }
     let tcp = wire.into_plain().ok_or_else(not_tcp)?;
     let mut wire = start_tls(tcp, settings, tls).await?;
-    // What was offered in plain text is forgotten (RFC 3207 4.2).
-    let offered = hello(&mut wire, settings).await?;
+    // Extensions offered in plain text must not be trusted after TLS started (RFC 3207 4.2).
+    let offered = send_ehlo(&mut wire, settings).await?;
     Ok((wire, offered))
 }
 
-/// TLS was to begin on something that is no plain TCP connection.
+/// The failure of starting TLS on a connection that is not plain TCP.
 fn not_tcp() -> Failure {
     Failure::protocol(Phase::Tls, "TLS can only begin on a plain TCP connection")
 }
@@ -144,7 +144,7 @@ async fn start_tls(
     tcp: tokio::net::TcpStream,
     settings: &SmtpSettings,
     tls: &TlsClient,
-) -> Result<Wire, Failure> {
+) -> Result<SmtpWire, Failure> {
     let verify = match (&settings.tls, &settings.extra_roots_pem) {
         (TlsMode::Opportunistic, _) if !must_protect_credentials(settings) => Verify::Unverified,
         (_, Some(pem)) => Verify::WithRoots(pem.as_bytes()),
@@ -155,19 +155,19 @@ async fn start_tls(
         .handshake(tcp, &settings.host, verify, deadline)
         .await
         .map_err(|error| net_failure(Phase::Tls, &error))?;
-    Ok(Wire::new(stream))
+    Ok(SmtpWire::new(stream))
 }
 
-/// EHLO, and HELO for those who do not know it.
-async fn hello(wire: &mut Wire, settings: &SmtpSettings) -> Result<Capabilities, Failure> {
+/// Sends EHLO, and HELO to relays that do not know it.
+async fn send_ehlo(wire: &mut SmtpWire, settings: &SmtpSettings) -> Result<RelayExtensions, Failure> {
     let limit = settings.deadlines.command;
     let reply = wire.command(Phase::Greeting, &format!("EHLO {}", settings.ehlo_name), limit).await?;
     match reply.code {
-        250 => Ok(Capabilities::read(&reply)),
+        250 => Ok(RelayExtensions::read(&reply)),
         500..=599 => {
             let reply = wire.command(Phase::Greeting, &format!("HELO {}", settings.ehlo_name), limit).await?;
             if reply.code == 250 {
-                Ok(Capabilities::default())
+                Ok(RelayExtensions::default())
             } else {
                 Err(reply.into_failure(Phase::Greeting))
             }
@@ -177,10 +177,10 @@ async fn hello(wire: &mut Wire, settings: &SmtpSettings) -> Result<Capabilities,
 }
 
 async fn authenticate(
-    wire: &mut Wire,
-    offered: &Capabilities,
+    wire: &mut SmtpWire,
+    offered: &RelayExtensions,
     settings: &SmtpSettings,
-    credentials: &Credentials,
+    credentials: &RelayCredentials,
     token: Option<&AccessToken>,
 ) -> Result<(), Failure> {
     let refused =
@@ -199,12 +199,14 @@ async fn authenticate(
     }
     let limit = settings.deadlines.command;
     let (username, password) = match (credentials, token) {
-        (Credentials::Password { username, password }, _) => (username.as_str(), password.expose_secret()),
-        (Credentials::Token { username, .. }, Some(token)) => {
+        (RelayCredentials::Password { username, password }, _) => {
+            (username.as_str(), password.expose_secret())
+        }
+        (RelayCredentials::Token { username, .. }, Some(token)) => {
             let done = bearer::sign_in(wire, offered, username, token, limit).await?;
             return if done.code == 235 { Ok(()) } else { Err(done.into_failure(Phase::Auth)) };
         }
-        (Credentials::Token { .. }, None) => return Err(refused("oauth_settings", "there is no token")),
+        (RelayCredentials::Token { .. }, None) => return Err(refused("oauth_settings", "there is no token")),
     };
     if username.contains('\0') || password.contains('\0') {
         return Err(refused("credentials_invalid", "a user name or password cannot contain NUL"));
@@ -212,17 +214,17 @@ async fn authenticate(
     let done = if offered.auth_plain {
         let plain = Zeroizing::new(format!("\0{username}\0{password}"));
         let response = Zeroizing::new(BASE64_STANDARD.encode(plain.as_bytes()));
-        let reply = say(wire, &["AUTH PLAIN ", &response], limit).await?;
-        // A 334 asks for the response once more: some servers overlook it on the command line.
-        if reply.code == 334 { say(wire, &[&response], limit).await? } else { reply }
+        let reply = send_auth_line(wire, &["AUTH PLAIN ", &response], limit).await?;
+        // 334 asks for the response once more: some servers ignore it on the command line.
+        if reply.code == 334 { send_auth_line(wire, &[&response], limit).await? } else { reply }
     } else if offered.auth_login {
-        let mut reply = say(wire, &["AUTH LOGIN"], limit).await?;
+        let mut reply = send_auth_line(wire, &["AUTH LOGIN"], limit).await?;
         for secret in [username, password] {
             if reply.code != 334 {
                 break;
             }
             let response = Zeroizing::new(BASE64_STANDARD.encode(secret));
-            reply = say(wire, &[&response], limit).await?;
+            reply = send_auth_line(wire, &[&response], limit).await?;
         }
         reply
     } else {
@@ -234,12 +236,12 @@ async fn authenticate(
     if done.code == 235 { Ok(()) } else { Err(done.into_failure(Phase::Auth)) }
 }
 
-/// One step of a sign-in, from a buffer that is wiped afterwards.
-pub(super) async fn say(
-    wire: &mut Wire,
+/// Sends one line of a sign-in from a buffer that is wiped afterwards, and reads the reply.
+pub(super) async fn send_auth_line(
+    wire: &mut SmtpWire,
     parts: &[&str],
     limit: std::time::Duration,
-) -> Result<crate::transport::Reply, Failure> {
+) -> Result<crate::transport::RelayReply, Failure> {
     let deadline = Instant::now() + limit;
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let mut line = Zeroizing::new(Vec::with_capacity(length + 2));

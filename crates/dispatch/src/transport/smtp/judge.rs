@@ -1,4 +1,4 @@
-//! Decisions of a transaction that need no connection: what may be offered, and what an answer means.
+//! The decisions of a transaction that need no connection: what may be offered, and what a reply means.
 
 use std::io;
 
@@ -6,17 +6,17 @@ use postway_domain::failure::{
     Category, Failure, MESSAGE_CHARS_MAX, Phase, Severity, is_too_many_recipients,
 };
 
-use super::body::{self, Scan};
-use crate::transport::{Envelope, RecipientReply, Reply};
+use super::body::{self, BodyScan};
+use crate::transport::{Envelope, RecipientReply, RelayReply};
 
-/// The longest path (RFC 5321 4.5.3.1.3), with room for internationalised ones.
+/// The longest path (RFC 5321 4.5.3.1.3), with a margin for internationalised ones.
 const PATH_BYTES_MAX: usize = 512;
 
-/// What a reply to RCPT means. A first recipient that is already one too many is refused: splitting could not
-/// help.
-pub(super) fn judge(reply: Reply, accepted: usize) -> Result<RecipientReply, Failure> {
+/// What a reply to RCPT means. "Too many recipients" defers a recipient only if another one was accepted; the
+/// first one is refused, because splitting the mail could not help.
+pub(super) fn judge_rcpt_reply(reply: RelayReply, accepted: usize) -> Result<RecipientReply, Failure> {
     if reply.is_positive() {
-        return Ok(RecipientReply::Accepted(bounded(reply)));
+        return Ok(RecipientReply::Accepted(bounded_reply(reply)));
     }
     if reply.code < 400 {
         return Err(reply.into_failure(Phase::Rcpt));
@@ -29,20 +29,21 @@ pub(super) fn judge(reply: Reply, accepted: usize) -> Result<RecipientReply, Fai
     })
 }
 
-/// A reply as it may be kept and stored: its text is bounded as that of failures is.
-pub(super) fn bounded(mut reply: Reply) -> Reply {
+/// The reply with its text bounded for storage, like that of failures.
+pub(super) fn bounded_reply(mut reply: RelayReply) -> RelayReply {
     if let Some((end, _)) = reply.text.char_indices().nth(MESSAGE_CHARS_MAX) {
         reply.text.truncate(end);
     }
     reply
 }
 
-/// Checks that need no relay: paths that would break out of their command, and line ends that would smuggle.
-pub(super) fn check(
+/// The checks that need no relay: paths that would break out of their command, and line ends that would
+/// smuggle mail.
+pub(super) fn check_mail(
     envelope: &Envelope<'_>,
     body: &[u8],
     recipients: &mut [RecipientReply],
-) -> Result<Scan, Failure> {
+) -> Result<BodyScan, Failure> {
     let refuse = |code: &'static str, category, phase, message: &str| {
         Failure::new(code, category, phase, Severity::Permanent, message)
     };
@@ -60,7 +61,7 @@ pub(super) fn check(
         .map_err(|bare| refuse("bare_line_end", Category::ContentRejected, Phase::Data, &bare.to_string()))
 }
 
-/// True when `path` cannot break out of the command it is written into: brackets and spaces only inside
+/// True if `path` cannot break out of the command it is written into: brackets and spaces occur only inside
 /// quotes.
 fn is_path(path: &str) -> bool {
     let (mut quoted, mut escaped) = (false, false);
@@ -73,23 +74,23 @@ fn is_path(path: &str) -> bool {
     contained && !quoted && path.len() <= PATH_BYTES_MAX
 }
 
-/// True when the mail can only go to a relay that offers SMTPUTF8.
+/// True if the mail can only go to a relay that offers SMTPUTF8.
 pub(super) fn needs_smtputf8(envelope: &Envelope<'_>) -> bool {
     envelope.smtputf8
         || !envelope.sender.is_ascii()
         || envelope.recipients.iter().any(|path| !path.is_ascii())
 }
 
-/// True when the connection, and not the relay's judgement, is what failed.
-pub(super) fn is_dead(failure: &Failure) -> bool {
+/// True if the connection failed, rather than the relay refusing.
+pub(super) fn is_connection_failure(failure: &Failure) -> bool {
     match failure.smtp_code {
         Some(code) => code == 421,
         None => failure.category == Category::Network,
     }
 }
 
-/// The relay has gone.
-pub(super) fn gone(phase: Phase) -> Failure {
+/// The failure of a connection that the relay closed.
+pub(super) fn closed_failure(phase: Phase) -> Failure {
     Failure::io(phase, io::ErrorKind::UnexpectedEof, "the server closed the connection")
 }
 
@@ -113,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_long_reply_is_cut_at_a_character() {
-        let reply = Reply { code: 250, enhanced: None, text: "ü".repeat(9_000) };
-        assert_eq!(bounded(reply).text.chars().count(), MESSAGE_CHARS_MAX);
+        let reply = RelayReply { code: 250, enhanced: None, text: "ü".repeat(9_000) };
+        assert_eq!(bounded_reply(reply).text.chars().count(), MESSAGE_CHARS_MAX);
     }
 }

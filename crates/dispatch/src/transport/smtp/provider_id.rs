@@ -1,12 +1,12 @@
-//! The relay's own name for a mail, read from its answer to the final dot.
+//! The relay's own id for a mail, read from its reply to the final dot.
 //!
-//! There is no standard: each form below is one server's habit. A wrong guess harms nobody, since the whole
-//! reply is kept beside it.
+//! There is no standard: each form below is one server's habit. A wrong guess is harmless, since the complete
+//! reply is stored beside it.
 
-/// The longest id that is kept.
+/// The longest id that is stored.
 const ID_CHARS_MAX: usize = 128;
 
-/// The id in `text`, if the server is one whose habit is known.
+/// The id in `text`, if it has one of the known forms.
 pub(super) fn provider_message_id(text: &str) -> Option<String> {
     let line = text.lines().next_back()?.trim();
     let lower = line.to_ascii_lowercase();
@@ -37,7 +37,7 @@ pub(super) fn provider_message_id(text: &str) -> Option<String> {
         ""
     };
     let id: String = found.chars().filter(|c| !c.is_control()).take(ID_CHARS_MAX).collect();
-    // A word of a sentence is no id; every known id has a digit.
+    // Every known id has a digit; a word of a sentence has none.
     id.contains(|c: char| c.is_ascii_digit()).then_some(id)
 }
 

@@ -1,14 +1,14 @@
 //! The reply parser: line by line, bounded, and strict where looseness would desynchronise a pipeline.
 //!
 //! A reply is `CODE-text` lines and a last `CODE text` or bare `CODE`, all with one code between 200 and 599
-//! (RFC 5321 4.2.1). A bare LF as line end is taken; a changing code, anything else after the digits, or too
-//! much of it is not.
+//! (RFC 5321 4.2.1). A bare LF is accepted as a line end. A code that changes, other characters after the
+//! digits, and a reply beyond the bounds are errors.
 
 use bytes::{Buf, BytesMut};
 use postway_domain::failure::EnhancedCode;
 use thiserror::Error;
 
-use crate::transport::Reply;
+use crate::transport::RelayReply;
 
 /// The most bytes one reply may have.
 pub(super) const REPLY_BYTES_MAX: usize = 64 * 1024;
@@ -17,9 +17,9 @@ const REPLY_LINES_MAX: usize = 128;
 /// How much of a bad line an error shows.
 const SHOWN_BYTES_MAX: usize = 80;
 
-/// What came is not a reply.
+/// Why the input is not a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub(super) enum BadReply {
+pub(super) enum ReplySyntaxError {
     #[error("the reply is longer than {REPLY_BYTES_MAX} bytes")]
     TooLong,
     #[error("the reply has more than {REPLY_LINES_MAX} lines")]
@@ -43,14 +43,14 @@ pub(super) struct ReplyParser {
 }
 
 impl ReplyParser {
-    /// Takes whole lines from `input` until the reply is complete; `None` asks for more input. Leaves what
-    /// follows the reply in `input`.
-    pub(super) fn advance(&mut self, input: &mut BytesMut) -> Result<Option<Reply>, BadReply> {
+    /// Takes complete lines from `input` until the reply is complete; `None` asks for more input. Bytes after
+    /// the reply stay in `input`.
+    pub(super) fn advance(&mut self, input: &mut BytesMut) -> Result<Option<RelayReply>, ReplySyntaxError> {
         loop {
             let Some(end) = input[self.searched..].iter().position(|&b| b == b'\n') else {
                 self.searched = input.len();
                 if self.bytes + input.len() > REPLY_BYTES_MAX {
-                    return Err(BadReply::TooLong);
+                    return Err(ReplySyntaxError::TooLong);
                 }
                 return Ok(None);
             };
@@ -58,13 +58,13 @@ impl ReplyParser {
             self.searched = 0;
             self.bytes += length;
             if self.bytes > REPLY_BYTES_MAX {
-                return Err(BadReply::TooLong);
+                return Err(ReplySyntaxError::TooLong);
             }
             let line = &input[..length - 1];
             let last = self.take_line(line.strip_suffix(b"\r").unwrap_or(line));
             input.advance(length);
             if last? {
-                return Ok(Some(Reply {
+                return Ok(Some(RelayReply {
                     code: self.code,
                     enhanced: self.enhanced,
                     text: std::mem::take(&mut self.text),
@@ -73,10 +73,10 @@ impl ReplyParser {
         }
     }
 
-    /// Adds one line; true when it was the last.
-    fn take_line(&mut self, line: &[u8]) -> Result<bool, BadReply> {
+    /// Adds one line. Returns whether it was the last.
+    fn take_line(&mut self, line: &[u8]) -> Result<bool, ReplySyntaxError> {
         let malformed = || {
-            BadReply::Malformed(
+            ReplySyntaxError::Malformed(
                 String::from_utf8_lossy(&line[..line.len().min(SHOWN_BYTES_MAX)]).into_owned(),
             )
         };
@@ -92,7 +92,7 @@ impl ReplyParser {
         };
         let text = String::from_utf8_lossy(text);
         let (word, after) = text.split_once(' ').unwrap_or((&text, ""));
-        // Only a digit can start an enhanced code; most lines of an EHLO reply are not worth the attempt.
+        // Only a digit can start an enhanced code; this skips most lines of an EHLO reply.
         let enhanced: Option<EnhancedCode> =
             if word.starts_with(|c: char| c.is_ascii_digit()) { word.parse().ok() } else { None };
         if self.lines == 0 {
@@ -100,14 +100,14 @@ impl ReplyParser {
             self.enhanced = enhanced;
         } else {
             if self.code != code {
-                return Err(BadReply::CodeChanged(self.code, code));
+                return Err(ReplySyntaxError::CodeChanged(self.code, code));
             }
             self.text.push('\n');
         }
         self.text.push_str(if enhanced.is_some() && enhanced == self.enhanced { after } else { &text });
         self.lines += 1;
         if self.lines > REPLY_LINES_MAX {
-            return Err(BadReply::TooManyLines);
+            return Err(ReplySyntaxError::TooManyLines);
         }
         Ok(last)
     }
@@ -117,7 +117,7 @@ impl ReplyParser {
 mod tests {
     use super::*;
 
-    fn parse(input: &str) -> Result<Option<Reply>, BadReply> {
+    fn parse(input: &str) -> Result<Option<RelayReply>, ReplySyntaxError> {
         ReplyParser::default().advance(&mut BytesMut::from(input))
     }
 
@@ -155,15 +155,18 @@ mod tests {
         for garbage in
             ["\r\n", "hello\r\n", "25\r\n", "250ok\r\n", "150 ok\r\n", "600 ok\r\n", "99 \r\n", "\0\0\0\0\n"]
         {
-            assert!(matches!(parse(garbage), Err(BadReply::Malformed(_))), "{garbage:?}");
+            assert!(matches!(parse(garbage), Err(ReplySyntaxError::Malformed(_))), "{garbage:?}");
         }
-        assert_eq!(parse("250-a\r\n550 b\r\n"), Err(BadReply::CodeChanged(250, 550)));
+        assert_eq!(parse("250-a\r\n550 b\r\n"), Err(ReplySyntaxError::CodeChanged(250, 550)));
     }
 
     #[test]
     fn endless_replies_are_bounded() {
-        assert_eq!(parse(&"2".repeat(REPLY_BYTES_MAX + 1)), Err(BadReply::TooLong));
-        assert_eq!(parse(&format!("250 {}\r\n", "x".repeat(REPLY_BYTES_MAX))), Err(BadReply::TooLong));
-        assert_eq!(parse(&"250-x\r\n".repeat(REPLY_LINES_MAX + 1)), Err(BadReply::TooManyLines));
+        assert_eq!(parse(&"2".repeat(REPLY_BYTES_MAX + 1)), Err(ReplySyntaxError::TooLong));
+        assert_eq!(
+            parse(&format!("250 {}\r\n", "x".repeat(REPLY_BYTES_MAX))),
+            Err(ReplySyntaxError::TooLong)
+        );
+        assert_eq!(parse(&"250-x\r\n".repeat(REPLY_LINES_MAX + 1)), Err(ReplySyntaxError::TooManyLines));
     }
 }

@@ -1,4 +1,4 @@
-//! Where to connect, how to sign in, how long to wait.
+//! The settings of a connection: where to connect, how to sign in, how long to wait.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -18,19 +18,19 @@ pub struct SmtpSettings {
     pub port: u16,
     /// How the connection is protected.
     pub tls: TlsMode,
-    /// Who to sign in as; `None` does not sign in.
-    pub credentials: Option<Credentials>,
-    /// Send credentials even where TLS, or the check of the relay's certificate, is missing.
+    /// The credentials; without them the client does not sign in.
+    pub credentials: Option<RelayCredentials>,
+    /// Send credentials even without TLS, or without a check of the relay's certificate.
     pub allow_plaintext_auth: bool,
-    /// How we name ourselves in EHLO: a domain name or an address literal.
+    /// The name for EHLO: a domain name or an address literal.
     pub ehlo_name: String,
     /// How long each phase may take.
     pub deadlines: Deadlines,
     /// Certificates to trust besides the platform's, in PEM.
     pub extra_roots_pem: Option<String>,
-    /// Which addresses may be connected to: public ones, unless it is replaced.
+    /// The addresses that may be connected to; the default allows public ones.
     pub guard: Arc<Guard>,
-    /// Who connects.
+    /// Opens the connection.
     pub dial: Arc<dyn Dial>,
 }
 
@@ -52,34 +52,34 @@ impl SmtpSettings {
     }
 }
 
-/// A user name, and what proves it. Neither is ever printed.
+/// A user name with a password or a token source. Neither is ever printed.
 #[derive(Clone)]
-pub enum Credentials {
-    /// By AUTH PLAIN or LOGIN.
+pub enum RelayCredentials {
+    /// Signs in by AUTH PLAIN or LOGIN.
     Password {
         /// The user name, as the relay wants it.
         username: String,
         /// The password.
         password: SecretString,
     },
-    /// By AUTH XOAUTH2 or OAUTHBEARER.
+    /// Signs in by AUTH XOAUTH2 or OAUTHBEARER.
     Token {
         /// The user name, as the relay wants it.
         username: String,
-        /// Where its tokens come from.
+        /// The source of its tokens.
         source: TokenSource,
     },
 }
 
-impl fmt::Debug for Credentials {
+impl fmt::Debug for RelayCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Credentials(hidden)")
+        f.write_str("RelayCredentials(hidden)")
     }
 }
 
-/// How long each phase may take, as a whole: a peer that sends a byte a second gains nothing by it. RFC 5321
-/// 4.5.3.2 asks for minutes; a relay that needs more than one for a greeting or a command is better left and
-/// tried again.
+/// How long each phase may take in total, so that a peer that sends a byte a second gains nothing. RFC 5321
+/// 4.5.3.2 asks for several minutes; a relay that needs more than one for a greeting or a command is better
+/// tried again later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadlines {
     /// Name lookup and TCP connection.
@@ -96,7 +96,7 @@ pub struct Deadlines {
     pub data: Duration,
     /// One block of the body.
     pub body_block: Duration,
-    /// The whole body.
+    /// The complete body.
     pub body: Duration,
     /// The final dot and its reply. Long, because giving up here means doubt.
     pub dot: Duration,
@@ -134,8 +134,8 @@ impl Deadlines {
         }
     }
 
-    /// The longest one transaction can last on an open connection, the gate's own time aside. A lease must
-    /// outlive it.
+    /// The longest time that one transaction can take on an open connection, without the gate's own time. A
+    /// lease must last longer.
     pub fn transaction_max(&self) -> Duration {
         self.envelope + self.data + self.body + self.dot
     }
@@ -148,8 +148,10 @@ mod tests {
     #[test]
     fn credentials_are_not_printed() {
         let mut settings = SmtpSettings::new("relay.example.org", 587, TlsMode::Starttls);
-        settings.credentials =
-            Some(Credentials::Password { username: "bob@example.org".into(), password: "hunter2".into() });
+        settings.credentials = Some(RelayCredentials::Password {
+            username: "bob@example.org".into(),
+            password: "hunter2".into(),
+        });
         let printed = format!("{settings:?}");
         assert!(!printed.contains("bob") && !printed.contains("hunter2"), "{printed}");
     }

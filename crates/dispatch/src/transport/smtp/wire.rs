@@ -1,8 +1,8 @@
-//! Bytes to and from the relay: buffered reads, bounded replies, writes, each with a deadline for the whole
-//! of it.
+//! Bytes to and from the relay: buffered reads, bounded replies and writes, each with one deadline for all of
+//! it.
 //!
-//! Every failure is given with the phase it happened in. After one the conversation is out of step; whoever
-//! holds the wire must not go on with it.
+//! Every failure names the phase it happened in. After a failure, commands and replies may be out of step, so
+//! the caller must not use the connection again.
 
 use std::{io, time::Duration};
 
@@ -16,32 +16,32 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{judge::gone, reply::ReplyParser};
-use crate::transport::Reply;
+use super::{judge::closed_failure, reply::ReplyParser};
+use crate::transport::RelayReply;
 
-/// How much is read at once. Replies are short; a peer that floods gains no buffer by it.
+/// How much is read at once. Replies are short, and a peer that floods must not make the buffer grow.
 const READ_BYTES: usize = 4 * 1024;
-/// Room that a buffer may keep between messages.
+/// The most capacity that a buffer keeps between messages.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
-/// The final word of a mail. The CR LF before it belongs to the body.
+/// The final dot. The CR LF before it belongs to the body.
 const DOT: &[u8] = b".\r\n";
 
 /// A connection with its buffers.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(super) struct SmtpWire {
     stream: Option<Stream>,
     input: BytesMut,
     output: Vec<u8>,
 }
 
-/// What the peer did while it was our turn to speak.
+/// What the peer sent while it was our turn.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard {
-    /// Nothing, as it should be.
+pub(super) enum UnaskedInput {
+    /// Nothing, as the protocol demands.
     Nothing,
-    /// It said something.
+    /// Bytes that were not asked for.
     Words,
-    /// It closed or broke the connection.
+    /// The connection was closed or reset.
     Closed,
 }
 
@@ -49,11 +49,11 @@ pub(super) enum Heard {
 #[derive(Debug)]
 pub(super) struct DotFailure {
     pub(super) failure: Failure,
-    /// Some of it may have reached the peer.
+    /// A part of the dot may have reached the peer.
     pub(super) begun: bool,
 }
 
-impl Wire {
+impl SmtpWire {
     pub(super) fn new(stream: Stream) -> Self {
         Self { stream: Some(stream), input: BytesMut::with_capacity(READ_BYTES), output: Vec::new() }
     }
@@ -66,22 +66,22 @@ impl Wire {
         self.stream.as_ref().is_some_and(Stream::is_tls)
     }
 
-    /// True when the peer has said more than it was asked.
+    /// True if the peer has sent more than it was asked for.
     pub(super) fn has_unread(&self) -> bool {
         !self.input.is_empty()
     }
 
-    /// Drops the connection at once, without a word.
+    /// Drops the connection at once.
     pub(super) fn close(&mut self) {
         self.stream = None;
     }
 
-    /// Gives the TCP connection away for a TLS handshake. `None` when it is not a plain one.
+    /// The TCP connection, for a TLS handshake; `None` if it is not a plain one.
     pub(super) fn into_plain(self) -> Option<TcpStream> {
         self.stream?.into_tcp()
     }
 
-    /// The buffer of commands that [`Wire::send`] writes.
+    /// The buffer of commands that [`SmtpWire::send`] writes.
     pub(super) fn output(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }
@@ -103,13 +103,13 @@ impl Wire {
         bytes: &[u8],
         deadline: Instant,
     ) -> Result<(), Failure> {
-        let stream = self.stream.as_mut().ok_or_else(|| gone(phase))?;
+        let stream = self.stream.as_mut().ok_or_else(|| closed_failure(phase))?;
         let write = async {
             stream.write_all(bytes).await?;
             stream.flush().await
         };
         match timeout_at(deadline, write).await {
-            Ok(written) => written.map_err(|error| broken(phase, &error)),
+            Ok(written) => written.map_err(|error| io_failure(phase, &error)),
             Err(_) => Err(Failure::timeout(phase)),
         }
     }
@@ -120,7 +120,7 @@ impl Wire {
         phase: Phase,
         line: &str,
         limit: Duration,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<RelayReply, Failure> {
         let deadline = Instant::now() + limit;
         self.output.extend_from_slice(line.as_bytes());
         self.output.extend_from_slice(b"\r\n");
@@ -128,8 +128,8 @@ impl Wire {
         self.reply(phase, deadline).await
     }
 
-    /// Reads one whole reply before `deadline`.
-    pub(super) async fn reply(&mut self, phase: Phase, deadline: Instant) -> Result<Reply, Failure> {
+    /// Reads one complete reply before `deadline`.
+    pub(super) async fn reply(&mut self, phase: Phase, deadline: Instant) -> Result<RelayReply, Failure> {
         let mut parser = ReplyParser::default();
         loop {
             match parser.advance(&mut self.input) {
@@ -137,40 +137,41 @@ impl Wire {
                 Ok(None) => {}
                 Err(bad) => return Err(Failure::protocol(phase, bad.to_string())),
             }
-            let stream = self.stream.as_mut().ok_or_else(|| gone(phase))?;
+            let stream = self.stream.as_mut().ok_or_else(|| closed_failure(phase))?;
             self.input.reserve(READ_BYTES);
             match timeout_at(deadline, stream.read_buf(&mut (&mut self.input).limit(READ_BYTES))).await {
-                Ok(Ok(0)) => return Err(gone(phase)),
+                Ok(Ok(0)) => return Err(closed_failure(phase)),
                 Ok(Ok(_)) => {}
-                Ok(Err(error)) => return Err(broken(phase, &error)),
+                Ok(Err(error)) => return Err(io_failure(phase, &error)),
                 Err(_) => return Err(Failure::timeout(phase)),
             }
         }
     }
 
-    /// Looks, without waiting, whether the peer has spoken or gone. Costs no system call when nothing has
-    /// happened.
-    pub(super) fn listen(&mut self) -> Heard {
+    /// Checks, without waiting, whether the peer has sent something or closed the connection. Costs no system
+    /// call if nothing has happened.
+    pub(super) fn listen(&mut self) -> UnaskedInput {
         if self.has_unread() {
-            return Heard::Words;
+            return UnaskedInput::Words;
         }
         let Some(stream) = self.stream.as_mut() else {
-            return Heard::Closed;
+            return UnaskedInput::Closed;
         };
         self.input.reserve(READ_BYTES);
         match stream.read_buf(&mut (&mut self.input).limit(READ_BYTES)).now_or_never() {
-            None => Heard::Nothing,
-            Some(Ok(0) | Err(_)) => Heard::Closed,
-            Some(Ok(_)) => Heard::Words,
+            None => UnaskedInput::Nothing,
+            Some(Ok(0) | Err(_)) => UnaskedInput::Closed,
+            Some(Ok(_)) => UnaskedInput::Words,
         }
     }
 
-    /// Writes the final dot, and knows whether any part of it may have got through.
+    /// Writes the final dot. The failure says whether any part of it may have reached the peer.
     pub(super) async fn write_dot(&mut self, deadline: Instant) -> Result<(), DotFailure> {
         let Some(stream) = self.stream.as_mut() else {
-            return Err(DotFailure { failure: gone(Phase::Dot), begun: false });
+            return Err(DotFailure { failure: closed_failure(Phase::Dot), begun: false });
         };
-        // Under TLS a failed write may still have put a record on the wire: there, trying is beginning.
+        // Under TLS a failed write may still have put a record on the wire, so the dot counts as begun at
+        // once.
         let mut begun = stream.is_tls();
         let mut rest = DOT;
         let write = async {
@@ -185,7 +186,7 @@ impl Wire {
             stream.flush().await
         };
         let result = match timeout_at(deadline, write).await {
-            Ok(written) => written.map_err(|error| broken(Phase::Dot, &error)),
+            Ok(written) => written.map_err(|error| io_failure(Phase::Dot, &error)),
             Err(_) => Err(Failure::timeout(Phase::Dot)),
         };
         result.map_err(|failure| DotFailure { failure, begun })
@@ -194,12 +195,12 @@ impl Wire {
     /// Ends the TLS session and the connection in good order, before `deadline`.
     pub(super) async fn shutdown(&mut self, deadline: Instant) {
         if let Some(mut stream) = self.stream.take() {
-            // The relay has been told QUIT; whether it heard the end of the stream changes nothing.
+            // The relay has received QUIT; an error while closing changes nothing.
             timeout_at(deadline, stream.shutdown()).await.ok();
         }
     }
 }
 
-fn broken(phase: Phase, error: &io::Error) -> Failure {
+fn io_failure(phase: Phase, error: &io::Error) -> Failure {
     Failure::io(phase, error.kind(), error.to_string())
 }

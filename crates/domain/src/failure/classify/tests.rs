@@ -1,4 +1,4 @@
-//! Replies as servers in the field write them, and what becomes of them.
+//! Replies as servers in the field write them, and their classification.
 
 use super::*;
 use crate::failure::Failure;
@@ -166,7 +166,7 @@ fn every_code_in_every_phase_has_the_severity_of_its_class_or_the_account() {
 }
 
 #[test]
-fn too_many_recipients_is_told_from_a_full_mailbox() {
+fn too_many_recipients_differs_from_a_full_mailbox() {
     assert!(is_too_many_recipients(452, Some(EnhancedCode(4, 5, 3)), "slow down"));
     assert!(is_too_many_recipients(452, None, "Too many recipients"));
     assert!(is_too_many_recipients(552, None, "too many recipients"));

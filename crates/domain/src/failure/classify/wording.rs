@@ -1,5 +1,5 @@
-//! Phrases that tell what a reply is about, in lower case. A phrase is here because a server in the field
-//! writes it; it must not be one that servers use for something else in the phases where its rule looks.
+//! Phrases that say what a reply is about, in lower case. A phrase is here because a server in the field
+//! writes it. Servers must not use it for anything else in the phases of its rule.
 
 pub(super) const SENDER_QUOTA: &[&str] = &[
     "daily message quota exceeded",

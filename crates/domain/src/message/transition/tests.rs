@@ -39,7 +39,7 @@ fn what_ends_the_open_hides_neither_what_was_sent_nor_a_doubt() {
 }
 
 #[test]
-fn an_operators_word_on_a_doubt_leaves_the_open_to_be_sent_to() {
+fn an_operators_decision_on_a_doubt_leaves_open_recipients_to_be_sent_to() {
     for resolution in [Resolution::Sent, Resolution::Failed, Resolution::Resend] {
         let (next, effects) =
             transition(State::InDoubt, Input::Resolve(resolution, Rest::Open)).expect("a known step");
@@ -51,7 +51,7 @@ fn an_operators_word_on_a_doubt_leaves_the_open_to_be_sent_to() {
 }
 
 #[test]
-fn a_doubt_ends_by_an_answer_or_somebodys_word_and_by_nothing_else() {
+fn a_doubt_ends_by_an_answer_or_an_operator_and_by_nothing_else() {
     for &input in Input::ALL {
         let Ok((next, effects)) = transition(State::InDoubt, input) else { continue };
         match input {
@@ -74,7 +74,7 @@ proptest! {
         let mut token = false;
         for index in inputs {
             let input = Input::ALL[index];
-            // The store's fence lets an attempt settle only while its token stands.
+            // The store's fence lets an attempt settle only while its token is valid.
             if matches!(input, Input::Settle(_)) && !token {
                 continue;
             }
@@ -90,18 +90,18 @@ proptest! {
             if next == (State::Sending { wire_committed: false }) {
                 dot_allowed = false;
             }
-            // Sent by an attempt, or in doubt, only after the permission for the dot was durable.
+            // Sent by an attempt, or in doubt, only after a durable wire commit.
             if matches!(input, Input::Settle(Outcome::Sent | Outcome::Doubt) | Input::LoseLease)
                 && matches!(next, State::Sent | State::InDoubt)
             {
                 prop_assert!(dot_allowed);
             }
-            // A lease is taken only by taking work, and kept only while the work or its doubt lasts.
+            // A lease is taken only by a claim, and stays only during an attempt or its doubt.
             if effects.lease == LeaseEffect::Keep {
                 let lasts = matches!(next, State::Sending { .. } | State::InDoubt);
                 prop_assert!(lasts, "{next:?}");
             }
-            // What is on the wire can only be ended by its attempt or its loss.
+            // A message on the wire is ended only by its attempt or the loss of its lease.
             if matches!(state, State::Sending { .. }) {
                 let ends = matches!(input, Input::Cancel(_) | Input::Expire(_) | Input::Suppress);
                 prop_assert!(!ends);

@@ -9,12 +9,12 @@ const ENVELOPE: Envelope<'_> = Envelope {
     dsn: None,
 };
 
-fn answer(status: u16, error: Option<&str>, message: &str) -> Answer {
-    Answer { status, error: error.map(str::to_owned), message: message.to_owned(), document: None }
+fn answer(status: u16, error: Option<&str>, message: &str) -> SesAnswer {
+    SesAnswer { status, error: error.map(str::to_owned), message: message.to_owned(), document: None }
 }
 
 fn not_sent(status: u16, error: Option<&str>, message: &str) -> Failure {
-    match judge(&answer(status, error, message), &ENVELOPE) {
+    match judge_answer(&answer(status, error, message), &ENVELOPE) {
         DeliveryEnd::NotSent(failure) => failure,
         other => panic!("{status} {error:?}: {other:?}"),
     }
@@ -200,7 +200,7 @@ fn an_unverified_sender_is_the_accounts_fault_and_an_unverified_recipient_the_ma
     assert_eq!(unverified("Ann@Example.org"), recipient);
     assert_eq!(unverified("ann@example.org, bob@example.org"), recipient);
     let to_itself = Envelope { recipients: &["shop@example.net"], ..ENVELOPE };
-    assert_eq!(rejected("not verified: shop@example.net", &to_itself), IDENTITY);
+    assert_eq!(rejection_kind("not verified: shop@example.net", &to_itself), IDENTITY);
     let paused = not_sent(400, Some("MessageRejected"), "Sending paused for this account.");
     assert_eq!(paused.code, "SES_ACCOUNT_SENDING_PAUSED");
 }
@@ -228,7 +228,7 @@ fn an_answer_that_the_service_did_not_name_fails_no_mail() {
 #[test]
 fn a_gateway_that_fails_leaves_doubt_and_the_service_that_fails_does_not() {
     for status in [500, 502, 504] {
-        let unnamed = judge(&answer(status, None, ""), &ENVELOPE);
+        let unnamed = judge_answer(&answer(status, None, ""), &ENVELOPE);
         assert!(
             matches!(&unnamed, DeliveryEnd::InDoubt(failure) if failure.code == "SES_SERVICE_UNAVAILABLE")
         );
@@ -238,7 +238,8 @@ fn a_gateway_that_fails_leaves_doubt_and_the_service_that_fails_does_not() {
 
 #[test]
 fn a_success_is_the_services_only_with_its_id() {
-    let success = |body: &str| judge(&Answer::new(200, &Default::default(), body.as_bytes()), &ENVELOPE);
+    let success =
+        |body: &str| judge_answer(&SesAnswer::new(200, &Default::default(), body.as_bytes()), &ENVELOPE);
     match success(r#"{"MessageId":"0100-1"}"#) {
         DeliveryEnd::Accepted { reply, provider_message_id } => {
             assert_eq!(

@@ -1,0 +1,139 @@
+use super::*;
+use crate::{
+    message::event::{Event, EventKind},
+    time::Time,
+};
+
+fn words(kinds: &[EventKind], state: State) -> Vec<&'static str> {
+    let event = |(seq, kind): (usize, &EventKind)| Event {
+        seq: seq as i64,
+        at: Time::from_millis(0),
+        kind: *kind,
+        data: None,
+    };
+    let events: Vec<Event> = kinds.iter().enumerate().map(event).collect();
+    let word = |at: usize| history_000(events[at].kind, sense(&events, at, state));
+    (0..events.len()).filter_map(word).collect()
+}
+
+#[test]
+fn a_history_is_told_in_the_words_of_reference_000() {
+    use EventKind::*;
+    assert_eq!(
+        words(
+            &[Accepted, Ready, Sending, Scheduled, Sending, Sent, Notifying, Notified, Bounced],
+            State::Sent
+        ),
+        [
+            "ACCEPTED",
+            "READY",
+            "PROCESSING",
+            "READY",
+            "PROCESSING",
+            "SENT",
+            "CALLING-SENT-CALLBACK",
+            "SENT-ACKNOWLEDGED"
+        ]
+    );
+    assert_eq!(
+        words(&[Sending, InDoubt, Resolved, Notifying], State::Failed),
+        ["PROCESSING", "PROCESSING", "FAILED", "CALLING-FAILED-CALLBACK"]
+    );
+    assert_eq!(words(&[InDoubt, Resolved], State::Sent), ["PROCESSING", "SENT"]);
+    assert_eq!(words(&[InDoubt, Resolved, Sending], State::Sent), ["PROCESSING", "READY", "PROCESSING"]);
+    assert_eq!(words(&[Accepted, Notifying], State::Ready), ["ACCEPTED"], "the message has not ended");
+    assert_eq!(
+        words(&[Accepted, Validating, Scheduled, Validating, Invalid, Notifying, Replayed], State::Accepted),
+        ["ACCEPTED", "INTAKING", "ACCEPTED", "INTAKING", "INVALID", "ACCEPTED"]
+    );
+    assert_eq!(words(&[Accepted, Validated, Ready], State::Ready), ["ACCEPTED", "READY"], "no intake");
+}
+
+#[test]
+fn the_history_says_how_far_a_callback_has_come() {
+    use EventKind::*;
+    let progress = |kinds: &[EventKind], state, is_open| {
+        let event = |kind: &EventKind| Event { seq: 1, at: Time::from_millis(0), kind: *kind, data: None };
+        told_000(&kinds.iter().map(event).collect::<Vec<_>>(), state, is_open)
+    };
+    assert_eq!(progress(&[Sent], State::Sent, true), Told::No, "no callback has begun");
+    assert_eq!(progress(&[Sent, Notifying, Delivered], State::Sent, true), Told::Calling);
+    assert_eq!(progress(&[Sent, Notifying], State::Sent, false), Told::No, "it was given up");
+    assert_eq!(progress(&[Sent, Notifying, Notified], State::Sent, false), Told::Acknowledged);
+    assert_eq!(progress(&[Failed, Notifying, Notified, Replayed], State::Ready, false), Told::No);
+    assert_eq!(progress(&[Failed, Notified, Replayed, Sending, Sent], State::Sent, false), Told::No);
+}
+
+#[test]
+fn a_bounce_has_the_code_and_the_words_of_the_server_that_refused_it() {
+    use serde_json::json;
+    let said = json!({"type": "hard", "status": "5.1.1", "smtp_code": 550, "reason": "user_unknown",
+        "diagnostic": "550 5.1.1 <x@y.example> user unknown"});
+    let bounce = Bounce001::of(&said);
+    assert_eq!((bounce.kind.as_str(), bounce.code.as_deref()), ("hard", Some("550")));
+    assert_eq!(bounce.reason, "550 5.1.1 <x@y.example> user unknown");
+    assert_eq!((bounce.status.as_deref(), bounce.word.as_deref()), (Some("5.1.1"), Some("user_unknown")));
+    let short = Bounce001::of(&json!({"status": "4.4.7", "reason": "expired", "diagnostic": ""}));
+    assert_eq!(
+        (short.kind.as_str(), short.code.as_deref(), short.reason.as_str()),
+        ("soft", Some("4.4.7"), "expired")
+    );
+    assert_eq!(Bounce001::of(&Value::Null).reason, BOUNCED);
+}
+
+#[test]
+fn a_retry_differs_from_a_time_that_was_asked_for() {
+    for kind in [EventKind::Scheduled, EventKind::Ready, EventKind::InDoubt] {
+        let senses = [Sense::Plain, Sense::Retry].map(|sense| event_004(kind, sense));
+        assert_eq!(senses, [None, Some("RETRY_SCHEDULED")]);
+    }
+}
+
+#[test]
+fn every_delay_after_an_attempt_is_a_retry_of_reference_004() {
+    let event = |kind, data: Option<&str>| Event {
+        seq: 1,
+        at: Time::from_millis(0),
+        kind,
+        data: data.map(str::to_owned),
+    };
+    let again = Some(r#"{"attempt":1,"will_retry":true}"#);
+    let events = [
+        event(EventKind::Ready, None),
+        event(EventKind::Sending, None),
+        event(EventKind::Ready, again),
+        event(EventKind::InDoubt, again),
+        event(EventKind::InDoubt, Some(r#"{"will_retry":false}"#)),
+        event(EventKind::InDoubt, None),
+        // Returned because every recipient is suppressed by now.
+        event(EventKind::Ready, Some(r#"{"will_retry":false,"reason":"suppressed"}"#)),
+        event(EventKind::Suppressed, None),
+    ];
+    let words: Vec<_> =
+        (0..events.len()).map(|at| event_004(events[at].kind, sense(&events, at, State::Ready))).collect();
+    let retry = Some("RETRY_SCHEDULED");
+    assert_eq!(words, [None, Some("SENT_ATTEMPT"), retry, retry, None, None, None, Some("FAILED")]);
+    for (state, attempts, is_due, word) in [
+        (State::Ready, 0, true, "VALIDATED"),
+        (State::Ready, 8, true, "RETRY_SCHEDULED"),
+        (State::InDoubt, 1, true, "RETRY_SCHEDULED"),
+        (State::InDoubt, 1, false, "SENT_ATTEMPT"),
+        (State::Sent, 8, false, "SENT"),
+    ] {
+        assert_eq!(status_004(state, Trial::of(state, attempts, is_due)), word, "{state:?}");
+    }
+}
+
+#[test]
+fn every_state_has_a_word_of_each_system() {
+    let callbacks = [Told::No, Told::Calling, Told::Acknowledged];
+    let standings =
+        [Standing::Plain, Standing::Suspended, Standing::Bounced, Standing::Reported, Standing::Due];
+    for &state in State::ALL {
+        let words = callbacks.map(|callback| status_000(state, callback)).into_iter();
+        let words = words.chain(standings.map(|standing| status_001(state, standing)));
+        let is_word =
+            |word: &str| word.bytes().all(|byte| byte.is_ascii_uppercase() || b"-_".contains(&byte));
+        assert!(words.chain([status_004(state, Trial::Plain)]).all(is_word), "{state:?}");
+    }
+}

@@ -1,0 +1,7 @@
+//! Identifiers and credentials: ids, API keys, secrets at rest, and SCRAM verifiers.
+
+pub mod client;
+pub mod id;
+pub mod key;
+pub mod scram;
+pub mod secret;
