@@ -9,60 +9,39 @@
 //! - every write of claimed work is fenced, and says which messages it changed;
 //! - concurrent callers share transactions (group commit), and one caller's mistake does not fail another.
 
-mod allowance;
+mod admin;
 pub mod blob;
-mod catalogue;
-mod claiming;
-mod collapse;
-pub mod copy;
-mod crash;
-mod decode;
-mod dedup;
-mod directory;
-pub mod durability;
-mod entry;
+mod content;
+mod driver;
+mod engine;
 pub mod error;
-mod event_row;
-pub mod facts;
-mod group;
-pub mod handover;
-pub mod holds;
+mod failpoint;
 mod inbound;
 mod journal;
-mod local_nodes;
-pub mod memory;
-pub mod mysql;
-mod packing;
-mod peers;
+mod nodes;
 pub mod port;
-pub mod postgres;
-mod preparation;
-mod pulse;
+mod queue;
+mod reading;
 pub mod record;
-mod register;
-mod reports;
+mod reporting;
 mod retention;
-pub mod roster;
-mod rows;
-pub mod schema;
-mod search;
-mod silence;
 mod sql;
-pub mod sqlite;
-mod standing;
-mod terms;
-pub mod views;
-#[cfg(test)]
-mod waits;
+mod sql_store;
+mod tools;
+mod view_definitions;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
+pub use driver::{memory, mysql, postgres, sqlite};
 pub use error::StoreError;
-pub use holds::Holds;
+pub use nodes::liveness::{self as roster, Roster};
 pub use port::{
     Blobs, Catalogue, Directory, Inbound, Intake, Nodes, Operate, Prepare, Read, Report, Retain, Store,
     Streams, Work,
 };
-pub use reports::hears_of;
-pub use roster::Roster;
+pub use queue::hand_over as handover;
+pub use reading::blocked_by::{self as holds, Holds};
+pub use reporting::hears_of;
+pub use sql::{durability, schema, server_info as facts};
+pub use tools::{transfer as copy, views};

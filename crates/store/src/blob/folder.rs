@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use postway_domain::Time;
 
-use super::{BlobError, place};
+use super::{BlobError, location};
 use crate::record::BlobName;
 
 /// Where files are before they have their name: on the same disk, and never the name of a folder of blobs.
@@ -51,7 +51,7 @@ impl Folder {
     }
 
     fn write_now(&self, name: &BlobName, bytes: &[u8]) -> io::Result<()> {
-        let [first, second, file] = place::parts(name);
+        let [first, second, file] = location::parts(name);
         let (outer, inner) = (self.root.join(&first), self.root.join(&first).join(second));
         fs::create_dir_all(&inner)?;
         let target = inner.join(file);

@@ -8,9 +8,9 @@
 mod disposition;
 mod error;
 mod folder;
-mod mark;
-mod names;
-mod place;
+mod location;
+mod node_marker;
+mod registry;
 #[cfg(test)]
 mod tests;
 
@@ -37,10 +37,10 @@ use crate::{
 };
 
 pub use self::error::BlobError;
-pub(crate) use self::names::{BlobCursor, BlobJob, write};
-pub(crate) use self::place::parts as blob_parts;
+pub(crate) use self::location::parts as blob_parts;
+pub(crate) use self::registry::{BlobCursor, BlobJob, read_page, write};
 #[cfg(test)]
-pub(crate) use names::STATEMENTS;
+pub(crate) use registry::STATEMENTS;
 
 /// Bodies up to this size are kept in the database.
 pub const INLINE_BYTES_MAX: usize = 128 * 1024;
@@ -66,7 +66,7 @@ impl Depot {
     /// Opens `file:///path`, `s3://bucket/prefix`, `az://container/prefix` or `gs://bucket/prefix`. Credentials and endpoints
     /// are those of the environment: `AWS_…`, `AZURE_…`, `GOOGLE_…`.
     pub fn open(url: &str) -> Result<Self, BlobError> {
-        place::open(url, std::env::vars_os().filter_map(place::as_option))
+        location::open(url, std::env::vars_os().filter_map(location::as_option))
     }
 
     /// Keeps blobs in memory, for tests.
@@ -238,7 +238,7 @@ impl Depot {
     }
 
     fn path(&self, name: &BlobName) -> Path {
-        place::parts(name).into_iter().fold(self.prefix.clone(), |path, part| path.join(part))
+        location::parts(name).into_iter().fold(self.prefix.clone(), |path, part| path.join(part))
     }
 }
 

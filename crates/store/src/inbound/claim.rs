@@ -10,11 +10,14 @@ use postway_domain::{InboundState, Incarnation, MessageUid, Time, id::RuleId, in
 
 use super::turns::RouteTurns;
 use crate::{
-    decode::{self, coded},
     error::StoreError,
     record::{Body, MailboxKey, RouteRequest, RouteState, ToRoute},
-    rows::Multi,
-    sql::{Row, Session, Sql, Value, values},
+    sql::{
+        Row, Session, Sql, Value,
+        decode::{self, coded},
+        multi_row::Multi,
+        values,
+    },
 };
 
 /// Due mail is counted up to here.
@@ -32,12 +35,12 @@ macro_rules! waiting {
         )
     };
 }
-pub(super) const COUNT: Sql = Sql::same(concat!(
+pub(crate) const COUNT: Sql = Sql::same(concat!(
     "SELECT COUNT(*) FROM (",
     waiting!("i.due_at", "i.due_at <= ? LIMIT ?"),
     ") AS waiting"
 ));
-pub(super) const NEXT: Sql = Sql::same(waiting!("i.due_at", "i.due_at > ? ORDER BY i.due_at LIMIT 1"));
+pub(crate) const NEXT: Sql = Sql::same(waiting!("i.due_at", "i.due_at > ? ORDER BY i.due_at LIMIT 1"));
 /// Of every mailbox: its first that is due. The order names the whole index, or MySQL would sort.
 macro_rules! heads {
     ($from:literal) => {
@@ -50,7 +53,7 @@ macro_rules! heads {
         )
     };
 }
-pub(super) const HEADS: Sql =
+pub(crate) const HEADS: Sql =
     Sql::or_mysql(heads!("inbound i"), heads!("inbound i FORCE INDEX (inbound_mailbox_due)"));
 macro_rules! due {
     ($from:literal, $of:literal, $end:literal) => {
@@ -67,7 +70,7 @@ macro_rules! due {
 }
 /// What another has locked is its own. PostgreSQL would walk along what is due of all mailboxes, because none is a constant to
 /// its plan: unless all columns are one.
-pub(super) const DUE: Sql = Sql::of_each(
+pub(crate) const DUE: Sql = Sql::of_each(
     due!(
         "inbound",
         "tenant = ? AND mailbox = ? AND due_at >= ? AND tenant = ? AND mailbox = ? AND due_at <= ? ORDER BY due_at, uid",
@@ -92,14 +95,14 @@ static LEASE: Multi = Multi::new(
     ")",
 );
 static BODIES: Multi = Multi::new("SELECT uid, size, raw, raw_blob FROM inbound_body WHERE uid IN (", 1, ")");
-pub(super) static MESSAGES: Multi = Multi::new(
+pub(crate) static MESSAGES: Multi = Multi::new(
     "SELECT uid, rule, message FROM inbound_message WHERE uid IN (",
     1,
     ") ORDER BY uid, message, rule",
 );
-pub(super) const HOLDERS: Sql =
+pub(crate) const HOLDERS: Sql =
     Sql::same("SELECT DISTINCT lease_node FROM inbound WHERE lease_node IS NOT NULL");
-pub(super) const LOST: Sql = Sql::of_each(
+pub(crate) const LOST: Sql = Sql::of_each(
     "SELECT uid FROM inbound WHERE lease_node = ? AND lease_until <= ? LIMIT ?",
     "SELECT uid FROM inbound WHERE lease_node = ? AND lease_until <= ? LIMIT ? FOR UPDATE SKIP LOCKED",
     "SELECT uid FROM inbound WHERE lease_node = ? AND lease_until <= ? LIMIT ? FOR UPDATE SKIP LOCKED",
@@ -123,14 +126,14 @@ static GIVE_BACK_OF_DEAD: Multi = give_back!("lost_leases = lost_leases + 1");
 static GIVE_BACK_OF_LATE: Multi = give_back!("tries = tries + 1, attempts = attempts + 1");
 
 #[cfg(test)]
-pub(super) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<Sql> {
     let multi = [&LEASE, &BODIES, &MESSAGES, &GIVE_BACK_OF_DEAD, &GIVE_BACK_OF_LATE]
         .map(|multi| multi.sample().into());
     [COUNT, NEXT, HEADS, DUE, HOLDERS, LOST].into_iter().chain(multi).collect()
 }
 
 /// What waits to be dealt with.
-pub(super) async fn state(session: &mut dyn Session, now: Time) -> Result<RouteState, StoreError> {
+pub(crate) async fn state(session: &mut dyn Session, now: Time) -> Result<RouteState, StoreError> {
     let due = session.rows(COUNT, values![now, COUNTED_MAX]).await?;
     let next = session.rows(NEXT, values![now]).await?;
     Ok(RouteState {
@@ -140,7 +143,7 @@ pub(super) async fn state(session: &mut dyn Session, now: Time) -> Result<RouteS
 }
 
 /// Leases what is due: some of each tenant, of the one first that has least in hand.
-pub(super) async fn claim(
+pub(crate) async fn claim(
     session: &mut dyn Session,
     request: &RouteRequest,
 ) -> Result<Vec<ToRoute>, StoreError> {
@@ -197,7 +200,7 @@ fn uid_of(row: &Row) -> Result<MessageUid, StoreError> {
     row.id16(0).map(MessageUid::from_bytes)
 }
 
-pub(super) fn ids(uids: &[MessageUid]) -> Vec<Value> {
+pub(crate) fn ids(uids: &[MessageUid]) -> Vec<Value> {
     uids.iter().map(|uid| Value::from(uid.as_bytes())).collect()
 }
 
@@ -222,13 +225,13 @@ fn read(row: &Row, key: &MailboxKey) -> Result<ToRoute, StoreError> {
 }
 
 /// Bytes from `size`, `raw` and `raw_blob`, which begin at this column.
-pub(super) fn read_body(row: &Row, first: usize) -> Result<Option<Body>, StoreError> {
+pub(crate) fn read_body(row: &Row, first: usize) -> Result<Option<Body>, StoreError> {
     let inline = row.opt_bytes(first + 1)?.map(Bytes::copy_from_slice);
     decode::body(inline, row.opt_text(first + 2)?, row.opt_int(first)?)
 }
 
 /// What was sent because of these, by rule.
-pub(super) async fn messages_of(
+pub(crate) async fn messages_of(
     session: &mut dyn Session,
     uids: &[MessageUid],
 ) -> Result<HashMap<MessageUid, Vec<(RuleId, MessageUid)>>, StoreError> {
@@ -243,7 +246,7 @@ pub(super) async fn messages_of(
 }
 
 /// Gives back what was leased to others than those alive, or is past its backstop.
-pub(super) async fn reclaim(
+pub(crate) async fn reclaim(
     session: &mut dyn Session,
     alive: &[Incarnation],
     now: Time,

@@ -5,10 +5,9 @@ use postway_domain::{Contact, TenantId, id::ContactId};
 
 use super::hold_names;
 use crate::{
-    directory::{is_new, was_there},
     error::StoreError,
     record::Changed,
-    sql::{Row, Session, Sql, values},
+    sql::{Row, Session, Sql, is_new, values, was_there},
 };
 
 macro_rules! insert {
@@ -36,7 +35,7 @@ const FIND: Sql = Sql::same(select!("WHERE tenant = ? AND id = ?"));
 const NAMED: Sql = Sql::same(select!("WHERE tenant = ? AND name_key = ?"));
 const LIST: Sql = Sql::same(select!("WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?"));
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[CREATE, UPDATE, DELETE, FIND, NAMED, LIST];
+pub(crate) const STATEMENTS: &[Sql] = &[CREATE, UPDATE, DELETE, FIND, NAMED, LIST];
 
 /// What a name is found by: names are longer than what every index takes.
 fn key_of(name: &str) -> Vec<u8> {
@@ -95,7 +94,7 @@ pub(crate) async fn delete(
     session.execute(DELETE, values![tenant.as_str(), id.as_str()]).await.map(was_there)
 }
 
-pub(super) async fn find(
+pub(crate) async fn find(
     session: &mut dyn Session,
     tenant: &TenantId,
     id: &ContactId,
@@ -103,7 +102,7 @@ pub(super) async fn find(
     session.rows(FIND, values![tenant.as_str(), id.as_str()]).await?.first().map(read).transpose()
 }
 
-pub(super) async fn named(
+pub(crate) async fn named(
     session: &mut dyn Session,
     tenant: &TenantId,
     name: &str,
@@ -111,7 +110,7 @@ pub(super) async fn named(
     session.rows(NAMED, values![tenant.as_str(), key_of(name)]).await?.first().map(read).transpose()
 }
 
-pub(super) async fn list(
+pub(crate) async fn list(
     session: &mut dyn Session,
     tenant: &TenantId,
     after: Option<&ContactId>,

@@ -6,15 +6,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use postway_domain::{EventKind, MessageUid, inbound::replaces_outcome};
 
-use super::{claim::ids, histories::Histories, receipts};
+use super::{append_events::Histories, claim::ids, receipts};
 use crate::{
-    decode::coded,
-    directory,
+    admin,
     error::StoreError,
     journal::Journal,
     record::{NewReceipt, Routed, Suppression},
-    rows::{Multi, MultiSql},
-    sql::{Session, values},
+    sql::{
+        Session,
+        decode::coded,
+        multi_row::{Multi, MultiSql},
+        values,
+    },
 };
 
 static SHOWN: Multi = Multi::of_pieces(
@@ -48,7 +51,7 @@ static SHOW: MultiSql = MultiSql {
 static TOLD: Multi = Multi::new("SELECT uid, kind, data FROM event WHERE uid IN (", 1, ")");
 
 #[cfg(test)]
-pub(super) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     vec![SHOWN.sample().into(), SHOW.sample(), TOLD.sample().into()]
 }
 
@@ -70,7 +73,7 @@ pub(crate) fn ends_waiting(kind: EventKind) -> bool {
 }
 
 /// Writes what these mails say. Those of `again` were dealt with before: what they have told is known.
-pub(super) async fn write(
+pub(crate) async fn write(
     session: &mut dyn Session,
     journal: &mut Journal,
     routed: &[&Routed],
@@ -125,7 +128,7 @@ pub(super) async fn write(
     }
     histories.write(session).await?;
     show(session, told.outcomes).await?;
-    directory::suppress_reported(session, told.suppressions).await?;
+    admin::suppress_reported(session, told.suppressions).await?;
     receipts::insert(session, &told.receipts).await?;
     receipts::end_waiting(session, told.answered.into_iter().collect()).await
 }

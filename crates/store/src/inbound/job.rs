@@ -2,10 +2,10 @@
 
 use postway_domain::{Incarnation, MessageUid, TenantId, Time};
 
-use super::{claim, decide, mails, receipts, register, retain, settle, states};
+use super::{claim, cursor, mails, reader_decisions, receipts, register, settle};
 use crate::{
     error::StoreError,
-    group::Engine,
+    queue::transaction::Engine,
     record::{
         Changed, InboundReplay, MailboxNote, ReaderDecision, Registered, Registration, RouteRequest, Routed,
         ToRoute,
@@ -25,8 +25,6 @@ pub(crate) enum InboundJob {
     Resolve(TenantId, MessageUid, Time),
     /// Notes that receipts have not come in time; so many.
     TimeOut(Time, u32),
-    /// These mails of a tenant, where they are still settled.
-    Expunge(TenantId, Vec<MessageUid>),
     /// What a reader decided about a stream.
     Decide(ReaderDecision),
 }
@@ -48,7 +46,6 @@ impl InboundJob {
             InboundJob::Claim(request) => request.limit as usize,
             InboundJob::Settle(routed) => routed.iter().map(|one| 1 + one.findings.len()).sum(),
             InboundJob::Reclaim(_, _, limit) | InboundJob::TimeOut(_, limit) => *limit as usize,
-            InboundJob::Expunge(_, uids) => uids.len(),
             InboundJob::ReplayAll(replay) => replay.limit as usize,
             InboundJob::Note(_)
             | InboundJob::Replay(..)
@@ -76,7 +73,7 @@ pub(crate) async fn write(engine: &mut impl Engine, job: &InboundJob) -> Result<
             (Handled::Registered(registered), matches!(registered, Registered::Done { new: 1.., .. }))
         }
         InboundJob::Note(note) => {
-            states::note(session_ref, note).await?;
+            cursor::note(session_ref, note).await?;
             (Handled::Count(1), false)
         }
         InboundJob::Claim(request) => (Handled::Claimed(claim::claim(session_ref, request).await?), false),
@@ -102,12 +99,8 @@ pub(crate) async fn write(engine: &mut impl Engine, job: &InboundJob) -> Result<
         InboundJob::TimeOut(now, limit) => {
             (Handled::Count(receipts::time_out(session_ref, &mut journal, *now, *limit).await?), false)
         }
-        InboundJob::Expunge(tenant, uids) => {
-            let removed = retain::expunge(session_ref, tenant, uids).await?;
-            (Handled::Count(u32::try_from(removed).unwrap_or(u32::MAX)), false)
-        }
         InboundJob::Decide(decision) => {
-            (Handled::Changed(decide::write(session_ref, &mut journal, decision).await?), false)
+            (Handled::Changed(reader_decisions::write(session_ref, &mut journal, decision).await?), false)
         }
     };
     drop(session);

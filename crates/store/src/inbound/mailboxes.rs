@@ -5,12 +5,11 @@
 use aws_lc_rs::digest;
 use postway_domain::{TenantId, WatchedMailbox, mailbox::MailboxSettings, secret::Sealed};
 
-use super::{hold_names, remove, states};
+use super::{cursor, hold_names, removal};
 use crate::{
-    directory::was_there,
     error::StoreError,
     record::{Changed, MailboxKey, MailboxState},
-    sql::{Row, Session, Sql, Value, values},
+    sql::{Row, Session, Sql, Value, values, was_there},
 };
 
 macro_rules! insert {
@@ -54,7 +53,7 @@ const ALL: Sql = Sql::same(select!(
     " WHERE tenant IN (SELECT t.id FROM tenant t WHERE t.deleted_at IS NULL) ORDER BY tenant, id"
 ));
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[
+pub(crate) const STATEMENTS: &[Sql] = &[
     CREATE,
     BEGIN,
     UPDATE,
@@ -94,7 +93,7 @@ fn sealed(mailbox: &WatchedMailbox) -> Option<Vec<u8>> {
     mailbox.secret.as_ref().map(|sealed| sealed.0.clone())
 }
 
-pub(super) fn key_of(key: &MailboxKey) -> Vec<Value> {
+pub(crate) fn key_of(key: &MailboxKey) -> Vec<Value> {
     values![key.tenant.as_str(), key.mailbox.as_str()]
 }
 
@@ -118,7 +117,7 @@ pub(crate) async fn create(session: &mut dyn Session, new: &WatchedMailbox) -> R
     let key = MailboxKey { tenant: new.tenant.clone(), mailbox: new.id.clone() };
     // What one of the same name has had must not be taken for this one's.
     if !session.rows(MARKED_ONE, key_of(&key)).await?.is_empty() {
-        while !remove::mailbox_slice(session, &key).await? {}
+        while !removal::mailbox_slice(session, &key).await? {}
         session.execute(END, key_of(&key)).await?;
     }
     session.execute(BEGIN, key_of(&key)).await?;
@@ -182,13 +181,13 @@ pub(crate) async fn forget(session: &mut dyn Session) -> Result<(), StoreError> 
 }
 
 async fn forget_one(session: &mut dyn Session, key: &MailboxKey) -> Result<(), StoreError> {
-    if remove::mailbox_slice(session, key).await? {
+    if removal::mailbox_slice(session, key).await? {
         session.execute(END, key_of(key)).await?;
     }
     Ok(())
 }
 
-pub(super) async fn list(
+pub(crate) async fn list(
     session: &mut dyn Session,
     tenant: Option<&TenantId>,
 ) -> Result<Vec<WatchedMailbox>, StoreError> {
@@ -199,12 +198,12 @@ pub(super) async fn list(
     rows.iter().map(read).collect()
 }
 
-pub(super) async fn find(
+pub(crate) async fn find(
     session: &mut dyn Session,
     key: &MailboxKey,
 ) -> Result<Option<(WatchedMailbox, MailboxState)>, StoreError> {
     let mailbox = session.rows(FIND, key_of(key)).await?.first().map(read).transpose()?;
-    let state = states::find(session, key).await?;
+    let state = cursor::find(session, key).await?;
     Ok(mailbox.zip(state))
 }
 

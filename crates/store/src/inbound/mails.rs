@@ -4,11 +4,14 @@ use postway_domain::{Event, EventKind, InboundState, MessageUid, Status, TenantI
 
 use super::claim::{ids, read_body};
 use crate::{
-    decode::{coded, tags},
     error::StoreError,
     record::{Body, Changed, InboundFilter, InboundRecord, InboundReplay, InboundView, MailboxKey},
-    rows::Multi,
-    sql::{Row, Session, Sql, values},
+    sql::{
+        Row, Session, Sql,
+        decode::{coded, tags},
+        multi_row::Multi,
+        values,
+    },
 };
 
 /// Pages of mail that one replay looks at.
@@ -70,10 +73,10 @@ macro_rules! list_of_mailbox {
     };
 }
 
-pub(super) const LIST: Sql = list!("tenant = ? AND ", "tenant", "?", "tenant DESC", "");
-pub(super) const LIST_OF_MAILBOX: Sql = list_of_mailbox!("");
+pub(crate) const LIST: Sql = list!("tenant = ? AND ", "tenant", "?", "tenant DESC", "");
+pub(crate) const LIST_OF_MAILBOX: Sql = list_of_mailbox!("");
 const LIST_OF_BOTH: Sql = list_of_mailbox!("state = ? AND ");
-pub(super) const LIST_OF_STATE: Sql =
+pub(crate) const LIST_OF_STATE: Sql =
     list!("tenant = ? AND state = ? AND ", "tenant, state", "?, ?", "tenant DESC, state DESC", "");
 const FIND: Sql = Sql::same(select!("tenant = ? AND uid = ?"));
 const EVENTS: Sql = Sql::same("SELECT seq, at, kind, data FROM event WHERE uid = ? ORDER BY seq");
@@ -105,7 +108,7 @@ const RESOLVE: Sql = Sql::same(
 );
 const IS_THERE: Sql = Sql::same("SELECT uid FROM inbound WHERE uid = ? AND tenant = ?");
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[
+pub(crate) const STATEMENTS: &[Sql] = &[
     LIST,
     LIST_OF_MAILBOX,
     LIST_OF_STATE,
@@ -120,7 +123,7 @@ pub(super) const STATEMENTS: &[Sql] = &[
 ];
 
 /// A tenant's with ids from the first on and below the second, the newest first.
-pub(super) async fn list(
+pub(crate) async fn list(
     session: &mut dyn Session,
     tenant: &TenantId,
     filter: &InboundFilter,
@@ -142,7 +145,7 @@ pub(super) async fn list(
 }
 
 /// One of them, with all that belongs to it.
-pub(super) async fn find(
+pub(crate) async fn find(
     session: &mut dyn Session,
     tenant: &TenantId,
     uid: MessageUid,
@@ -166,7 +169,7 @@ pub(super) async fn find(
 }
 
 /// Its bytes.
-pub(super) async fn raw(
+pub(crate) async fn raw(
     session: &mut dyn Session,
     tenant: &TenantId,
     uid: MessageUid,
@@ -176,7 +179,7 @@ pub(super) async fn raw(
 }
 
 /// Makes a settled one due again.
-pub(super) async fn replay(
+pub(crate) async fn replay(
     session: &mut dyn Session,
     tenant: &TenantId,
     uid: MessageUid,
@@ -186,7 +189,7 @@ pub(super) async fn replay(
 }
 
 /// Makes settled ones due again; how many.
-pub(super) async fn replay_all(session: &mut dyn Session, replay: &InboundReplay) -> Result<u32, StoreError> {
+pub(crate) async fn replay_all(session: &mut dyn Session, replay: &InboundReplay) -> Result<u32, StoreError> {
     let (mut end, mut replayed) = (replay.end(), 0);
     // What cannot be replayed is passed over, and must not keep what lies behind it from its turn for ever.
     for _ in 0..REPLAY_PAGES_MAX {
@@ -209,7 +212,7 @@ pub(super) async fn replay_all(session: &mut dyn Session, replay: &InboundReplay
 }
 
 /// No more reminders of it.
-pub(super) async fn resolve(
+pub(crate) async fn resolve(
     session: &mut dyn Session,
     tenant: &TenantId,
     uid: MessageUid,

@@ -5,16 +5,19 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use postway_domain::{EventKind, MessageUid, TenantId, Time};
 
 use super::{
+    append_events::Histories,
     claim::{ids, read_body},
-    histories::Histories,
     register::{parts, stored},
 };
 use crate::{
     error::StoreError,
     journal::Journal,
     record::{Body, Change, NewReceipt, ReceiptPlace, ReceiptView},
-    rows::{Multi, MultiSql},
-    sql::{Row, Session, Sql, values},
+    sql::{
+        Row, Session, Sql,
+        multi_row::{Multi, MultiSql},
+        values,
+    },
 };
 
 static KNOWN: Multi = Multi::new("SELECT uid, digest, signature FROM pec_receipt WHERE uid IN (", 1, ")");
@@ -60,7 +63,7 @@ static WAIT: MultiSql = MultiSql {
 };
 static END: Multi = Multi::new("DELETE FROM pec_wait WHERE uid IN (", 1, ")");
 /// What another is ending is its own.
-pub(super) const DUE: Sql = Sql::of_each(
+pub(crate) const DUE: Sql = Sql::of_each(
     "SELECT uid FROM pec_wait WHERE due_at <= ? ORDER BY due_at LIMIT ?",
     "SELECT uid FROM pec_wait WHERE due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED",
     "SELECT uid FROM pec_wait WHERE due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED",
@@ -76,13 +79,13 @@ static SHOW: Multi = Multi::new(
 );
 
 #[cfg(test)]
-pub(super) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<Sql> {
     let multi = [&KNOWN, &END, &ANSWERED, &SHOW].map(|multi| multi.sample().into());
     [PAGE, RAW, DUE, WAIT.sample(), INSERT.sample()].into_iter().chain(multi).collect()
 }
 
 /// The receipts that these messages have, by message and digest, and what their signatures are worth.
-pub(super) async fn known(
+pub(crate) async fn known(
     session: &mut dyn Session,
     uids: impl Iterator<Item = MessageUid>,
 ) -> Result<HashMap<(MessageUid, [u8; 32]), String>, StoreError> {
@@ -98,7 +101,7 @@ pub(super) async fn known(
 }
 
 /// Keeps receipts: of which message, brought by which mail. None of them twice.
-pub(super) async fn insert(
+pub(crate) async fn insert(
     session: &mut dyn Session,
     receipts: &[(MessageUid, MessageUid, &NewReceipt)],
 ) -> Result<(), StoreError> {
@@ -122,7 +125,7 @@ pub(super) async fn insert(
 }
 
 /// A page of a message's receipts, in the order in which they came.
-pub(super) async fn page(
+pub(crate) async fn page(
     session: &mut dyn Session,
     tenant: &TenantId,
     uid: MessageUid,
@@ -136,7 +139,7 @@ pub(super) async fn page(
 }
 
 /// The bytes of a message's receipt.
-pub(super) async fn raw(
+pub(crate) async fn raw(
     session: &mut dyn Session,
     tenant: &TenantId,
     uid: MessageUid,
@@ -173,7 +176,7 @@ pub(crate) async fn begin_waiting(session: &mut dyn Session, sent: &[&Change]) -
 }
 
 /// Waits no longer for these.
-pub(super) async fn end_waiting(session: &mut dyn Session, uids: Vec<MessageUid>) -> Result<(), StoreError> {
+pub(crate) async fn end_waiting(session: &mut dyn Session, uids: Vec<MessageUid>) -> Result<(), StoreError> {
     for (sql, run) in END.runs(&uids) {
         session.execute(sql.into(), ids(run)).await?;
     }
@@ -181,7 +184,7 @@ pub(super) async fn end_waiting(session: &mut dyn Session, uids: Vec<MessageUid>
 }
 
 /// Notes that no receipt came in time, and waits no longer; for how many.
-pub(super) async fn time_out(
+pub(crate) async fn time_out(
     session: &mut dyn Session,
     journal: &mut Journal,
     now: Time,

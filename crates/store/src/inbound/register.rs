@@ -8,12 +8,11 @@ use std::collections::HashSet;
 
 use postway_domain::{InboundState, MessageUid};
 
-use super::{mailboxes::key_of, states};
+use super::{cursor, mailboxes::key_of};
 use crate::{
     error::StoreError,
     record::{Body, NewInbound, Registered, Registration},
-    rows::Multi,
-    sql::{Session, Sql, Value, values},
+    sql::{Session, Sql, Value, multi_row::Multi, values},
 };
 
 /// Bytes in one statement, so that it stays well below what the servers take.
@@ -23,9 +22,9 @@ const MOVE: Sql = Sql::same(
     "UPDATE mailbox_state SET uid_validity = ?, last_uid = ?, not_before = ?, old_through = ?, uid_next = ? \
      WHERE tenant = ? AND mailbox = ?",
 );
-pub(super) static SEEN: Multi =
+pub(crate) static SEEN: Multi =
     Multi::new("SELECT digest FROM inbound_seen WHERE tenant = ? AND mailbox = ? AND digest IN (", 1, ")");
-pub(super) static AT_PLACE: Multi = Multi::new(
+pub(crate) static AT_PLACE: Multi = Multi::new(
     "SELECT imap_uid FROM inbound WHERE tenant = ? AND mailbox = ? AND uid_validity = ? AND digest IS NULL AND folder = ? \
      AND imap_uid IN (",
     1,
@@ -43,7 +42,7 @@ static INSERT: Multi = Multi::of_pieces(
 static INSERT_BODY: Multi = Multi::new("INSERT INTO inbound_body (uid, size, raw, raw_blob) VALUES ", 4, "");
 
 #[cfg(test)]
-pub(super) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<Sql> {
     let multi = [&SEEN, &AT_PLACE, &SEE, &INSERT, &INSERT_BODY].map(|multi| multi.sample().into());
     [MOVE].into_iter().chain(multi).collect()
 }
@@ -66,12 +65,12 @@ pub(crate) fn check(page: &Registration) -> Result<(), StoreError> {
 }
 
 /// Keeps what is new of a page.
-pub(super) async fn register(
+pub(crate) async fn register(
     session: &mut dyn Session,
     page: &Registration,
 ) -> Result<Registered, StoreError> {
     check(page)?;
-    let state = states::lock(session, &page.key).await?;
+    let state = cursor::lock(session, &page.key).await?;
     if state.is_none_or(|state| state.cursor != page.seen) {
         return Ok(Registered::Stale);
     }
@@ -173,7 +172,7 @@ async fn insert(
 }
 
 /// Runs of rows whose bytes go into one statement.
-pub(super) fn parts<T>(rows: &[T], body: impl Fn(&T) -> &Body) -> impl Iterator<Item = &[T]> {
+pub(crate) fn parts<T>(rows: &[T], body: impl Fn(&T) -> &Body) -> impl Iterator<Item = &[T]> {
     let bytes_of = move |row: &T| body(row).inline().map_or(0, |bytes| bytes.len() as u64);
     let mut bytes = rows.first().map_or(0, &bytes_of);
     rows.chunk_by(move |_, next| {
@@ -187,7 +186,7 @@ pub(super) fn parts<T>(rows: &[T], body: impl Fn(&T) -> &Body) -> impl Iterator<
 }
 
 /// The columns `size`, `raw` and `raw_blob`.
-pub(super) fn stored(body: &Body) -> Vec<Value> {
+pub(crate) fn stored(body: &Body) -> Vec<Value> {
     values![
         i64::try_from(body.len()).unwrap_or(i64::MAX),
         body.inline().map(|bytes| bytes.to_vec()).unwrap_or_default(),

@@ -6,10 +6,9 @@ use postway_domain::{
 };
 
 use crate::{
-    directory::{is_new, was_there},
     error::StoreError,
     record::Changed,
-    sql::{Row, Session, Sql, values},
+    sql::{Row, Session, Sql, is_new, values, was_there},
 };
 
 macro_rules! insert {
@@ -50,7 +49,7 @@ const FIND: Sql = Sql::same(select!("WHERE tenant = ? AND id = ?"));
 const OF_TENANT: Sql = Sql::same(select!("WHERE tenant = ? ORDER BY mailbox, position, id"));
 const OF_MAILBOX: Sql = Sql::same(select!("WHERE tenant = ? AND mailbox = ? ORDER BY position, id"));
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[MAILBOX, CREATE, UPDATE, HASTEN, DELETE, FIND, OF_TENANT, OF_MAILBOX];
+pub(crate) const STATEMENTS: &[Sql] = &[MAILBOX, CREATE, UPDATE, HASTEN, DELETE, FIND, OF_TENANT, OF_MAILBOX];
 
 fn content_json(rule: &Rule) -> Result<String, StoreError> {
     serde_json::to_string(&rule.content).map_err(|error| StoreError::Unexpected(error.to_string()))
@@ -127,7 +126,7 @@ pub(crate) async fn delete(
     session.execute(DELETE, values![tenant.as_str(), id.as_str()]).await.map(was_there)
 }
 
-pub(super) async fn find(
+pub(crate) async fn find(
     session: &mut dyn Session,
     tenant: &TenantId,
     id: &RuleId,
@@ -135,7 +134,7 @@ pub(super) async fn find(
     session.rows(FIND, values![tenant.as_str(), id.as_str()]).await?.first().map(read).transpose()
 }
 
-pub(super) async fn list(
+pub(crate) async fn list(
     session: &mut dyn Session,
     tenant: &TenantId,
     mailbox: Option<&MailboxId>,

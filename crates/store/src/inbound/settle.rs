@@ -9,13 +9,15 @@ use postway_domain::{EventKind, InboundState, LaneId, MessageUid, State, TenantI
 
 use super::{claim::ids, findings};
 use crate::{
-    decode::tags,
     error::StoreError,
-    journal::{Happening, Journal},
+    journal::{self, Happening, Journal},
     record::{NewEvent, Routed},
-    reports,
-    rows::{Multi, MultiSql},
-    sql::{Session, values},
+    sql::{
+        Session,
+        decode::tags,
+        multi_row::{Multi, MultiSql},
+        values,
+    },
 };
 
 const LEASED: &str = "SELECT uid, tenant, lease_token, event_seq, tags, resolved_at, kind FROM inbound WHERE state = 1 AND uid IN (";
@@ -80,7 +82,7 @@ static SENT: MultiSql = MultiSql {
 };
 
 #[cfg(test)]
-pub(super) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     vec![LOCK.sample(), SETTLE.sample(), SENT.sample()]
 }
 
@@ -121,7 +123,7 @@ struct Leased {
 }
 
 /// Writes what came of it; `true` where the lease still held, and whether something is due again.
-pub(super) async fn settle(
+pub(crate) async fn settle(
     session: &mut dyn Session,
     journal: &mut Journal,
     routed: &[Routed],
@@ -192,7 +194,7 @@ async fn tell(
         journal.note(&row.tenant, no_lane(), Happening { uid, seq, at, kind, to: State::Sent });
         events.push((uid, seq, at, NewEvent { kind, data: Some(data.clone()) }));
     }
-    reports::insert_events(session, &events).await
+    journal::history::insert_events(session, &events).await
 }
 
 /// What mail that came in has in the place of a lane.

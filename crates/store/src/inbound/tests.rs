@@ -6,12 +6,11 @@ use postway_testkit::{
 };
 use sqlx::{MySqlPool, PgPool, Row, SqlitePool, sqlite::SqliteConnectOptions};
 
-use super::{claim, mails, receipts, register, remove, retain};
+use super::{claim, mails, receipts, register, removal};
 use crate::{
-    mysql::MysqlStore,
-    postgres::PostgresStore,
+    driver::{mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteStore},
+    retention::inbound_mail,
     sql::{Sql, numbered},
-    sqlite::SqliteStore,
 };
 
 /// Each statement, and the index by which it must find.
@@ -24,8 +23,8 @@ fn by_index() -> Vec<(Sql, &'static str)> {
         (mails::LIST, "inbound_tenant"),
         (mails::LIST_OF_MAILBOX, "inbound_mailbox"),
         (mails::LIST_OF_STATE, "inbound_state"),
-        (remove::OF_MAILBOX, "inbound_mailbox"),
-        (retain::OLD, "inbound_tenant"),
+        (removal::OF_MAILBOX, "inbound_mailbox"),
+        (inbound_mail::OLD, "inbound_tenant"),
         (receipts::DUE, "pec_wait_due"),
         (register::AT_PLACE.sample().into(), "inbound_place"),
     ]

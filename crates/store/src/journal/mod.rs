@@ -5,6 +5,9 @@
 //! before the commit, so a lower one may become visible later; its position is given after it ([`sequence`]), under the lock
 //! of one row, so whoever reads along the positions misses nothing. What a transaction that failed had collected goes with it.
 
+mod changes;
+pub(crate) mod event_row;
+pub(crate) mod history;
 mod page;
 
 use std::collections::BTreeMap;
@@ -17,8 +20,11 @@ pub(crate) use page::{Detail, Entry, Page};
 
 use crate::{
     error::StoreError,
-    rows::{Multi, MultiSql},
-    sql::{Session, Sql, values},
+    sql::{
+        Session, Sql,
+        multi_row::{Multi, MultiSql},
+        values,
+    },
 };
 
 /// Entries of one page: more of them begin another, so that a page can be dealt with at once.

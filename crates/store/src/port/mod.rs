@@ -22,7 +22,6 @@ pub use report::{Report, Retain};
 pub use stream::Streams;
 
 use crate::{
-    durability::DurabilityRisk,
     error::StoreError,
     record::{
         Acceptance, AccountGate, AccountKey, AuditEntry, BatchView, BlobName, Body, Change, Changed, Circuit,
@@ -31,6 +30,7 @@ use crate::{
         NodeRecord, Pace, PreparationState, PrepareRequest, QueueState, Stalled, Stats, StoreSpace,
         Suppression, Suspension, ToPrepare, Used, WireCommit,
     },
+    sql::durability::DurabilityRisk,
 };
 
 /// The door's side: taking messages in.

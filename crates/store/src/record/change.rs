@@ -9,7 +9,6 @@ use postway_domain::{
 use serde_json::{Map, Value, json};
 
 use super::{claim::Permit, prepare::Preparation};
-use crate::journal::{Happening, Journal};
 
 /// The permission to write the final dot, to be made durable.
 #[derive(Clone, Debug)]
@@ -44,23 +43,6 @@ impl WireCommit {
         let attempt = self.resend?;
         let (_, effects) = transition(State::Sending { wire_committed: false }, self.input()).ok()?;
         effects.event.map(|kind| NewEvent { kind, data: Some(json!({"attempt": attempt}).to_string()) })
-    }
-
-    /// What permissions that were given add to their messages' histories: noted in the journal, and returned to be written.
-    /// Each comes with the number of its message's last event.
-    pub(crate) fn told<'a>(
-        given: impl Iterator<Item = (&'a Self, i64)>,
-        journal: &mut Journal,
-    ) -> Vec<(MessageUid, i64, Time, NewEvent)> {
-        let mut events = Vec::new();
-        for (commit, seq) in given {
-            let Some(event) = commit.event() else { continue };
-            let to = State::Sending { wire_committed: true };
-            let happening = Happening { uid: commit.uid, seq, at: commit.at, kind: event.kind, to };
-            journal.note(&commit.lane.tenant, commit.lane.id(), happening);
-            events.push((commit.uid, seq, commit.at, event));
-        }
-        events
     }
 }
 
@@ -191,11 +173,6 @@ impl Change {
             true => self.events.iter().map(NewEvent::without_next).collect(),
             false => Cow::Borrowed(&self.events),
         }
-    }
-
-    /// One of its events, as the journal has it.
-    pub(crate) fn happening(&self, seq: i64, kind: EventKind) -> Happening {
-        Happening { uid: self.uid, seq, at: self.at, kind, to: self.to }
     }
 }
 

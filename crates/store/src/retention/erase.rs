@@ -10,18 +10,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use postway_domain::{EmailAddress, MessageUid, TenantId, Time};
 
 use super::{
+    delivery_state,
     expunge::{Gone, bury, hold, remove},
     redact::{ERASED_ADDRESS, without},
     rules::{FanOutBacklog, TRACE_LASTS},
-    told,
-    walk::Seen,
+    scan::Seen,
 };
 use crate::{
     error::StoreError,
-    group::Engine,
+    queue::transaction::Engine,
     record::{Erased, Tombstone},
-    rows::Multi,
-    sql::{Session, Sql, Value, values},
+    sql::{Session, Sql, Value, multi_row::Multi, values},
 };
 
 /// Which messages went to an address, and whether they have come to their end.
@@ -72,8 +71,8 @@ macro_rules! of_each {
     };
 }
 
-pub(super) const ENDED: Sql = of_each!("r.uid, m.version", "", " LIMIT ?");
-pub(super) const WAITING: Sql = of_each!("COUNT(DISTINCT r.uid)", "NOT ", "");
+pub(crate) const ENDED: Sql = of_each!("r.uid, m.version", "", " LIMIT ?");
+pub(crate) const WAITING: Sql = of_each!("COUNT(DISTINCT r.uid)", "NOT ", "");
 static RECIPIENTS: Multi = Multi::new("SELECT uid, position, address FROM recipient WHERE uid IN (", 1, ")");
 const RENAME: Sql =
     Sql::same("UPDATE recipient SET address = ?, reply = NULL, bounce = NULL WHERE uid = ? AND position = ?");
@@ -127,17 +126,17 @@ static TEXTS: [(Multi, Sql); 6] = [
     ),
 ];
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[ENDED, WAITING, RENAME];
+pub(crate) const STATEMENTS: &[Sql] = &[ENDED, WAITING, RENAME];
 
 #[cfg(test)]
-pub(super) fn multi() -> Vec<&'static Multi> {
+pub(crate) fn multi() -> Vec<&'static Multi> {
     let texts = TEXTS.iter().map(|(texts, _)| texts);
     [&RECIPIENTS, &CLEAR_CONTENT].into_iter().chain(&CLEAR).chain(texts).collect()
 }
 
 /// Finds at most `limit` messages to an address that have come to their end, and how many others there are of which
 /// somebody may still be to be told.
-pub(super) async fn find(
+pub(crate) async fn find(
     session: &mut dyn Session,
     tenant: &TenantId,
     address: &str,
@@ -160,7 +159,7 @@ pub(super) async fn find(
 }
 
 /// How many messages to an address have not come to their end.
-pub(super) async fn count_waiting(
+pub(crate) async fn count_waiting(
     session: &mut dyn Session,
     tenant: &TenantId,
     address: &str,
@@ -170,7 +169,7 @@ pub(super) async fn count_waiting(
 }
 
 /// Erases an address from those that are as they were seen.
-pub(super) async fn erase(
+pub(crate) async fn erase(
     engine: &mut impl Engine,
     tenant: &TenantId,
     address: &str,
@@ -179,9 +178,9 @@ pub(super) async fn erase(
 ) -> Result<Erased, StoreError> {
     let mut session = engine.session()?;
     let held = hold(&mut *session, tenant, seen).await?;
-    let backlog = told::backlog(&mut *session, tenant).await?;
+    let backlog = delivery_state::backlog(&mut *session, tenant).await?;
     let uids: Vec<MessageUid> = held.iter().map(|(gone, _)| gone.uid).collect();
-    let told = told::of_messages(&mut *session, &uids).await?;
+    let told = delivery_state::of_messages(&mut *session, &uids).await?;
     let is_over = |(gone, _): &(Gone, Time)| {
         told.get(&gone.uid).copied().unwrap_or_default().is_over(gone.status) && !backlog.holds(gone.uid)
     };

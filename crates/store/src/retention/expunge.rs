@@ -5,18 +5,21 @@ use std::collections::{BTreeMap, HashMap};
 use postway_domain::{MessageUid, Status, TenantId, Time};
 
 use super::{
-    parts::remove_parts,
+    delivery_state,
+    message_parts::remove_parts,
     rules::{KEY_LASTS, TRACE_LASTS},
-    told,
-    walk::Seen,
+    scan::Seen,
 };
 use crate::{
-    decode::{coded, tags},
     error::StoreError,
-    group::Engine,
+    queue::transaction::Engine,
     record::{Expunge, Tombstone, external_label, foreign_id_label},
-    rows::{Multi, MultiSql},
-    sql::{Session, Value, values},
+    sql::{
+        Session, Value,
+        decode::{coded, tags},
+        multi_row::{Multi, MultiSql},
+        values,
+    },
 };
 
 const HELD: &str = "SELECT uid, tenant, status, updated_at, version FROM message WHERE uid IN (";
@@ -38,25 +41,25 @@ static BURY: Multi =
 
 /// A text that finds by an index of its own, for the test of plans.
 #[cfg(test)]
-pub(super) fn end_collapse_sample() -> crate::sql::Sql {
+pub(crate) fn end_collapse_sample() -> crate::sql::Sql {
     END_COLLAPSE.sample().into()
 }
 
 /// Every text of this module, for tests that prepare them.
 #[cfg(test)]
-pub(super) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     let multi = [&RECIPIENTS, &TAGS, &UNTAG, &END_KEYS, &END_COLLAPSE, &BURY];
     [HOLD.sample()].into_iter().chain(multi.map(|multi| multi.sample().into())).collect()
 }
 
 /// A message that goes.
-pub(super) struct Gone {
+pub(crate) struct Gone {
     pub uid: MessageUid,
     pub status: Status,
 }
 
 /// Removes those that are as they were seen, and of which nobody is still to be told; how many.
-pub(super) async fn expunge(
+pub(crate) async fn expunge(
     engine: &mut impl Engine,
     expunge: &Expunge,
     seen: &[Seen],
@@ -64,9 +67,9 @@ pub(super) async fn expunge(
     let mut session = engine.session()?;
     let held = hold(&mut *session, &expunge.tenant, seen).await?;
     // Only now: what was written to these messages before they were locked is in the journal.
-    let backlog = told::backlog(&mut *session, &expunge.tenant).await?;
+    let backlog = delivery_state::backlog(&mut *session, &expunge.tenant).await?;
     let uids: Vec<MessageUid> = held.iter().map(|(gone, _)| gone.uid).collect();
-    let told = told::of_messages(&mut *session, &uids).await?;
+    let told = delivery_state::of_messages(&mut *session, &uids).await?;
     let may_go = |(gone, updated_at): &(Gone, Time)| {
         let told = told.get(&gone.uid).copied().unwrap_or_default();
         expunge.takes(gone.status, *updated_at, told) && !backlog.holds(gone.uid)
@@ -87,7 +90,7 @@ pub(super) async fn expunge(
 }
 
 /// Locks those that are as they were seen.
-pub(super) async fn hold(
+pub(crate) async fn hold(
     session: &mut dyn Session,
     tenant: &TenantId,
     seen: &[Seen],
@@ -124,7 +127,7 @@ async fn digests_of(
 }
 
 /// Leaves traces.
-pub(super) async fn bury(session: &mut dyn Session, traces: &[Tombstone]) -> Result<(), StoreError> {
+pub(crate) async fn bury(session: &mut dyn Session, traces: &[Tombstone]) -> Result<(), StoreError> {
     for (sql, run) in BURY.runs(traces) {
         let row = |trace: &Tombstone| {
             let recipients = trace.recipients.concat();
@@ -142,7 +145,7 @@ pub(super) async fn bury(session: &mut dyn Session, traces: &[Tombstone]) -> Res
 }
 
 /// Removes messages of a tenant with all that belongs to them, counts them out, and lets their keys end in a while.
-pub(super) async fn remove(
+pub(crate) async fn remove(
     engine: &mut impl Engine,
     tenant: &TenantId,
     going: &[Gone],

@@ -4,24 +4,22 @@ use aws_lc_rs::hmac;
 use postway_domain::{EmailAddress, MessageUid, Status, TenantId, Time};
 
 use crate::{
-    decode::coded,
     error::StoreError,
     record::Tombstone,
-    rows::Multi,
-    sql::{Row, Session, Sql, Value, values},
+    sql::{Row, Session, Sql, Value, decode::coded, multi_row::Multi, values},
 };
 
 const TOMBSTONE: Sql =
     Sql::same("SELECT tenant, uid, status, recipients, expires_at FROM tombstone WHERE uid = ?");
 /// One statement, so that a key that another writer takes over meanwhile is not removed.
-pub(super) const FORGET_KEYS: Sql = Sql::of_each(
+pub(crate) const FORGET_KEYS: Sql = Sql::of_each(
     "DELETE FROM dedup WHERE (tenant, kind, key) IN (SELECT tenant, kind, key FROM dedup WHERE expires_at <= ? \
      ORDER BY expires_at LIMIT ?)",
     "DELETE FROM dedup WHERE ctid = ANY (ARRAY(SELECT ctid FROM dedup WHERE expires_at <= ? \
      ORDER BY expires_at LIMIT ? FOR UPDATE SKIP LOCKED))",
     "DELETE FROM dedup WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
 );
-pub(super) const FORGET_TOMBSTONES: Sql = Sql::of_each(
+pub(crate) const FORGET_TOMBSTONES: Sql = Sql::of_each(
     "DELETE FROM tombstone WHERE uid IN (SELECT uid FROM tombstone WHERE expires_at <= ? \
      ORDER BY expires_at LIMIT ?)",
     "DELETE FROM tombstone WHERE ctid = ANY (ARRAY(SELECT ctid FROM tombstone WHERE expires_at <= ? \
@@ -29,16 +27,16 @@ pub(super) const FORGET_TOMBSTONES: Sql = Sql::of_each(
     "DELETE FROM tombstone WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
 );
 /// The first pages, whatever their age: pages lie in the order of their time, or nearly so.
-pub(super) const OLDEST_PAGES: Sql = Sql::same(
+pub(crate) const OLDEST_PAGES: Sql = Sql::same(
     "SELECT id, at FROM journal WHERE position <= \
      (SELECT p.position FROM progress p WHERE p.name = 'fan_out') ORDER BY position LIMIT ?",
 );
 static TRIM: Multi = Multi::new("DELETE FROM journal WHERE id IN (", 1, ")");
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[TOMBSTONE, FORGET_KEYS, FORGET_TOMBSTONES, OLDEST_PAGES];
+pub(crate) const STATEMENTS: &[Sql] = &[TOMBSTONE, FORGET_KEYS, FORGET_TOMBSTONES, OLDEST_PAGES];
 
 #[cfg(test)]
-pub(super) fn multi() -> Vec<&'static Multi> {
+pub(crate) fn multi() -> Vec<&'static Multi> {
     vec![&TRIM]
 }
 
@@ -65,7 +63,7 @@ impl Tombstone {
 }
 
 /// The trace of a message, if it has one.
-pub(super) async fn tombstone(
+pub(crate) async fn tombstone(
     session: &mut dyn Session,
     uid: MessageUid,
 ) -> Result<Option<Tombstone>, StoreError> {
@@ -88,7 +86,7 @@ fn read_tombstone(row: &Row) -> Result<Tombstone, StoreError> {
 }
 
 /// Forgets keys and traces that have ended, `limit` of each; how many.
-pub(super) async fn forget(session: &mut dyn Session, now: Time, limit: u32) -> Result<usize, StoreError> {
+pub(crate) async fn forget(session: &mut dyn Session, now: Time, limit: u32) -> Result<usize, StoreError> {
     let mut forgotten = 0;
     for sql in [FORGET_KEYS, FORGET_TOMBSTONES] {
         forgotten += session.execute(sql, values![now, limit]).await?;
@@ -97,7 +95,7 @@ pub(super) async fn forget(session: &mut dyn Session, now: Time, limit: u32) -> 
 }
 
 /// Removes the oldest pages of which notifications were made, while they are older than `before`; how many.
-pub(super) async fn trim_journal(
+pub(crate) async fn trim_journal(
     session: &mut dyn Session,
     before: Time,
     limit: u32,

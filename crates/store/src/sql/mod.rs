@@ -4,12 +4,17 @@
 //! values. A text may have a second form for MySQL, which has its own words for "unless it is there", and a third where
 //! servers lock what SQLite need not. Hot paths speak to their driver directly.
 
+pub(crate) mod decode;
+pub mod durability;
+pub(crate) mod multi_row;
+pub mod schema;
+pub mod server_info;
 mod session;
 
 use async_trait::async_trait;
 use postway_domain::Time;
 
-use crate::{decode, error::StoreError};
+use crate::{error::StoreError, record::Changed};
 
 pub(crate) use session::{MysqlSession, PostgresSession, SqliteSession, bound, in_time, without_nul};
 
@@ -247,6 +252,16 @@ pub(crate) fn numbered(text: &str) -> String {
         numbered.push_str(piece);
     }
     numbered
+}
+
+/// For an insert that says whether the row is new.
+pub(crate) fn is_new(new: bool) -> Changed {
+    if new { Changed::Done } else { Changed::Exists }
+}
+
+/// For an update or a deletion that says whether there was a row.
+pub(crate) fn was_there(rows: u64) -> Changed {
+    if rows == 0 { Changed::Missing } else { Changed::Done }
 }
 
 #[cfg(test)]

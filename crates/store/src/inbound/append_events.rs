@@ -1,0 +1,124 @@
+//! Adding to the histories of messages that went out, as others said it of them.
+//!
+//! The messages are locked, and their versions stay as they are: whoever works on one is not disturbed. The time of their last
+//! change moves, so that retention counts from it and spares what is only in the journal.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use postway_domain::{EventKind, LaneId, MessageUid, State, TenantId, Time};
+
+use super::claim::ids;
+use crate::{
+    error::StoreError,
+    journal::{self, Happening, Journal},
+    record::NewEvent,
+    sql::{
+        Session,
+        multi_row::{Multi, MultiSql},
+        values,
+    },
+};
+
+const MESSAGES: &str = "SELECT uid, tenant, lane, event_seq FROM message WHERE uid IN (";
+/// In the order of their ids, so that two who add to the same wait for each other in one order.
+static LOCK: MultiSql = MultiSql {
+    sqlite: Multi::new(MESSAGES, 1, ")"),
+    postgres: Multi::new(MESSAGES, 1, ") ORDER BY uid FOR UPDATE"),
+    mysql: Multi::new(MESSAGES, 1, ") ORDER BY uid FOR UPDATE"),
+};
+static COUNT: Multi = Multi::new(
+    "UPDATE message SET event_seq = event_seq + ?, updated_at = CASE WHEN updated_at > ? THEN updated_at ELSE ? END \
+     WHERE uid IN (",
+    1,
+    ")",
+);
+
+#[cfg(test)]
+pub(crate) fn statements() -> Vec<crate::sql::Sql> {
+    vec![LOCK.sample(), COUNT.sample().into()]
+}
+
+struct Target {
+    tenant: TenantId,
+    lane: LaneId,
+    event_seq: i64,
+    added: i64,
+    latest: Option<Time>,
+}
+
+/// Histories that are locked, and what is to be added to them.
+pub(crate) struct Histories {
+    targets: HashMap<MessageUid, Target>,
+    events: Vec<(MessageUid, i64, Time, NewEvent)>,
+}
+
+impl Histories {
+    /// Locks those of these messages that are there.
+    pub async fn lock(
+        session: &mut dyn Session,
+        uids: impl Iterator<Item = MessageUid>,
+    ) -> Result<Self, StoreError> {
+        let uids: Vec<MessageUid> = uids.collect::<BTreeSet<_>>().into_iter().collect();
+        let mut targets = HashMap::with_capacity(uids.len());
+        for (sql, run) in LOCK.runs(&uids) {
+            for row in session.rows(sql, ids(run)).await? {
+                let target = Target {
+                    tenant: row.parsed(1)?,
+                    lane: LaneId::from_bytes(row.id16(2)?),
+                    event_seq: row.int(3)?,
+                    added: 0,
+                    latest: None,
+                };
+                targets.insert(MessageUid::from_bytes(row.id16(0)?), target);
+            }
+        }
+        Ok(Self { targets, events: Vec::new() })
+    }
+
+    /// Whether the message is there.
+    pub fn has(&self, uid: MessageUid) -> bool {
+        self.targets.contains_key(&uid)
+    }
+
+    /// Whether the message is there and of this tenant.
+    pub fn is_of(&self, uid: MessageUid, tenant: &TenantId) -> bool {
+        self.targets.get(&uid).is_some_and(|target| target.tenant == *tenant)
+    }
+
+    /// Adds an event, and tells the journal of it. Nothing happens to a message that is gone.
+    pub fn add(
+        &mut self,
+        journal: &mut Journal,
+        uid: MessageUid,
+        at: Time,
+        kind: EventKind,
+        data: Option<String>,
+    ) {
+        let Some(target) = self.targets.get_mut(&uid) else { return };
+        target.event_seq += 1;
+        target.added += 1;
+        target.latest = target.latest.max(Some(at));
+        let seq = target.event_seq;
+        // The state tells only what became of a doubt, and no report is about that.
+        let happening = Happening { uid, seq, at, kind, to: State::Sent };
+        journal.note(&target.tenant, target.lane, happening);
+        self.events.push((uid, seq, at, NewEvent { kind, data }));
+    }
+
+    /// Writes what was added.
+    pub async fn write(self, session: &mut dyn Session) -> Result<(), StoreError> {
+        let mut alike: BTreeMap<(i64, Time), Vec<MessageUid>> = BTreeMap::new();
+        for (uid, target) in &self.targets {
+            if let Some(latest) = target.latest {
+                alike.entry((target.added, latest)).or_default().push(*uid);
+            }
+        }
+        for ((added, latest), mut uids) in alike {
+            uids.sort();
+            for (sql, run) in COUNT.runs(&uids) {
+                session.execute(sql.into(), [values![added, latest, latest], ids(run)].concat()).await?;
+            }
+        }
+        journal::history::insert_events(session, &self.events).await
+    }
+}

@@ -1,0 +1,44 @@
+//! What readers decide about the streams of their mail.
+//!
+//! The suppression and the event of the message are one transaction, and a decision that was made before is not told again: mail
+//! programs and impatient people ask twice.
+
+use postway_domain::EventKind;
+
+use super::append_events::Histories;
+use crate::{
+    admin,
+    error::StoreError,
+    journal::Journal,
+    record::{Changed, ReaderDecision, SuppressionReason},
+    sql::Session,
+};
+
+/// Writes a decision, and tells it of its message where that is still there.
+pub(crate) async fn write(
+    session: &mut dyn Session,
+    journal: &mut Journal,
+    decision: &ReaderDecision,
+) -> Result<Changed, StoreError> {
+    // The message first and the list after it, as whoever settles mail that came in does.
+    let mut histories = Histories::lock(session, std::iter::once(decision.message)).await?;
+    let (is_changed, kind) = match decision.leaves {
+        true => {
+            let is_new = admin::add_scoped(session, &decision.suppression()).await?;
+            (is_new, EventKind::Unsubscribed)
+        }
+        false => {
+            let reason = SuppressionReason::Unsubscribe;
+            let is_removed = admin::remove_scoped(session, &decision.scope(), reason).await?;
+            (is_removed, EventKind::Resubscribed)
+        }
+    };
+    if !is_changed {
+        return Ok(Changed::Already);
+    }
+    if histories.is_of(decision.message, &decision.tenant) {
+        histories.add(journal, decision.message, decision.at, kind, Some(decision.data()));
+        histories.write(session).await?;
+    }
+    Ok(Changed::Done)
+}

@@ -1,0 +1,201 @@
+//! The copy's SQL, made from the list of tables, in the words of each database.
+
+use super::table_description::{Column, Kind, Table};
+
+/// Whose words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    Sqlite,
+    Postgres,
+    Mysql,
+}
+
+/// Values of the key to bind, by their places in it.
+pub(super) type KeyPlaces = Vec<usize>;
+
+impl Dialect {
+    /// A name that may be a word of SQL too, such as `key`.
+    fn quoted(self, name: &str) -> String {
+        match self {
+            Dialect::Mysql => format!("`{name}`"),
+            Dialect::Sqlite | Dialect::Postgres => format!("\"{name}\""),
+        }
+    }
+
+    fn list(self, columns: &[Column]) -> String {
+        columns.iter().map(|column| self.quoted(column.name)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The n-th value to bind, counted from one.
+    pub fn place(self, n: usize) -> String {
+        match self {
+            Dialect::Postgres => format!("${n}"),
+            Dialect::Sqlite | Dialect::Mysql => "?".to_owned(),
+        }
+    }
+
+    /// So many values to bind.
+    pub fn places(self, count: usize) -> String {
+        (1..=count).map(|n| self.place(n)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What comes after a key, in the order of keys.
+    fn after(self, table: &Table) -> (String, KeyPlaces) {
+        let key = table.key_columns();
+        match self {
+            Dialect::Sqlite | Dialect::Postgres => {
+                (format!("({}) > ({})", self.list(key), self.places(key.len())), (0..key.len()).collect())
+            }
+            // MySQL reads an index from its beginning for a comparison of rows.
+            Dialect::Mysql => {
+                let (mut steps, mut places) = (Vec::new(), Vec::new());
+                for last in 0..key.len() {
+                    let equal = key[..last].iter().map(|column| format!("{} = ?", self.quoted(column.name)));
+                    let above = format!("{} > ?", self.quoted(key[last].name));
+                    steps.push(format!("({})", equal.chain([above]).collect::<Vec<_>>().join(" AND ")));
+                    places.extend(0..=last);
+                }
+                (steps.join(" OR "), places)
+            }
+        }
+    }
+
+    fn page_of(self, what: &str, table: &Table, after_key: bool, rows: usize) -> (String, KeyPlaces) {
+        let mut sql = format!("SELECT {what} FROM {}", self.quoted(table.name));
+        if self == Dialect::Mysql {
+            sql.push_str(" FORCE INDEX (PRIMARY)");
+        }
+        let (condition, places) = match after_key {
+            true => self.after(table),
+            false => (String::new(), Vec::new()),
+        };
+        if after_key {
+            sql.push_str(&format!(" WHERE {condition}"));
+        }
+        sql.push_str(&format!(" ORDER BY {} LIMIT {rows}", self.list(table.key_columns())));
+        (sql, places)
+    }
+
+    /// Reads the next rows of a table.
+    pub fn page(self, table: &Table, after_key: bool, rows: usize) -> (String, KeyPlaces) {
+        self.page_of(&self.list(table.columns), table, after_key, rows)
+    }
+
+    /// Reads how large the next rows are.
+    pub fn sizes(self, table: &Table, bytes: &str, after_key: bool, rows: usize) -> (String, KeyPlaces) {
+        self.page_of(bytes, table, after_key, rows)
+    }
+
+    /// Counts a table, and sums what it has to sum.
+    pub fn count(self, table: &Table) -> String {
+        let integer = match self {
+            Dialect::Mysql => "SIGNED",
+            Dialect::Sqlite | Dialect::Postgres => "BIGINT",
+        };
+        let (name, summed) = (self.quoted(table.name), table.summed);
+        format!("SELECT COUNT(*), CAST(COALESCE(SUM({summed}), 0) AS {integer}) FROM {name}")
+    }
+
+    /// Finds a row that no first start lays down.
+    pub fn foreign_row(self, table: &Table) -> String {
+        let condition = table.seeds.map(|seeds| format!(" WHERE NOT ({seeds})")).unwrap_or_default();
+        format!("SELECT 1 FROM {}{condition} LIMIT 1", self.quoted(table.name))
+    }
+
+    /// Deletes what a first start lays down.
+    pub fn delete_seeds(self, table: &Table) -> Option<String> {
+        table.seeds.map(|seeds| format!("DELETE FROM {} WHERE {seeds}", self.quoted(table.name)))
+    }
+
+    /// Writes rows given as single values, or on PostgreSQL as one array for each column.
+    pub fn insert(self, table: &Table, rows: usize) -> String {
+        let head = format!("INSERT INTO {} ({})", self.quoted(table.name), self.list(table.columns));
+        let values = match self {
+            Dialect::Postgres => {
+                let arrays =
+                    (1..).zip(table.columns).map(|(n, column)| format!("${n}::{}", array(column.kind)));
+                format!("SELECT * FROM UNNEST({})", arrays.collect::<Vec<_>>().join(", "))
+            }
+            Dialect::Sqlite | Dialect::Mysql => {
+                let row = format!("({})", vec!["?"; table.columns.len()].join(","));
+                format!("VALUES {}", vec![row; rows].join(","))
+            }
+        };
+        format!("{head} {values} {}", self.replace(table))
+    }
+
+    /// Rows that are there become as the source has them.
+    fn replace(self, table: &Table) -> String {
+        let rest = &table.columns[table.key..];
+        let set = |column: &Column| {
+            let name = self.quoted(column.name);
+            match self {
+                Dialect::Mysql => format!("{name} = VALUES({name})"),
+                Dialect::Sqlite | Dialect::Postgres => format!("{name} = excluded.{name}"),
+            }
+        };
+        let changes = rest.iter().map(set).collect::<Vec<_>>().join(", ");
+        let key = self.list(table.key_columns());
+        match self {
+            // `INSERT IGNORE` would ignore values that do not fit as well.
+            Dialect::Mysql if rest.is_empty() => {
+                let name = self.quoted(table.columns[0].name);
+                format!("ON DUPLICATE KEY UPDATE {name} = {name}")
+            }
+            Dialect::Mysql => format!("ON DUPLICATE KEY UPDATE {changes}"),
+            Dialect::Sqlite | Dialect::Postgres if rest.is_empty() => {
+                format!("ON CONFLICT ({key}) DO NOTHING")
+            }
+            Dialect::Sqlite | Dialect::Postgres => format!("ON CONFLICT ({key}) DO UPDATE SET {changes}"),
+        }
+    }
+
+    /// Makes the counters anew from the messages, all in the first shard where there are shards, and lets ids that the
+    /// database gives out go on behind those that were copied.
+    pub fn count_anew(self) -> Vec<&'static str> {
+        let insert = match self {
+            Dialect::Sqlite => {
+                "INSERT INTO tally (tenant, status, count) \
+                 SELECT tenant, status, COUNT(*) FROM message GROUP BY tenant, status"
+            }
+            Dialect::Postgres => {
+                "INSERT INTO tally (tenant, status, shard, count) \
+                 SELECT tenant, status, 0, COUNT(*) FROM message GROUP BY tenant, status"
+            }
+            Dialect::Mysql => {
+                "INSERT INTO tally (tenant, status, shard, `count`) \
+                 SELECT tenant, status, 0, COUNT(*) FROM message GROUP BY tenant, status"
+            }
+        };
+        let mut statements = vec!["DELETE FROM tally", insert];
+        // The others look at the table themselves.
+        if self == Dialect::Postgres {
+            statements.push(
+                "SELECT setval(pg_get_serial_sequence('journal', 'id'), \
+                 COALESCE((SELECT MAX(id) FROM journal), 0) + 1, FALSE)",
+            );
+        }
+        statements
+    }
+
+    /// Makes the record of how far a copy is.
+    pub fn create_journal(self) -> String {
+        let engine = match self {
+            Dialect::Mysql => " ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin",
+            Dialect::Sqlite | Dialect::Postgres => "",
+        };
+        format!(
+            "CREATE TABLE IF NOT EXISTS copy_progress (name VARCHAR(64) NOT NULL PRIMARY KEY, source TEXT NOT NULL, \
+             rows_total BIGINT NOT NULL, sum_total BIGINT NOT NULL, rows_done BIGINT NOT NULL, last_key TEXT){engine}"
+        )
+    }
+}
+
+fn array(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Int => "bigint[]",
+        Kind::Bool => "boolean[]",
+        Kind::Text => "text[]",
+        Kind::Bytes => "bytea[]",
+    }
+}
