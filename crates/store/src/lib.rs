@@ -1,13 +1,15 @@
-//! The store: the only queue, the only place where rooms meet, and the only SQL in the project.
+//! The store: the only queue, and the only place where subsystems pass work to each other. Apart from the
+//! outbox sources, it has all SQL of the project.
 //!
-//! [`port`] says what every database must do, [`record`] in which words, [`conformance`] proves that it does. Nothing
-//! of a database crosses the port: no transaction, no row id, no driver type.
+//! [`port`] says what every database must do, [`record`] has the types for it, and [`conformance`] proves it.
+//! Nothing of a database crosses the port: no transaction, no row id, no driver type. `README.md` explains
+//! the folders.
 //!
 //! Promises, whichever database is behind it:
 //! - what a method acknowledges is durable before the method returns;
 //! - a state change, its events and its counters are one transaction;
-//! - every write of claimed work is fenced, and says which messages it changed;
-//! - concurrent callers share transactions (group commit), and one caller's mistake does not fail another.
+//! - every write of claimed work is fenced, and says which messages it was applied to;
+//! - concurrent callers share transactions (group commit), and one caller's error does not fail another.
 
 mod admin;
 pub mod blob;

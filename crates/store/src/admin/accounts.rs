@@ -35,7 +35,8 @@ const ALL: Sql = Sql::same(
     "SELECT tenant, id, settings, secret, version, created_at, updated_at FROM account ORDER BY tenant, id",
 );
 const IS_DEFAULT: Sql = Sql::same("SELECT id FROM tenant WHERE id = ? AND default_account = ?");
-/// Nobody stores mail for an account between the look for its mail and its end: those who do share this lock.
+/// Locks the account, so that no mail is stored for it between the check for its mail and its deletion:
+/// transactions that store mail share this lock.
 const HOLD: Sql = Sql::of_each(
     "SELECT id FROM account WHERE tenant = ? AND id = ?",
     "SELECT id FROM account WHERE tenant = ? AND id = ? FOR UPDATE",
@@ -46,21 +47,21 @@ macro_rules! there {
         Multi::of_pieces("SELECT tenant, id FROM account WHERE ", "(tenant = ? AND id = ?)", " OR ", $end)
     };
 }
-/// Which of these accounts there are, and will be until the transaction ends.
+/// Which of these accounts exist. A shared lock keeps them until the transaction ends.
 static THERE: MultiSql = MultiSql {
     sqlite: there!(""),
     postgres: there!(" ORDER BY tenant, id FOR KEY SHARE"),
     mysql: there!(" ORDER BY tenant, id LOCK IN SHARE MODE"),
 };
-/// Of every lane the first that waits is looked up, so it costs by lanes, whatever they have had.
+/// Looks up the first waiting message of every lane, so the cost depends on lanes and not on messages.
 pub(crate) const HAS_WAITING: Sql = Sql::or_mysql(
     "SELECT l.id FROM lane l WHERE l.tenant = ? AND l.account = ? AND (SELECT m.due_at FROM message m WHERE m.lane = l.id \
      AND m.due_at IS NOT NULL ORDER BY m.due_at LIMIT 1) IS NOT NULL LIMIT 1",
     "SELECT l.id FROM lane l WHERE l.tenant = ? AND l.account = ? AND (SELECT m.due_at FROM message m \
      FORCE INDEX (message_due) WHERE m.due_lane = l.id ORDER BY m.due_lane, m.due_at LIMIT 1) IS NOT NULL LIMIT 1",
 );
-/// What is unfinished and not due is asked for by its state, of which a tenant has few: how many there are, and how many of them
-/// are the account's.
+/// Unfinished messages that are not due are found by their state, of which a tenant has few: how many there
+/// are, and how many of them belong to the account.
 pub(crate) const AMONG_UNFINISHED: Sql = Sql::or_mysql(
     "SELECT COUNT(*), COUNT(CASE WHEN l.account = ? THEN 1 END) FROM (SELECT lane FROM message WHERE status = ? \
      AND tenant = ? ORDER BY uid LIMIT ?) AS found JOIN lane l ON l.id = found.lane",
@@ -68,7 +69,8 @@ pub(crate) const AMONG_UNFINISHED: Sql = Sql::or_mysql(
      WHERE status = ? AND tenant = ? ORDER BY status, tenant, uid LIMIT ?) AS found \
      STRAIGHT_JOIN lane l ON l.id = found.lane",
 );
-/// The same of what is to be prepared, whose state others share. What was refused is never due.
+/// Messages that wait to be prepared share their state with others, so they are found by their preparation. A
+/// refused one is never due.
 const AMONG_UNPREPARED: Sql = Sql::or_mysql(
     "SELECT COUNT(*), COUNT(CASE WHEN l.account = ? AND m.status = 3 THEN 1 END) FROM (SELECT uid FROM preparation \
      WHERE tenant = ? AND due_at < 253402300799999 ORDER BY due_at, uid LIMIT ?) AS found JOIN message m ON m.uid = found.uid \
@@ -77,7 +79,8 @@ const AMONG_UNPREPARED: Sql = Sql::or_mysql(
      WHERE tenant = ? AND due_at < 253402300799999 ORDER BY due_at, uid LIMIT ?) AS found STRAIGHT_JOIN message m ON m.uid = found.uid \
      STRAIGHT_JOIN lane l ON l.id = m.lane",
 );
-/// How many are looked at. An account whose tenant has more of them that are unfinished counts as one with mail.
+/// The most messages examined. If the tenant has more unfinished ones, the account counts as one that has
+/// mail.
 pub(crate) const LOOKED_AT_MAX: i64 = 5_000;
 const DELETE: Sql = Sql::same("DELETE FROM account WHERE tenant = ? AND id = ?");
 #[cfg(test)]
@@ -95,7 +98,7 @@ pub(crate) const STATEMENTS: &[Sql] = &[
     DELETE,
 ];
 
-/// The text for as many rows as there are, for the test that prepares them.
+/// A sample text, for the test that prepares every statement.
 #[cfg(test)]
 pub(crate) fn multi() -> Sql {
     THERE.sample()
@@ -145,7 +148,8 @@ pub(crate) async fn delete(session: &mut dyn Session, key: &AccountKey) -> Resul
     }
     let deleted = session.execute(DELETE, place()).await.map(was_there)?;
     if deleted == Changed::Done {
-        // An account of the same name that is made later starts afresh. Its limits go on: the relay remembers.
+        // An account that is created later under the same name starts afresh. Its limit use stays: the relay
+        // remembers, too.
         oauth::delete(session, &OAuthOwner::account(&key.tenant, &key.account)).await?;
         suspensions::close_circuit(session, key).await?;
         let scope = SuspensionScope::Account(key.account.clone());
@@ -154,7 +158,8 @@ pub(crate) async fn delete(session: &mut dyn Session, key: &AccountKey) -> Resul
     Ok(deleted)
 }
 
-/// Whether an account has mail that is not at its end. Mail that is, of which there may be any number, is not looked at.
+/// Whether an account has mail that is not final. Final mail, of which there may be any amount, is not
+/// examined.
 async fn has_mail(session: &mut dyn Session, key: &AccountKey) -> Result<bool, StoreError> {
     let (tenant, account) = (key.tenant.as_str(), key.account.as_str());
     if !session.rows(HAS_WAITING, values![tenant, account]).await?.is_empty() {
@@ -174,7 +179,7 @@ async fn has_mail(session: &mut dyn Session, key: &AccountKey) -> Result<bool, S
     Ok(false)
 }
 
-/// Which of these accounts there are. None of them is deleted until the transaction ends.
+/// Which of these accounts exist. None of them can be deleted until the transaction ends.
 pub(crate) async fn there(
     session: &mut dyn Session,
     accounts: BTreeSet<AccountKey>,

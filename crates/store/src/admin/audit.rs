@@ -21,7 +21,7 @@ const OF_TENANT: Sql = Sql::same(
 );
 const REDACT: Sql =
     Sql::same("UPDATE audit SET target = ? WHERE tenant = ? AND target = ? AND action LIKE 'suppression.%'");
-/// Along the ids, which are in the order of their times.
+/// In the order of ids, which is the order of their times.
 const TRIM: Sql = Sql::of_each(
     "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id < ? ORDER BY id LIMIT ?)",
     "DELETE FROM audit WHERE id = ANY (ARRAY(SELECT id FROM audit WHERE id < ? ORDER BY id LIMIT ?))",
@@ -44,7 +44,7 @@ pub(crate) async fn insert(session: &mut dyn Session, entry: &AuditEntry) -> Res
     session.execute(INSERT, values).await.map(drop)
 }
 
-/// Looks at all entries of the tenant: it is asked for rarely, and they are few beside its mail.
+/// Reads all entries of the tenant. That is rare, and they are few compared to its mail.
 pub(crate) async fn redact(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -54,13 +54,13 @@ pub(crate) async fn redact(
     session.execute(REDACT, values![digest, tenant.as_str(), target]).await.map(|_| Changed::Done)
 }
 
-/// Removes the oldest entries, older than `before`; how many.
+/// Removes at most `limit` of the oldest entries that are older than `before`. Returns the number of entries.
 pub(crate) async fn trim(session: &mut dyn Session, before: Time, limit: u32) -> Result<usize, StoreError> {
     let trimmed = session.execute(TRIM, values![AuditId::first_at(before).as_bytes(), limit]).await?;
     Ok(usize::try_from(trimmed).unwrap_or(usize::MAX))
 }
 
-/// The newest first.
+/// Lists entries, the newest first.
 pub(crate) async fn list(
     session: &mut dyn Session,
     tenant: Option<&TenantId>,

@@ -1,7 +1,7 @@
-//! How much mail is held back, and by what besides suspensions: accounts at fault, and limits that are used up.
+//! How much mail is blocked, and what blocks it besides suspensions: open circuits and used-up limits.
 //!
-//! Everything is asked of accounts and lanes, never of messages one by one, so it costs the same however many wait. Only what is
-//! counted is walked along, and counting ends at [`Suspension::HELD_MAX`].
+//! All questions are about accounts and lanes, never about single messages, so the cost does not depend on
+//! how many wait. Only counting reads messages, and it ends at [`Suspension::HELD_MAX`].
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -18,7 +18,8 @@ use crate::{
     },
 };
 
-/// What waits in the lanes of a tenant, along the index of what waits, which MySQL has on a column of its own.
+/// The waiting messages of a tenant's lanes, in the order of the index of waiting messages, which MySQL has
+/// on a generated column.
 macro_rules! waiting {
     () => {
         "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l JOIN message m ON m.lane = l.id WHERE m.due_at IS NOT NULL \
@@ -35,7 +36,7 @@ const SUSPENDED: Sql = Sql::or_mysql(
     concat!(waiting!(), is_suspended!("l"), " LIMIT ?) AS found"),
     concat!(waiting_in_mysql!(), is_suspended!("l"), " LIMIT ?) AS found"),
 );
-/// Behind these accounts, and behind no suspension, so that nothing is counted twice.
+/// Waiting messages of these accounts that no suspension blocks, so that none is counted twice.
 pub(crate) static BEHIND: MultiSql = MultiSql {
     sqlite: Multi::new(
         concat!(waiting!(), "NOT ", is_suspended!("l"), " AND l.account IN ("),
@@ -53,7 +54,7 @@ pub(crate) static BEHIND: MultiSql = MultiSql {
         ") LIMIT ?) AS found",
     ),
 };
-/// Accounts with anything waiting: of every lane its first is looked up.
+/// The accounts that have waiting messages: looks up the first of every lane.
 pub(crate) const WAITED_FOR: Sql = Sql::or_mysql(
     "SELECT DISTINCT l.account FROM lane l WHERE l.tenant = ? AND (SELECT m.due_at FROM message m WHERE m.lane = l.id \
      AND m.due_at IS NOT NULL ORDER BY m.due_at LIMIT 1) IS NOT NULL",
@@ -91,14 +92,14 @@ pub(crate) fn statements() -> Vec<Sql> {
     ]
 }
 
-/// Whether mail beyond these limits waits now, given the use over each span.
+/// Whether mail of an account with these limits must wait now, given the use in each span.
 pub(crate) fn is_used_up(settings: &AccountSettings, now: Time, used: impl Fn(Span) -> i64) -> bool {
     let limits = settings.effective_limits(now);
-    // Beyond a limit that rejects mail does not wait: it fails.
+    // Mail beyond a rejecting limit does not wait: it fails.
     limits.behavior == LimitBehavior::Defer && limits.left(used) == 0
 }
 
-/// What shuts these accounts now.
+/// What blocks these accounts now.
 pub(crate) async fn gates(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -133,7 +134,7 @@ async fn used_up(
             used.entry(row.parsed(0)?).or_default().push((span, row.int(2)?));
         }
     }
-    // Only of accounts with limits anything is counted, so mostly there are none to ask for.
+    // Limit use is counted only for accounts that have limits, so mostly there is nothing to read.
     let limited: Vec<AccountId> = used.keys().cloned().collect();
     let mut used_up = Vec::new();
     for (sql, run) in SETTINGS.runs(&limited) {
@@ -149,7 +150,7 @@ async fn used_up(
     Ok(used_up)
 }
 
-/// How many of a tenant's messages something holds; each once.
+/// The number of a tenant's blocked messages, each counted once.
 pub(crate) async fn held(session: &mut dyn Session, tenant: &TenantId, now: Time) -> Result<i64, StoreError> {
     let suspended = values![tenant.as_str(), Suspension::HELD_MAX];
     let mut held = count(session, SUSPENDED, suspended).await?;

@@ -1,4 +1,4 @@
-//! Mail to known recipients who were deleted since it was accepted, found as it is claimed.
+//! Mail to known recipients that were deleted after it was accepted, found when it is claimed.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::{
     sql::{Session, Value, multi_row::Multi, values},
 };
 
-/// Of messages of one tenant, those whose entry of the directory is deleted, or gone.
+/// Of these messages of one tenant, those whose directory entry is marked as deleted or does not exist.
 pub(crate) static DEPARTED: Multi = Multi::new(
     "SELECT c.uid FROM content c LEFT JOIN known_recipient k ON k.tenant = ? AND k.id = c.recipient_id \
      WHERE c.recipient_id IS NOT NULL AND (k.id IS NULL OR k.deleted_at IS NOT NULL) AND c.uid IN (",
@@ -19,7 +19,7 @@ pub(crate) static DEPARTED: Multi = Multi::new(
     ")",
 );
 
-/// Marks what must not be sent. Asks only for tenants that have a directory of recipients.
+/// Marks messages that must not be sent. Reads only for tenants that have a directory of recipients.
 pub(crate) async fn mark_departed(
     session: &mut dyn Session,
     gates: &Gates,

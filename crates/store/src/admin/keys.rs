@@ -39,7 +39,7 @@ pub(crate) const STATEMENTS: &[Sql] = &[CREATE, REVOKE, TOUCH, FIND, FIND_BY_ID,
 pub(crate) async fn create(session: &mut dyn Session, key: &ApiKey) -> Result<Changed, StoreError> {
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
     let networks: Vec<String> = key.networks.iter().map(ToString::to_string).collect();
-    // Writing plain lists of texts does not fail.
+    // Serializing plain lists of texts does not fail.
     let restrictions = key.restrictions.as_deref().and_then(|bound| serde_json::to_string(bound).ok());
     let values = values![
         key.id.as_str(),
@@ -94,7 +94,7 @@ fn read(row: &Row) -> Result<ApiKey, StoreError> {
         .split_whitespace()
         .map(|word| Scope::ALL.into_iter().find(|scope| scope.as_str() == word).ok_or_else(wrong));
     let networks = row.text(5)?.split_whitespace().map(|text| text.parse().map_err(|_| wrong()));
-    // A key whose bounds cannot be read must not be taken for one that has none.
+    // A key whose restrictions cannot be read must not pass for an unrestricted one.
     let restrictions = row.opt_text(11)?.map(|text| serde_json::from_str(text).map_err(|_| wrong()));
     Ok(ApiKey {
         restrictions: restrictions.transpose()?.map(Arc::new),

@@ -1,6 +1,7 @@
-//! Tenants, accounts, keys, pauses, suppressions and the audit log: the same for every SQL database.
+//! Tenants, accounts, keys, suspensions, circuits, suppressions, streams and the audit log: the same for
+//! every SQL database.
 //!
-//! A change and its audit entry are one transaction. Reads run on connections of their own.
+//! A change and its audit entry are one transaction. Reads use separate connections.
 
 pub(crate) mod accounts;
 pub(crate) mod audit;
@@ -37,7 +38,8 @@ pub(crate) async fn record_audit(session: &mut dyn Session, entry: &AuditEntry) 
     audit::insert(session, entry).await
 }
 
-/// Removes the oldest entries of the audit log, older than `before`, inside the transaction under way; how many.
+/// Removes at most `limit` of the oldest audit entries that are older than `before`, inside the transaction
+/// under way. Returns the number of entries.
 pub(crate) async fn trim_audit(
     session: &mut dyn Session,
     before: Time,

@@ -1,5 +1,5 @@
-//! Tokens that accounts and mailboxes sign in with. Whoever writes names the version that was read: of two nodes that would
-//! renew the same tokens one is told that it came second.
+//! OAuth tokens of accounts and mailboxes. A write names the version that was read: if two nodes renew the
+//! same tokens, the second gets `Stale`.
 
 use postway_domain::{
     oauth::{OAuthOwner, OAuthState},
@@ -31,7 +31,7 @@ const DELETE: Sql = Sql::same("DELETE FROM oauth_state WHERE tenant = ? AND owne
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[Sql] = &[CREATE, UPDATE, FIND, LIST, DELETE];
 
-/// Writes the first state, or the next after the version that is expected.
+/// Writes the first state, or the one after the expected version.
 pub(crate) async fn put(
     session: &mut dyn Session,
     state: &OAuthState,
@@ -48,7 +48,7 @@ pub(crate) async fn put(
     Ok(if session.execute(UPDATE, values).await? == 1 { Changed::Done } else { Changed::Stale })
 }
 
-/// Forgets the tokens of what is deleted.
+/// Deletes the tokens of a deleted account or mailbox.
 pub(crate) async fn delete(session: &mut dyn Session, owner: &OAuthOwner) -> Result<(), StoreError> {
     session.execute(DELETE, values![owner.tenant.as_str(), owner.name.as_str()]).await.map(|_| ())
 }

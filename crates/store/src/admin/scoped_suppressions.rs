@@ -1,6 +1,7 @@
-//! Suppressions that are narrower or wider than a tenant's list: of one stream, of a pattern, of the whole installation.
+//! Suppressions with a scope other than a tenant's list: one stream, a pattern, the whole installation.
 //!
-//! All patterns that an address can match are looked up by name, so the length of these lists costs a message nothing.
+//! All patterns that an address can match are looked up by name, so the cost for a message does not depend on
+//! the length of the lists.
 
 use std::collections::HashSet;
 
@@ -42,7 +43,7 @@ const ADD: Sql = Sql::or_mysql(
 const ADD_NEW: Sql = Sql::or_mysql(insert!(" ON CONFLICT DO NOTHING"), insert!(""));
 const REMOVE: Sql =
     Sql::same("DELETE FROM scoped_suppression WHERE tenant = ? AND pattern = ? AND stream = ?");
-/// One that ends by itself gives way to a reader's wish, which does not.
+/// A reader's decision, which does not expire, replaces a suppression that does.
 const REMOVE_ENDING: Sql = Sql::same(
     "DELETE FROM scoped_suppression WHERE tenant = ? AND pattern = ? AND stream = ? AND expires_at IS NOT NULL",
 );
@@ -77,7 +78,7 @@ pub(crate) fn multi() -> Sql {
     AMONG.sample().into()
 }
 
-/// Scoped suppressions in force that matter to a transaction: tenant, pattern and stream, each empty where it stands for all.
+/// The scoped suppressions that apply in a transaction: tenant, pattern and stream; an empty text means all.
 #[derive(Debug, Default)]
 pub(crate) struct ScopedMatches(HashSet<(String, String, String)>);
 
@@ -108,7 +109,7 @@ impl ScopedMatches {
     }
 }
 
-/// As a store keeps it: an empty text stands for all.
+/// The stored form: an empty text means all.
 fn parts(scope: &SuppressionScope) -> (&str, &str, &str) {
     let tenant = scope.tenant.as_ref().map_or("", |tenant| tenant.as_str());
     (tenant, scope.pattern.as_str(), scope.stream.as_ref().map_or("", |stream| stream.as_str()))
@@ -124,7 +125,7 @@ fn row_of(one: &ScopedSuppression) -> Vec<Value> {
     [place(&one.scope), rest].concat()
 }
 
-/// Adds those that matter to these addresses of a tenant.
+/// Adds the suppressions that apply to these addresses of a tenant.
 pub(crate) async fn among(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -149,7 +150,7 @@ pub(crate) async fn among(
     Ok(())
 }
 
-/// Adds them, in the place of what is there of the same scopes.
+/// Adds suppressions; each replaces an existing one of the same scope.
 pub(crate) async fn add(
     session: &mut dyn Session,
     list: &[ScopedSuppression],
@@ -160,13 +161,13 @@ pub(crate) async fn add(
     Ok(Changed::Done)
 }
 
-/// Adds one unless there is one without an end; whether it is new.
+/// Adds a suppression unless one that does not expire exists. Returns whether it is new.
 pub(crate) async fn add_new(session: &mut dyn Session, one: &ScopedSuppression) -> Result<bool, StoreError> {
     session.execute(REMOVE_ENDING, place(&one.scope)).await?;
     session.insert(ADD_NEW, row_of(one)).await
 }
 
-/// Removes one that is there for this reason; whether it was.
+/// Removes a suppression with this reason. Returns whether there was one.
 pub(crate) async fn remove_for(
     session: &mut dyn Session,
     scope: &SuppressionScope,

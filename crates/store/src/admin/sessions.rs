@@ -1,4 +1,4 @@
-//! Sessions of browsers that were ended before their time. Those that run to their end leave nothing here.
+//! Browser sessions that were ended before their time. Those that run to their end leave nothing here.
 
 use postway_domain::{Time, id::SessionId};
 
@@ -8,7 +8,7 @@ use crate::{
     sql::{Session, Sql, values},
 };
 
-/// Rows that are removed in one transaction; the rest waits for the next sweep.
+/// The most rows removed in one transaction; the rest waits for the next run.
 const SLICE: u32 = 5_000;
 
 const END: Sql = Sql::or_mysql(
@@ -40,7 +40,7 @@ pub(crate) async fn is_ended(session: &mut dyn Session, id: SessionId) -> Result
     session.rows(FIND, values![id.as_bytes()]).await.map(|rows| !rows.is_empty())
 }
 
-/// Removes sessions that would be over by now anyway: their cookies open nothing.
+/// Removes sessions that would have ended by now anyway: their cookies are not valid any more.
 pub(crate) async fn forget(session: &mut dyn Session, now: Time) -> Result<Changed, StoreError> {
     session.execute(FORGET, values![now, SLICE]).await.map(|_| Changed::Done)
 }

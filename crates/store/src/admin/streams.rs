@@ -1,4 +1,4 @@
-//! Streams: a tenant's named kinds of mail, and the port of their readers.
+//! Streams: a tenant's named kinds of mail.
 
 use postway_domain::{MailStream, TenantId, id::StreamId};
 

@@ -41,11 +41,11 @@ macro_rules! report_on_conflict {
         )
     };
 }
-/// What is there stays where it lasts longer: see [`Suppression::yields_to`].
+/// An existing suppression that lasts longer stays: see [`Suppression::yields_to`].
 static REPORT: MultiSql = MultiSql {
     sqlite: report_on_conflict!(),
     postgres: report_on_conflict!(),
-    // The expiry comes last: what stands before it must see the old one.
+    // The expiry is assigned last, because the assignments before it must see the old value.
     mysql: report!(
         " ON DUPLICATE KEY UPDATE \
          reason = IF(VALUES(expires_at) IS NULL OR VALUES(expires_at) >= suppression.expires_at, VALUES(reason), reason), \
@@ -64,7 +64,8 @@ const LIST: Sql = Sql::same(
     "SELECT tenant, address, reason, note, created_at, expires_at FROM suppression \
      WHERE tenant = ? AND address > ? ORDER BY address LIMIT ?",
 );
-/// Rows that are removed in one transaction; the rest waits for the next sweep, and suppresses nobody meanwhile.
+/// The most rows removed in one transaction; the rest waits for the next run, and has no effect in the
+/// meantime.
 const FORGOTTEN_MAX: u32 = 5_000;
 const FORGET: Sql = Sql::or_mysql(
     "DELETE FROM suppression WHERE (tenant, address) IN \
@@ -79,13 +80,13 @@ static AMONG: Multi = Multi::new(
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[Sql] = &[ADD, REMOVE, FIND, LIST, FORGET];
 
-/// The text for as many rows as there are, for the test that prepares them.
+/// A sample text, for the test that prepares every statement.
 #[cfg(test)]
 pub(crate) fn multi() -> Sql {
     REPORT.sample()
 }
 
-/// Addresses of a transaction that get no mail, or none of some kind.
+/// The suppressed addresses of a transaction, with and without scopes.
 #[derive(Debug, Default)]
 pub(crate) struct Suppressed {
     listed: HashSet<(TenantId, String)>,
@@ -108,10 +109,10 @@ impl FromIterator<(TenantId, String)> for Suppressed {
     }
 }
 
-/// Addresses to look for, in lower case, by tenant.
+/// The addresses to look up, in lower case, by tenant.
 pub(crate) type Recipients = BTreeMap<TenantId, BTreeSet<String>>;
 
-/// Which of these addresses get no mail.
+/// Reads which of these addresses are suppressed.
 pub(crate) async fn suppressed_of(
     session: &mut dyn Session,
     recipients: Recipients,
@@ -119,7 +120,7 @@ pub(crate) async fn suppressed_of(
 ) -> Result<Suppressed, StoreError> {
     let mut suppressed = Suppressed::default();
     for (tenant, addresses) in recipients {
-        // Lists of earlier versions have domains as U-labels.
+        // Lists written by earlier versions have domains as U-labels.
         let addresses: Vec<String> =
             addresses.iter().flat_map(|address| EmailAddress::spellings_of(address)).collect();
         for (sql, run) in AMONG.runs(&addresses) {
@@ -134,9 +135,10 @@ pub(crate) async fn suppressed_of(
     Ok(suppressed)
 }
 
-/// Adds what reports ask for, unless what is there of the same addresses lasts longer.
+/// Adds suppressions that reports ask for, unless an existing one of the same address lasts longer.
 pub(crate) async fn report(session: &mut dyn Session, asked: Vec<Suppression>) -> Result<(), StoreError> {
-    // One row for each address, and in their order, so that two who add the same wait for each other in one order.
+    // One row for each address, in order, so that two transactions that add the same addresses lock them in
+    // the same order.
     let mut merged: BTreeMap<(TenantId, String), Suppression> = BTreeMap::new();
     for one in asked {
         let key = (one.tenant.clone(), one.address.clone());
@@ -162,7 +164,7 @@ fn row_of(one: &Suppression) -> Vec<Value> {
     ]
 }
 
-/// Adds to lists, in the place of what is there of the same addresses.
+/// Adds suppressions; each replaces an existing one of the same address.
 pub(crate) async fn add(session: &mut dyn Session, list: &[Suppression]) -> Result<Changed, StoreError> {
     for one in list {
         session.execute(ADD, row_of(one)).await?;

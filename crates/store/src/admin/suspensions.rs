@@ -1,4 +1,4 @@
-//! What holds mail back: suspensions and open circuits, and the batches behind them.
+//! Suspensions, circuits, and the batches that suspensions apply to.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -10,8 +10,8 @@ use crate::{
     sql::{Row, Session, Sql, Value, decode, multi_row::Multi, values, was_there},
 };
 
-/// Whether something holds a lane by its name, told as three places to look: as one condition, every suspension of its tenant would be
-/// looked at for each lane.
+/// Whether a lane is suspended, written as three separate lookups: as one condition, every suspension of the
+/// tenant would be read for each lane.
 macro_rules! is_suspended {
     ($lane:literal) => {
         concat!(
@@ -38,9 +38,9 @@ const SUSPEND: Sql = Sql::or_mysql(
 const ACTIVATE: Sql = Sql::same("DELETE FROM suspension WHERE tenant = ? AND kind = ? AND code = ?");
 const LIST: Sql =
     Sql::same("SELECT tenant, kind, code, since FROM suspension WHERE tenant = ? ORDER BY kind, code");
-/// Whether a tenant is suspended, which of its accounts are and, as kinds 9 and 8, whether it has suppressions and a
-/// directory of recipients at all: most have none, and then no recipient need be looked up. Kind 7 says that the whole installation
-/// has suppressions.
+/// Whether a tenant is suspended, and which of its accounts are. Rows of kind 9 and 8 say that the tenant has
+/// suppressions, and a directory of recipients: most have neither, and then no recipient need be looked up.
+/// Kind 7 says that the installation has suppressions.
 static OF_TENANTS: Multi = Multi::of_pieces(
     "",
     "SELECT tenant, kind, code, since FROM suspension WHERE tenant = ? AND kind IN (0, 2) UNION ALL \
@@ -50,7 +50,7 @@ static OF_TENANTS: Multi = Multi::of_pieces(
     " UNION ALL ",
     " UNION ALL SELECT tenant, 7, '', 0 FROM (SELECT tenant FROM scoped_suppression WHERE tenant = '' LIMIT 1) AS everywhere",
 );
-/// Batches are asked for by name: there is no end to those that a tenant may have suspended.
+/// Batches are looked up by name, because a tenant may have any number of suspended ones.
 static OF_BATCHES: Multi = Multi::of_pieces(
     "",
     "SELECT tenant, kind, code, since FROM suspension WHERE tenant = ? AND kind = 1 AND code = ?",
@@ -60,7 +60,7 @@ static OF_BATCHES: Multi = Multi::of_pieces(
 const ALL_HAVE_LIST: i64 = 7;
 const HAS_LIST: i64 = 9;
 const KNOWS_RECIPIENTS: i64 = 8;
-/// Batches are known by their lanes, or by being suspended before their first message.
+/// A batch exists if it has a lane, or was suspended before its first message.
 const BATCHES: Sql = Sql::same(
     "SELECT b.code, s.since FROM (SELECT code FROM (SELECT DISTINCT batch AS code FROM lane WHERE tenant = ? AND batch > ? \
      ORDER BY batch LIMIT ?) AS used UNION SELECT code FROM (SELECT code FROM suspension WHERE tenant = ? AND kind = 1 \
@@ -76,15 +76,15 @@ macro_rules! states {
         )
     };
 }
-/// Counted along the index of what waits, which MySQL has on a column of its own.
+/// Counted in the order of the index of waiting messages, which MySQL has on a generated column.
 const WAITING: Sql = Sql::or_mysql(
     "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l JOIN message m ON m.lane = l.id WHERE l.tenant = ? AND l.batch = ? \
      AND m.due_at IS NOT NULL LIMIT ?) AS found",
     "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l JOIN message m ON m.due_lane = l.id WHERE l.tenant = ? \
      AND l.batch = ? LIMIT ?) AS found",
 );
-/// PostgreSQL would read all of a lane in its index before the first message. It goes along the index instead where whole rows of
-/// columns are compared and it does not know how many are asked for.
+/// PostgreSQL would read all of a lane in its index before the first message. It follows the index instead if
+/// row values are compared and the limit is not known to its plan.
 pub(crate) const STATES: Sql = Sql::of_each(
     states!("JOIN message m ON m.lane = l.id"),
     states!(
@@ -95,7 +95,8 @@ pub(crate) const STATES: Sql = Sql::of_each(
     states!("JOIN message m ON m.lane = l.id"),
 );
 const _: () = assert!(BatchView::COUNTED_MAX == 10_000);
-/// Accounts of a tenant, whose lanes have no end, and those that mail of one of its batches was ever for.
+/// The accounts of a tenant, which may have any number of lanes; or those that ever had mail of one of its
+/// batches.
 const ACCOUNTS: Sql = Sql::same("SELECT id FROM account WHERE tenant = ?");
 const ACCOUNTS_OF_BATCH: Sql = Sql::same("SELECT DISTINCT account FROM lane WHERE tenant = ? AND batch = ?");
 const OPEN_CIRCUIT: Sql = Sql::or_mysql(
@@ -135,13 +136,13 @@ pub(crate) const STATEMENTS: &[Sql] = &[
     CIRCUITS,
 ];
 
-/// The texts for as many rows as there are, for the test that prepares them.
+/// Sample texts, for the test that prepares every statement.
 #[cfg(test)]
 pub(crate) fn multi() -> [&'static Multi; 2] {
     [&OF_TENANTS, &OF_BATCHES]
 }
 
-/// Whose pauses matter to a transaction, and those of which batches.
+/// The tenants and batches whose suspensions a transaction must know.
 #[derive(Debug, Default)]
 pub(crate) struct GateQuestion {
     pub tenants: BTreeSet<TenantId>,
@@ -156,7 +157,7 @@ impl GateQuestion {
         }
     }
 
-    /// Lanes of this tenant may come up later: see [`suspended_batches`].
+    /// Asks for a tenant whose lanes may come up later: see [`suspended_batches`].
     pub fn tenant(&mut self, tenant: &TenantId) {
         if !self.tenants.contains(tenant) {
             self.tenants.insert(tenant.clone());
@@ -164,7 +165,8 @@ impl GateQuestion {
     }
 }
 
-/// What is suspended, for the tenants of one transaction, and which of them have a suppression list, or know recipients.
+/// What is suspended, for the tenants of one transaction, and which of them have suppressions or a directory
+/// of recipients.
 #[derive(Debug, Default)]
 pub(crate) struct Gates {
     paused: HashMap<TenantId, HashSet<SuspensionScope>>,
@@ -206,7 +208,7 @@ impl Gates {
     /// Whether a lane is open.
     pub fn pass(&self, lane: &Lane) -> bool {
         let Some(paused) = self.paused.get(&lane.tenant) else { return true };
-        // Looked up one by one: a transaction may have thousands of paused batches.
+        // Looked up one by one: a transaction may have thousands of suspended batches.
         let batch = lane.batch.clone().map(SuspensionScope::Batch);
         let mut scopes = [SuspensionScope::Tenant, SuspensionScope::Account(lane.account.clone())]
             .into_iter()
@@ -215,7 +217,7 @@ impl Gates {
     }
 }
 
-/// Reads what is suspended of what is asked for.
+/// Reads which of the tenants, accounts and batches in `asked` are suspended.
 pub(crate) async fn suspensions_of(
     session: &mut dyn Session,
     asked: GateQuestion,
@@ -238,7 +240,7 @@ pub(crate) async fn suspensions_of(
     Ok(gates)
 }
 
-/// Adds which of these batches of a tenant are suspended.
+/// Adds the suspended ones of these batches of a tenant.
 pub(crate) async fn suspended_batches(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -282,7 +284,7 @@ pub(crate) async fn activate(
     Ok(if rows == 1 { Changed::Done } else { Changed::Already })
 }
 
-/// The accounts whose mail a pause may hold.
+/// The accounts whose mail a suspension may block.
 pub(crate) async fn accounts_in(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -335,7 +337,7 @@ pub(crate) async fn batches(
     Ok(batches)
 }
 
-/// How many of a batch's messages stand where.
+/// The number of a batch's messages in each status.
 pub(crate) async fn batch_states(
     session: &mut dyn Session,
     tenant: &TenantId,

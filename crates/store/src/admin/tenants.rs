@@ -112,7 +112,7 @@ fn read(row: &Row) -> Result<Tenant, StoreError> {
         id: row.parsed(0)?,
         name: row.text(1)?.to_owned(),
         default_account: row.opt_parsed(2)?,
-        // Tenants of an earlier version have none.
+        // Tenants written by an earlier version have no settings.
         settings: if row.opt_text(3)?.is_some() { row.json(3)? } else { Default::default() },
         secret: row.opt_bytes(4)?.map(|bytes| Sealed(bytes.to_vec())),
         version: row.int(5)?,

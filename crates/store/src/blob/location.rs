@@ -1,4 +1,4 @@
-//! Where blobs are: a folder, or one of the object storages.
+//! The location of blobs: a folder, or object storage.
 
 use std::{ffi::OsString, fmt::Display, str::FromStr, sync::Arc, time::Duration};
 
@@ -16,29 +16,29 @@ use url::Url;
 use super::{BlobError, Depot, Folder};
 use crate::record::BlobName;
 
-/// How often a request is tried, and for how long at most: whoever waits has its own way to try again.
+/// How often and how long a request is tried at most: callers have their own retries.
 const RETRIES_MAX: usize = 3;
 const RETRY_FOR: Duration = Duration::from_secs(30);
 
-/// A variable of the environment that could be an option.
+/// An environment variable that could be an option.
 pub(super) fn as_option((name, value): (OsString, OsString)) -> Option<(String, String)> {
     Some((name.into_string().ok()?, value.into_string().ok()?))
 }
 
-/// A blob's place below the root: two folders, so that none has too many entries, and its name.
+/// A blob's path below the root: two folders, so that none has too many entries, and its name.
 pub(crate) fn parts(name: &BlobName) -> [String; 3] {
     [format!("{:02x}", name.digest[0]), format!("{:02x}", name.digest[1]), name.to_string()]
 }
 
-/// Opens what a URL names, with these options.
+/// Opens the location of a URL with these options.
 pub(super) fn open(url: &str, options: impl Iterator<Item = (String, String)>) -> Result<Depot, BlobError> {
-    // It is not repeated in errors: it may hold a password.
+    // Errors do not repeat the URL: it may contain a password.
     let wrong = |reason: &dyn Display| BlobError::NoPlace(reason.to_string());
     let failed = |error: object_store::Error| wrong(&error);
     let parsed = Url::parse(url).map_err(|error| wrong(&error))?;
     match parsed.scheme() {
         "file" => {
-            // A relative path would be taken for one from the root.
+            // A relative path would be read as an absolute one.
             let root = parsed.to_file_path().ok().filter(|_| url.starts_with("file:///"));
             let root = root.ok_or_else(|| wrong(&"a folder is given as file:///path"))?;
             let folder = Folder::open(root.clone()).map_err(|error| wrong(&error))?;
@@ -72,7 +72,7 @@ fn retry() -> RetryConfig {
     RetryConfig { backoff: BackoffConfig::default(), max_retries: RETRIES_MAX, retry_timeout: RETRY_FOR }
 }
 
-/// A builder with the options that are its own.
+/// A builder with the options that it knows.
 fn with_options<B, K: FromStr>(
     builder: B,
     prefix: &str,

@@ -1,28 +1,29 @@
-//! Marks of nodes beside the blobs, by which nodes that share a database see whether they share these, too.
+//! Markers of nodes beside the blobs. With them, nodes that share a database check whether they share the
+//! blobs, too.
 //!
-//! A folder on one machine looks to another like a folder of its own. A node leaves its mark where it keeps blobs; who
-//! cannot read the mark of a node that is alive cannot read its blobs.
+//! A path on one machine may be another folder on the next. A node leaves its marker where it stores blobs; a
+//! node that cannot read the marker of a live node cannot read that node's blobs.
 
 use object_store::{ObjectStoreExt, PutPayload, path::Path};
 
 use super::{BlobError, Depot};
 
-/// Where marks are: never the name of a folder of blobs.
+/// The folder of markers: never the name of a folder of blobs.
 const MARKS: &str = "nodes";
 
 impl Depot {
-    /// Whether blobs are in a folder, which others may have under the same name and not share.
+    /// Whether blobs are in a folder, which other nodes may have under the same name without sharing it.
     pub fn is_folder(&self) -> bool {
         self.folder.is_some()
     }
 
-    /// Leaves the mark of a node.
+    /// Writes the marker of a node.
     pub async fn leave_mark(&self, node: &[u8; 16]) -> Result<(), BlobError> {
         let left = self.objects.put(&self.mark(node), PutPayload::default()).await;
         left.map(drop).map_err(unavailable)
     }
 
-    /// Whether the mark of a node is here.
+    /// Whether the marker of a node is here.
     pub async fn has_mark(&self, node: &[u8; 16]) -> Result<bool, BlobError> {
         match self.objects.head(&self.mark(node)).await {
             Ok(_) => Ok(true),
@@ -31,7 +32,7 @@ impl Depot {
         }
     }
 
-    /// Takes the mark of a node away.
+    /// Removes the marker of a node.
     pub async fn remove_mark(&self, node: &[u8; 16]) -> Result<(), BlobError> {
         match self.objects.delete(&self.mark(node)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),

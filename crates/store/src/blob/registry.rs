@@ -1,8 +1,8 @@
-//! The names of blobs, in the database: which there are, which are being deleted.
+//! The names of blobs in the database: which exist, and which are being deleted.
 //!
-//! A name is never used twice. A blob that is new to the table takes the time as its generation, one that comes back
-//! while its predecessor is being deleted a generation more: so whoever deletes, however late, deletes what nobody
-//! refers to.
+//! A name is never used twice. A new blob takes the time as its generation; one that comes back while its
+//! predecessor is being deleted takes the next generation. So a deletion, however late, removes only what
+//! nothing refers to.
 
 use postway_domain::Time;
 
@@ -12,7 +12,7 @@ use crate::{
     sql::{Row, Session, Sql, Value, values},
 };
 
-/// Reserving is one statement, so that of two who come together the second sees the first.
+/// Reserving is one statement, so that the second of two concurrent callers sees the first.
 const RESERVE: Sql = Sql::or_mysql(
     "INSERT INTO stored_blob (digest, generation, name, size, reserved_at, condemned) VALUES (?, ?, ?, ?, ?, 0) \
      ON CONFLICT (digest) DO UPDATE SET generation = stored_blob.generation + stored_blob.condemned, condemned = 0, \
@@ -24,8 +24,8 @@ const RESERVE: Sql = Sql::or_mysql(
 );
 const GENERATION: Sql = Sql::same("SELECT digest, generation, name FROM stored_blob WHERE digest = ?");
 const RENAME: Sql = Sql::same("UPDATE stored_blob SET name = ? WHERE digest = ?");
-/// The next of them, the oldest first, each with its generation where nothing refers to it. Read beside the writers. Nearly all are
-/// referred to, so it says how many are looked at, and not how many are found.
+/// The next blobs, the oldest first, each with its generation if nothing refers to it. Read beside the
+/// writers. Nearly all are referred to, so the limit is on the blobs examined and not on those found.
 const PAGE: Sql = Sql::same(
     "SELECT b.digest, b.reserved_at, CASE WHEN b.condemned = 1 OR NOT (\
      EXISTS (SELECT 1 FROM content c WHERE c.raw_blob = b.name) \
@@ -41,7 +41,7 @@ const IS_REFERENCED: Sql = Sql::same(
      UNION ALL SELECT 1 FROM link l WHERE l.blob = ? UNION ALL SELECT 1 FROM inbound_body i WHERE i.raw_blob = ? \
      UNION ALL SELECT 1 FROM pec_receipt p WHERE p.raw_blob = ? LIMIT 1",
 );
-/// The columns that hold names of blobs.
+/// The number of columns that contain names of blobs.
 const REFERRERS: usize = 5;
 const CONDEMN: Sql =
     Sql::same("UPDATE stored_blob SET condemned = 1 WHERE digest = ? AND generation = ? AND reserved_at < ?");
@@ -50,7 +50,7 @@ const FORGET: Sql =
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[Sql] = &[RESERVE, GENERATION, RENAME, PAGE, IS_REFERENCED, CONDEMN, FORGET];
 
-/// Where a walk along the blobs stands: behind this one. In memory; a walk that is lost begins again.
+/// The position of a scan over blobs: after this one. It is in memory; a lost scan starts again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BlobCursor {
     pub reserved_at: Time,
@@ -58,23 +58,23 @@ pub(crate) struct BlobCursor {
 }
 
 impl BlobCursor {
-    /// Before the oldest.
+    /// Before the oldest blob.
     pub fn start() -> Self {
         Self { reserved_at: Time::from_millis(i64::MIN), digest: [0; 32] }
     }
 }
 
-/// A write of names.
+/// A write job for blob names.
 pub(crate) enum BlobJob {
-    /// One is to be kept: digest, size, now.
+    /// Reserves a name: digest, size, current time.
     Reserve([u8; 32], u64, Time),
-    /// These are to be deleted, where nothing refers to them and they were reserved before that.
+    /// Condemns these blobs if nothing refers to them and they were reserved before this time.
     Condemn(Vec<BlobName>, Time),
-    /// These are gone.
+    /// Forgets these blobs, whose bytes were deleted.
     Forget(Vec<BlobName>),
 }
 
-/// Does one inside the transaction under way; the names it is about.
+/// Does a job inside the transaction under way. Returns the names it applies to.
 pub(crate) async fn write(session: &mut dyn Session, job: &BlobJob) -> Result<Vec<BlobName>, StoreError> {
     match job {
         BlobJob::Reserve(digest, size, now) => Ok(vec![reserve(session, *digest, *size, *now).await?]),

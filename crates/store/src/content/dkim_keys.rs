@@ -1,4 +1,4 @@
-//! Signing keys. Domains are kept and asked for in lower case.
+//! DKIM signing keys. Domains are stored and looked up in lower case.
 
 use postway_domain::{DkimAlgorithm, DkimKey, TenantId, secret::Sealed};
 
@@ -26,7 +26,8 @@ const CREATE: Sql = Sql::or_mysql(
 );
 const SWITCH: Sql =
     Sql::same("UPDATE dkim_key SET active = ? WHERE tenant = ? AND domain = ? AND selector = ?");
-/// Only over the seal that was opened: a key that was made anew under the same name meanwhile has another.
+/// Only if the stored ciphertext is the one that was opened: a key that was created again under the same name
+/// has another.
 const RESEAL: Sql = Sql::same(
     "UPDATE dkim_key SET private = ? WHERE tenant = ? AND domain = ? AND selector = ? AND private = ?",
 );

@@ -1,4 +1,4 @@
-//! Files that mail links to. They are written with the preparation of their message, and end by their time.
+//! Files that mail links to. They are written with the preparation of their message, and expire.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::{
     sql::{Row, Session, Sql, Value, multi_row::Multi, values},
 };
 
-/// Ended links that are removed in one transaction; the rest waits for the next sweep.
+/// The most expired links removed in one transaction; the rest waits for the next run.
 const SLICE: u32 = 5_000;
 
-// Some databases have a use of their own for the word `blob`, but not after a dot.
+// Some databases reserve the word `blob`, but not after a dot.
 const FIND: Sql = Sql::same(
     "SELECT tenant, uid, link.blob, size, filename, content_type, expires_at FROM link \
      WHERE uid = ? AND link.blob = ?",
@@ -35,7 +35,7 @@ pub(crate) async fn find(
     session.rows(FIND, values![uid.as_bytes(), blob.to_string()]).await?.first().map(read).transpose()
 }
 
-/// Removes links that have ended, a slice of them.
+/// Removes a slice of the expired links.
 pub(crate) async fn forget(session: &mut dyn Session, now: Time) -> Result<Changed, StoreError> {
     let rows = session.rows(ENDED, values![now, SLICE]).await?;
     let uids: BTreeSet<[u8; 16]> = rows.iter().map(|row| row.id16(0)).collect::<Result<_, _>>()?;

@@ -1,7 +1,7 @@
-//! Known recipients: a tenant's own directory of people.
+//! Known recipients: a tenant's own directory of recipients.
 //!
-//! An external id belongs to one entry at a time; a deleted one keeps its row and gives its external id free, by `live`
-//! being NULL, which no unique index compares.
+//! An external id belongs to one entry at a time. A deleted entry keeps its row and frees its external id by
+//! setting `live` to NULL, which no unique index compares.
 
 use postway_domain::{
     EmailAddress, KnownRecipient, PersonalDigest, RecipientId, RecipientKey, TenantId, Time, secret::Sealed,
@@ -48,7 +48,7 @@ const UPDATE: Sql = Sql::same(
     "UPDATE known_recipient SET external_id = ?, name = ?, address = ?, personal_number = ?, personal_digest = ?, \
      personal_masked = ?, version = ?, updated_at = ? WHERE tenant = ? AND id = ? AND version = ? AND live = 1",
 );
-// Nobody can ask for a personal number any more; what it looked like is still shown.
+// Personal numbers cannot be requested any more; the ones stored earlier are still shown.
 const DELETE: Sql = Sql::same(
     "UPDATE known_recipient SET live = NULL, personal_number = NULL, personal_digest = NULL, deleted_at = ?, \
      updated_at = ?, version = version + 1 WHERE tenant = ? AND id = ? AND live = 1",
@@ -56,10 +56,10 @@ const DELETE: Sql = Sql::same(
 const IS_THERE: Sql = Sql::same("SELECT id FROM known_recipient WHERE tenant = ? AND id = ?");
 const BY_ID: Sql = Sql::same(select!("id = ?"));
 pub(crate) const BY_EXTERNAL: Sql = Sql::same(select!("external_id = ? AND live = 1"));
-/// Whoever had the id last.
+/// The deleted entry that had the external id last.
 pub(crate) const DELETED_BY_EXTERNAL: Sql =
     Sql::same(select!("external_id = ? AND live IS NULL ORDER BY deleted_at DESC LIMIT 1"));
-/// SQLite, which keeps no statistics, would take a tenant for ten rows and read them all.
+/// SQLite, which has no statistics, would estimate ten rows for a tenant and read them all.
 pub(crate) const BY_PERSONAL: Sql = Sql::of_each(
     select!(
         "known_recipient INDEXED BY known_recipient_personal",
@@ -69,7 +69,7 @@ pub(crate) const BY_PERSONAL: Sql = Sql::of_each(
     select!("personal_digest = ? AND live = 1 ORDER BY id LIMIT 1"),
 );
 pub(crate) const LIST: Sql = Sql::same(select!("id > ? AND live = 1 ORDER BY id LIMIT ?"));
-/// SQLite's and MySQL's columns have collations that take no note of case, MySQL's none of accents either.
+/// The collations of SQLite's and MySQL's columns ignore case, and MySQL's ignores accents, too.
 pub(crate) const LIST_OF_ADDRESS: Sql = Sql::of_each(
     select!(
         "known_recipient INDEXED BY known_recipient_address",
@@ -95,7 +95,7 @@ pub(crate) const STATEMENTS: &[Sql] = &[
     LIST_OF_ADDRESS,
 ];
 
-/// Stands in for an entry while an external id is taken: no UUID of ours is all ones.
+/// The placeholder row that reserves an external id. No UUID of ours is all ones.
 const PLACEHOLDER: [u8; 16] = [0xff; 16];
 
 pub(crate) async fn create(
@@ -146,9 +146,9 @@ pub(crate) async fn update(
     Ok(if session.execute(UPDATE, values).await? == 1 { Changed::Done } else { Changed::Stale })
 }
 
-/// Whether an entry may have this external id. An update that breaks a unique index undoes the whole transaction on
-/// PostgreSQL, where an insert can let it be: so a placeholder is inserted first, and whoever wants the same id at the
-/// same time waits for it.
+/// Whether an entry may have this external id. On PostgreSQL an update that violates a unique index aborts
+/// the transaction, but an insert can be ignored. So a placeholder is inserted first, and a concurrent
+/// transaction that wants the same id waits for it.
 async fn take(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -211,7 +211,7 @@ pub(crate) async fn list(
         return session.rows(LIST, values).await?.iter().map(read).collect();
     };
     let mut listed = Vec::new();
-    // Entries of earlier versions have domains as U-labels.
+    // Entries written by earlier versions have domains as U-labels.
     for spelling in EmailAddress::spellings_of(address) {
         listed.extend(list_of(session, tenant, &spelling, after, limit).await?);
     }
@@ -235,7 +235,7 @@ async fn list_of(
         for row in &rows {
             let found = read(row)?;
             after = *found.id.as_bytes();
-            // A database may take more addresses for the same than we do.
+            // A database may consider more addresses equal than we do.
             if found.address.eq_ignore_ascii_case(address) {
                 listed.push(found);
             }

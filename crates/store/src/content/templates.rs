@@ -1,4 +1,4 @@
-//! Templates: versions that are made and deleted, never changed.
+//! Templates: versions that are created and deleted, never changed.
 
 use postway_domain::{Template, TemplateName, TenantId};
 
@@ -8,7 +8,8 @@ use crate::{
     sql::{Row, Session, Sql, is_new, values, was_there},
 };
 
-/// Names listed by one statement. Databases bound how deep a recursion goes, MySQL and MariaDB at 1,000.
+/// The most names that one statement lists. Databases bound the depth of a recursion, MySQL and MariaDB at
+/// 1,000.
 const NAMES_MAX: u32 = 500;
 
 macro_rules! select {
@@ -29,7 +30,7 @@ const CREATE: Sql = Sql::or_mysql(
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 );
 const IS_THERE: Sql = Sql::same("SELECT version FROM template WHERE tenant = ? AND name = ? AND version = ?");
-// Locked, so that a deletion at the same time either waits for the version that is being made, or is seen here.
+// Locked, so that a concurrent deletion either waits for the new version, or is seen here.
 const NEWEST: Sql = Sql::of_each(
     "SELECT version FROM template WHERE tenant = ? AND name = ? ORDER BY version DESC LIMIT 1",
     "SELECT version FROM template WHERE tenant = ? AND name = ? ORDER BY version DESC LIMIT 1 FOR UPDATE",
@@ -44,7 +45,7 @@ const VERSIONS: Sql = select!(
     "",
     "template t WHERE t.tenant = ? AND t.name = ? AND t.version < ? ORDER BY t.version DESC LIMIT ?"
 );
-/// From name to next name by the primary key, so that older versions are passed over unread.
+/// Goes from name to next name by the primary key, so that older versions are skipped unread.
 pub(crate) const LIST: Sql = select!(
     "WITH RECURSIVE page (name, place) AS (\
      SELECT MIN(f.name), 1 FROM template f WHERE f.tenant = ? AND f.name > ? \
@@ -92,7 +93,8 @@ pub(crate) async fn delete(
 ) -> Result<Changed, StoreError> {
     let mut deleted = 0;
     loop {
-        // Once more after having waited: a version may have come that this statement did not see.
+        // Read again after having waited for the lock: there may be a version that this statement did not
+        // see.
         match session.execute(DELETE, values![tenant.as_str(), name.as_str()]).await? {
             0 => return Ok(was_there(deleted)),
             versions => deleted += versions,

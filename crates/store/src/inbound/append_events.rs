@@ -1,7 +1,8 @@
-//! Adding to the histories of messages that went out, as others said it of them.
+//! Appending to the histories of sent messages what others report about them.
 //!
-//! The messages are locked, and their versions stay as they are: whoever works on one is not disturbed. The time of their last
-//! change moves, so that retention counts from it and spares what is only in the journal.
+//! The messages are locked, and their versions do not change, so concurrent work on them is not disturbed.
+//! Their time of last change moves, so that retention counts from it and spares events that are only in the
+//! journal yet.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -20,7 +21,7 @@ use crate::{
 };
 
 const MESSAGES: &str = "SELECT uid, tenant, lane, event_seq FROM message WHERE uid IN (";
-/// In the order of their ids, so that two who add to the same wait for each other in one order.
+/// In the order of ids, so that two transactions that add to the same messages lock them in the same order.
 static LOCK: MultiSql = MultiSql {
     sqlite: Multi::new(MESSAGES, 1, ")"),
     postgres: Multi::new(MESSAGES, 1, ") ORDER BY uid FOR UPDATE"),
@@ -46,14 +47,14 @@ struct Target {
     latest: Option<Time>,
 }
 
-/// Histories that are locked, and what is to be added to them.
+/// Locked messages, and the events to append to their histories.
 pub(crate) struct Histories {
     targets: HashMap<MessageUid, Target>,
     events: Vec<(MessageUid, i64, Time, NewEvent)>,
 }
 
 impl Histories {
-    /// Locks those of these messages that are there.
+    /// Locks those of these messages that exist.
     pub async fn lock(
         session: &mut dyn Session,
         uids: impl Iterator<Item = MessageUid>,
@@ -75,17 +76,17 @@ impl Histories {
         Ok(Self { targets, events: Vec::new() })
     }
 
-    /// Whether the message is there.
+    /// Whether the message exists.
     pub fn has(&self, uid: MessageUid) -> bool {
         self.targets.contains_key(&uid)
     }
 
-    /// Whether the message is there and of this tenant.
+    /// Whether the message exists and belongs to this tenant.
     pub fn is_of(&self, uid: MessageUid, tenant: &TenantId) -> bool {
         self.targets.get(&uid).is_some_and(|target| target.tenant == *tenant)
     }
 
-    /// Adds an event, and tells the journal of it. Nothing happens to a message that is gone.
+    /// Adds an event, and notes it in the journal. Does nothing for a removed message.
     pub fn add(
         &mut self,
         journal: &mut Journal,
@@ -99,13 +100,13 @@ impl Histories {
         target.added += 1;
         target.latest = target.latest.max(Some(at));
         let seq = target.event_seq;
-        // The state tells only what became of a doubt, and no report is about that.
+        // The state only says how a doubt was resolved, and no report is about that.
         let happening = Happening { uid, seq, at, kind, to: State::Sent };
         journal.note(&target.tenant, target.lane, happening);
         self.events.push((uid, seq, at, NewEvent { kind, data }));
     }
 
-    /// Writes what was added.
+    /// Writes the added events.
     pub async fn write(self, session: &mut dyn Session) -> Result<(), StoreError> {
         let mut alike: BTreeMap<(i64, Time), Vec<MessageUid>> = BTreeMap::new();
         for (uid, target) in &self.targets {

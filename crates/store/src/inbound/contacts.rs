@@ -37,7 +37,7 @@ const LIST: Sql = Sql::same(select!("WHERE tenant = ? AND id > ? ORDER BY id LIM
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[Sql] = &[CREATE, UPDATE, DELETE, FIND, NAMED, LIST];
 
-/// What a name is found by: names are longer than what every index takes.
+/// The digest that a name is found by, because names are longer than some indexes allow.
 fn key_of(name: &str) -> Vec<u8> {
     digest::digest(&digest::SHA256, Contact::key(name).as_bytes()).as_ref().to_vec()
 }
@@ -46,7 +46,7 @@ fn addresses_json(contact: &Contact) -> String {
     serde_json::json!(contact.addresses).to_string()
 }
 
-/// Makes one; `Exists` where its id or its name is taken.
+/// Creates a contact; `Exists` if its id or its name is taken.
 pub(crate) async fn create(session: &mut dyn Session, contact: &Contact) -> Result<Changed, StoreError> {
     hold_names(session, &contact.tenant).await?;
     let values = values![
@@ -62,7 +62,7 @@ pub(crate) async fn create(session: &mut dyn Session, contact: &Contact) -> Resu
     session.insert(CREATE, values).await.map(is_new)
 }
 
-/// Replaces one if its stored version is `expected`; `Exists` where another has its name.
+/// Replaces a contact if its stored version is `expected`; `Exists` if another has its name.
 pub(crate) async fn update(
     session: &mut dyn Session,
     contact: &Contact,

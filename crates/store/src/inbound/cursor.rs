@@ -1,6 +1,7 @@
-//! How far each mailbox was read, and how the last look at it went.
+//! How far each mailbox was read, and the result of the last poll.
 //!
-//! It is a row of its own, because it changes with every page, and the fence of a mailbox: whoever registers a page locks it first.
+//! The cursor has its own row, because it changes with every page. The row is also the fence of a mailbox:
+//! registering a page locks it first.
 
 use postway_domain::{TenantId, inbound::Cursor};
 
@@ -43,7 +44,7 @@ const LOCK: Sql = Sql::of_each(
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[Sql] = &[NOTE_DONE, NOTE_ERROR, FIND, OF_TENANT, ALL, LOCK];
 
-/// Notes how a look went.
+/// Records the result of a poll.
 pub(crate) async fn note(session: &mut dyn Session, note: &MailboxNote) -> Result<(), StoreError> {
     let (sql, said) = match &note.error {
         None => (NOTE_DONE, values![note.uid_next, note.at]),
@@ -70,7 +71,7 @@ pub(crate) async fn find(
     session.rows(FIND, key_of(key)).await?.first().map(read).transpose()
 }
 
-/// How far it was read; nobody else reads on until the transaction ends. None where it is gone.
+/// The cursor, locked until the transaction ends. `None` if the mailbox was deleted.
 pub(crate) async fn lock(
     session: &mut dyn Session,
     key: &MailboxKey,

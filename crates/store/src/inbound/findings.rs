@@ -1,4 +1,4 @@
-//! What mail that came in says about mail that went out: events, outcomes of recipients, suppressions, receipts.
+//! What inbound mail says about sent messages: events, outcomes of recipients, suppressions, receipts.
 //!
 //! All of it is written in the transaction that settles the mail, set-wise over every mail of the call.
 
@@ -55,10 +55,10 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     vec![SHOWN.sample().into(), SHOW.sample(), TOLD.sample().into()]
 }
 
-/// A recipient of a message, by its place.
+/// A recipient of a message, by its position.
 type Place = (MessageUid, u32);
 
-/// What all findings of a call come to.
+/// The combined effect of all findings of a call.
 #[derive(Default)]
 struct Told<'r> {
     outcomes: BTreeMap<Place, Vec<(EventKind, Option<&'r str>)>>,
@@ -67,12 +67,13 @@ struct Told<'r> {
     answered: BTreeSet<MessageUid>,
 }
 
-/// Whether certified mail waits no longer for its first receipt.
+/// Whether an event of this kind ends the wait for a first receipt.
 pub(crate) fn ends_waiting(kind: EventKind) -> bool {
     matches!(kind, EventKind::PecAccepted | EventKind::PecFailed | EventKind::PecDelivered)
 }
 
-/// Writes what these mails say. Those of `again` were dealt with before: what they have told is known.
+/// Writes the findings of these mails. Mails in `again` were processed before, so their earlier events are
+/// known and not written twice.
 pub(crate) async fn write(
     session: &mut dyn Session,
     journal: &mut Journal,
@@ -90,7 +91,7 @@ pub(crate) async fn write(
     let history = history(session, repeated.map(|finding| finding.message)).await?;
     let mut told = Told::default();
     for one in routed {
-        // One receipt may speak of several recipients.
+        // One receipt may be about several recipients.
         let mut of_mail = HashMap::new();
         for finding in &one.findings {
             let uid = finding.message;
@@ -105,7 +106,8 @@ pub(crate) async fn write(
                 }
                 if histories.has(uid) && of_mail.insert(place, receipt.signature.to_owned()).is_none() {
                     if known.contains_key(&place) {
-                        // No statement can write a row twice; it may have come with another mail of this call.
+                        // No statement can write a row twice, and the receipt may have come with another mail
+                        // of this call.
                         told.receipts.retain(|(uid, _, earlier)| (*uid, earlier.digest) != place);
                     }
                     told.receipts.push((uid, one.uid, receipt));
@@ -133,7 +135,7 @@ pub(crate) async fn write(
     receipts::end_waiting(session, told.answered.into_iter().collect()).await
 }
 
-/// What is told of these messages.
+/// The existing events of these messages that findings could repeat.
 async fn history(
     session: &mut dyn Session,
     uids: impl Iterator<Item = MessageUid>,
@@ -149,7 +151,7 @@ async fn history(
     Ok(history)
 }
 
-/// Shows the worst of what was said of each recipient, and of what is as bad the latest.
+/// Stores the worst reported outcome of each recipient; among equally bad ones, the latest.
 async fn show(
     session: &mut dyn Session,
     outcomes: BTreeMap<Place, Vec<(EventKind, Option<&str>)>>,

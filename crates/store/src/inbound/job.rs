@@ -1,4 +1,4 @@
-//! What the writers do for mail that comes in.
+//! The write jobs for inbound mail.
 
 use postway_domain::{Incarnation, MessageUid, TenantId, Time};
 
@@ -12,24 +12,25 @@ use crate::{
     },
 };
 
-/// Something to write.
+/// A write job for inbound mail.
 pub(crate) enum InboundJob {
     Register(Registration),
     Note(MailboxNote),
     Claim(RouteRequest),
     Settle(Vec<Routed>),
-    /// Gives back what others than those alive have leased, or what is past its backstop; so many.
+    /// Reclaims up to the given number of mails that are leased to other incarnations than these, or past
+    /// their backstop.
     Reclaim(Vec<Incarnation>, Time, u32),
     Replay(TenantId, MessageUid, Time),
     ReplayAll(InboundReplay),
     Resolve(TenantId, MessageUid, Time),
-    /// Notes that receipts have not come in time; so many.
+    /// Records overdue receipts, up to the given number.
     TimeOut(Time, u32),
-    /// What a reader decided about a stream.
+    /// Writes a reader's decision about a stream.
     Decide(ReaderDecision),
 }
 
-/// What came of it.
+/// The answer to a job.
 pub(crate) enum Handled {
     Registered(Registered),
     Claimed(Vec<ToRoute>),
@@ -39,7 +40,7 @@ pub(crate) enum Handled {
 }
 
 impl InboundJob {
-    /// How many messages it is about, about.
+    /// Roughly how many messages this job touches.
     pub fn messages(&self) -> usize {
         match self {
             InboundJob::Register(page) => page.mails.len(),
@@ -54,19 +55,19 @@ impl InboundJob {
         }
     }
 
-    /// How many bytes of mail it writes into rows.
+    /// The number of body bytes that it writes into rows.
     pub fn bytes(&self) -> usize {
         let InboundJob::Register(page) = self else { return 0 };
         page.mails.iter().filter_map(|mail| mail.body.as_ref()?.inline()).map(|bytes| bytes.len()).sum()
     }
 }
 
-/// Does one inside the transaction under way.
+/// Does a job inside the transaction under way.
 pub(crate) async fn write(engine: &mut impl Engine, job: &InboundJob) -> Result<Handled, StoreError> {
     let mut journal = std::mem::take(&mut engine.after().journal);
     let mut session = engine.session()?;
     let session_ref = &mut *session;
-    // What was done, and whether something is due because of it.
+    // The answer, and whether new work is due because of it.
     let (handled, wakes) = match job {
         InboundJob::Register(page) => {
             let registered = register::register(session_ref, page).await?;

@@ -1,4 +1,4 @@
-//! Messages that reports may be about, and traces of those that are gone.
+//! Messages that reports may be about, and tombstones of removed ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,10 +22,10 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     [&MESSAGES, &RECIPIENTS, &SENDERS, &TRACES].map(|multi| multi.sample().into()).to_vec()
 }
 
-/// Those of these that are there, or have left a trace, by id.
+/// Those of these messages that exist or have a tombstone, by id.
 pub(crate) async fn find(session: &mut dyn Session, uids: &[MessageUid]) -> Result<Vec<Traced>, StoreError> {
     let uids: Vec<MessageUid> = uids.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
-    // In this order: what goes meanwhile is found whole, or by its trace.
+    // In this order, so that a message that is removed in between is found as itself or by its tombstone.
     let mut recipients: BTreeMap<MessageUid, Vec<String>> = BTreeMap::new();
     for (sql, run) in RECIPIENTS.runs(&uids) {
         for row in session.rows(sql.into(), ids(run)).await? {

@@ -1,8 +1,9 @@
-//! Mail that comes in, the same for every SQL database.
+//! Inbound mail, the same for every SQL database.
 //!
-//! [`mailboxes`], [`rules`] and [`contacts`] are changed with the directory, and audited; [`cursor`] tells how far each mailbox was
-//! read. A page of mail is kept by [`register`], leased by [`claim`], and settled by [`settle`] with all that it says about mail
-//! that went out ([`findings`]). Writes go through the writers, so they share commits with everything else.
+//! [`mailboxes`], [`rules`] and [`contacts`] are changed like other settings, and audited. [`cursor`] says
+//! how far each mailbox was read. [`register`] stores a page of mail, [`claim`] leases it, and [`settle`]
+//! writes the result with all findings about sent messages ([`findings`]). Writes go through the writers and
+//! share commits with everything else.
 
 pub(crate) mod append_events;
 pub(crate) mod claim;
@@ -48,12 +49,12 @@ const HOLD_NAMES: Sql = Sql::of_each(
     "SELECT id FROM tenant WHERE id = ? FOR UPDATE",
 );
 
-/// Lets nobody else take a name of a tenant's until the transaction ends: what is free now is free then.
+/// Locks a tenant's names until the transaction ends, so that a free name stays free.
 async fn hold_names(session: &mut dyn Session, tenant: &TenantId) -> Result<(), StoreError> {
     session.rows(HOLD_NAMES, values![tenant.as_str()]).await.map(drop)
 }
 
-/// Makes a change of mailboxes, rules or contacts.
+/// Makes a change to mailboxes, rules or contacts.
 pub(crate) async fn change(
     session: &mut dyn Session,
     change: &DirectoryChange,
@@ -78,7 +79,7 @@ pub(crate) async fn change(
     }
 }
 
-/// Every text of this module, for tests that prepare them.
+/// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
 pub(crate) fn statements() -> Vec<Sql> {
     let listed = [

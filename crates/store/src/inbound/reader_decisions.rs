@@ -1,7 +1,7 @@
-//! What readers decide about the streams of their mail.
+//! Decisions of readers about the streams of their mail.
 //!
-//! The suppression and the event of the message are one transaction, and a decision that was made before is not told again: mail
-//! programs and impatient people ask twice.
+//! The suppression and the message's event are one transaction. A decision that was made before adds no
+//! event: mail programs and impatient people send it twice.
 
 use postway_domain::EventKind;
 
@@ -14,13 +14,13 @@ use crate::{
     sql::Session,
 };
 
-/// Writes a decision, and tells it of its message where that is still there.
+/// Writes a decision, and the event of its message if that still exists.
 pub(crate) async fn write(
     session: &mut dyn Session,
     journal: &mut Journal,
     decision: &ReaderDecision,
 ) -> Result<Changed, StoreError> {
-    // The message first and the list after it, as whoever settles mail that came in does.
+    // Locks the message first and the list after it, in the order of settling inbound mail.
     let mut histories = Histories::lock(session, std::iter::once(decision.message)).await?;
     let (is_changed, kind) = match decision.leaves {
         true => {

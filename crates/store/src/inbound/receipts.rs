@@ -1,4 +1,4 @@
-//! Receipts of certified mail, kept with their messages; and messages whose first receipt has not come.
+//! PEC receipts, stored with their messages, and messages whose first receipt is overdue.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -37,7 +37,7 @@ macro_rules! insert_on_conflict {
         )
     };
 }
-/// What is there is the same receipt, judged before.
+/// An existing row is the same receipt, stored before.
 static INSERT: MultiSql = MultiSql {
     sqlite: insert_on_conflict!(),
     postgres: insert_on_conflict!(),
@@ -62,16 +62,16 @@ static WAIT: MultiSql = MultiSql {
     ),
 };
 static END: Multi = Multi::new("DELETE FROM pec_wait WHERE uid IN (", 1, ")");
-/// What another is ending is its own.
+/// Skips rows that another transaction has locked.
 pub(crate) const DUE: Sql = Sql::of_each(
     "SELECT uid FROM pec_wait WHERE due_at <= ? ORDER BY due_at LIMIT ?",
     "SELECT uid FROM pec_wait WHERE due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED",
     "SELECT uid FROM pec_wait WHERE due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED",
 );
-/// A receipt may come before it is known that the message was sent.
+/// A receipt may arrive before the message is recorded as sent.
 static ANSWERED: Multi =
     Multi::new("SELECT DISTINCT uid FROM event WHERE kind IN (22, 24, 25) AND uid IN (", 1, ")");
-/// Whatever says less is replaced.
+/// Replaces a stored receipt that proves less.
 static SHOW: Multi = Multi::new(
     "UPDATE recipient SET outcome = 26 WHERE (outcome IS NULL OR outcome IN (18, 21, 22, 23)) AND uid IN (",
     1,
@@ -84,7 +84,7 @@ pub(crate) fn statements() -> Vec<Sql> {
     [PAGE, RAW, DUE, WAIT.sample(), INSERT.sample()].into_iter().chain(multi).collect()
 }
 
-/// The receipts that these messages have, by message and digest, and what their signatures are worth.
+/// The stored receipts of these messages, by message and digest, with the state of their signatures.
 pub(crate) async fn known(
     session: &mut dyn Session,
     uids: impl Iterator<Item = MessageUid>,
@@ -100,7 +100,7 @@ pub(crate) async fn known(
     Ok(known)
 }
 
-/// Keeps receipts: of which message, brought by which mail. None of them twice.
+/// Stores receipts with their message and the mail that brought them, each once.
 pub(crate) async fn insert(
     session: &mut dyn Session,
     receipts: &[(MessageUid, MessageUid, &NewReceipt)],
@@ -124,7 +124,7 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// A page of a message's receipts, in the order in which they came.
+/// A page of a message's receipts in the order of arrival.
 pub(crate) async fn page(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -164,7 +164,7 @@ fn read(row: &Row) -> Result<ReceiptView, StoreError> {
     })
 }
 
-/// Begins to wait where certified mail was sent.
+/// Begins to wait for the receipts of certified mail that was sent.
 pub(crate) async fn begin_waiting(session: &mut dyn Session, sent: &[&Change]) -> Result<(), StoreError> {
     let waiting: Vec<(MessageUid, Time)> =
         sent.iter().filter_map(|change| Some((change.uid, change.awaits_receipt?))).collect();
@@ -175,7 +175,7 @@ pub(crate) async fn begin_waiting(session: &mut dyn Session, sent: &[&Change]) -
     Ok(())
 }
 
-/// Waits no longer for these.
+/// Ends the wait for these messages.
 pub(crate) async fn end_waiting(session: &mut dyn Session, uids: Vec<MessageUid>) -> Result<(), StoreError> {
     for (sql, run) in END.runs(&uids) {
         session.execute(sql.into(), ids(run)).await?;
@@ -183,7 +183,7 @@ pub(crate) async fn end_waiting(session: &mut dyn Session, uids: Vec<MessageUid>
     Ok(())
 }
 
-/// Notes that no receipt came in time, and waits no longer; for how many.
+/// Records that receipts are overdue and ends the wait for them. Returns the number of messages.
 pub(crate) async fn time_out(
     session: &mut dyn Session,
     journal: &mut Journal,

@@ -1,8 +1,8 @@
-//! Keeping a page of mail and moving the cursor, in one transaction.
+//! Storing a page of mail and moving the cursor, in one transaction.
 //!
-//! The mailbox's state is locked first and its cursor compared, so of two readers one registers a page. Mail whose bytes the
-//! mailbox has had before, also earlier in the same page, writes nothing; what could not be read has no digest and is known by
-//! its place in the folder.
+//! The mailbox's state is locked first and its cursor compared, so one of two readers registers a page. Mail
+//! whose bytes the mailbox has had before, also earlier in the same page, is not written. Mail that could not
+//! be read has no digest and is identified by its UID in the folder.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::{
     sql::{Session, Sql, Value, multi_row::Multi, values},
 };
 
-/// Bytes in one statement, so that it stays well below what the servers take.
+/// The most bytes in one statement, well below what servers accept.
 const INSERT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 const MOVE: Sql = Sql::same(
@@ -47,7 +47,7 @@ pub(crate) fn statements() -> Vec<Sql> {
     [MOVE].into_iter().chain(multi).collect()
 }
 
-/// Refuses what could never be dealt with.
+/// Refuses a page that could never be processed.
 pub(crate) fn check(page: &Registration) -> Result<(), StoreError> {
     let lacks_bytes = |mail: &NewInbound| mail.digest.is_none() || mail.body.is_none();
     let is_wrong = |mail: &&NewInbound| match mail.state {
@@ -64,7 +64,7 @@ pub(crate) fn check(page: &Registration) -> Result<(), StoreError> {
     }
 }
 
-/// Keeps what is new of a page.
+/// Stores the new mail of a page.
 pub(crate) async fn register(
     session: &mut dyn Session,
     page: &Registration,

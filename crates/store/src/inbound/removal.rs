@@ -1,4 +1,4 @@
-//! Removing mail that came in, with all that belongs to it.
+//! Removing inbound mail with all that belongs to it.
 
 use crate::{
     error::StoreError,
@@ -8,9 +8,9 @@ use crate::{
 
 use super::mailboxes::key_of;
 
-/// Mail that goes in one transaction.
+/// The most mails removed in one transaction.
 const MAILS_AT_ONCE: u32 = 500;
-/// Digests that go in one transaction.
+/// The most digests removed in one transaction.
 const DIGESTS_AT_ONCE: u32 = 5_000;
 
 static PARTS: [Multi; 5] = [
@@ -18,7 +18,7 @@ static PARTS: [Multi; 5] = [
     Multi::new("DELETE FROM inbound_message WHERE uid IN (", 1, ")"),
     Multi::new("DELETE FROM event WHERE uid IN (", 1, ")"),
     Multi::new("DELETE FROM notification WHERE uid IN (", 1, ")"),
-    // Last: what has a mail has all of it.
+    // Last: as long as a mail exists, all its parts exist.
     Multi::new("DELETE FROM inbound WHERE uid IN (", 1, ")"),
 ];
 pub(crate) const OF_MAILBOX: Sql =
@@ -34,7 +34,7 @@ pub(crate) fn statements() -> Vec<Sql> {
     [OF_MAILBOX, OF_TENANT, SEEN].into_iter().chain(multi).collect()
 }
 
-/// Removes these. That their mailbox has had them is remembered.
+/// Removes these mails. Their digests stay with the mailbox.
 pub(crate) async fn mails(session: &mut dyn Session, uids: &[[u8; 16]]) -> Result<(), StoreError> {
     for table in &PARTS {
         for (sql, run) in table.runs(uids) {
@@ -44,7 +44,7 @@ pub(crate) async fn mails(session: &mut dyn Session, uids: &[[u8; 16]]) -> Resul
     Ok(())
 }
 
-/// Removes some of a tenant's; how many.
+/// Removes some of a tenant's mail. Returns the number of mails.
 pub(crate) async fn tenant_slice(
     session: &mut dyn Session,
     tenant: &str,
@@ -56,7 +56,7 @@ pub(crate) async fn tenant_slice(
     Ok(uids.len())
 }
 
-/// Removes some of what a mailbox has had; whether nothing is left.
+/// Removes some mail and digests of a mailbox. Returns whether nothing is left.
 pub(crate) async fn mailbox_slice(session: &mut dyn Session, key: &MailboxKey) -> Result<bool, StoreError> {
     let rows = session.rows(OF_MAILBOX, [key_of(key), values![MAILS_AT_ONCE]].concat()).await?;
     let uids: Vec<[u8; 16]> = rows.iter().map(|row| row.id16(0)).collect::<Result<_, _>>()?;

@@ -1,4 +1,4 @@
-//! Rules: what is done with the mail of a mailbox.
+//! Rules: what to do with the mail of a mailbox.
 
 use postway_domain::{
     Rule, TenantId,
@@ -29,7 +29,7 @@ macro_rules! select {
     };
 }
 
-/// Locked, so that the mailbox is not deleted meanwhile.
+/// Locked, so that the mailbox is not deleted in the meantime.
 const MAILBOX: Sql = Sql::of_each(
     "SELECT deleted FROM mailbox_state WHERE tenant = ? AND mailbox = ? AND deleted = 0",
     "SELECT deleted FROM mailbox_state WHERE tenant = ? AND mailbox = ? AND deleted = 0 FOR UPDATE",
@@ -40,7 +40,7 @@ const UPDATE: Sql = Sql::same(
     "UPDATE rule SET mailbox = ?, position = ?, active = ?, content = ?, version = ?, updated_at = ? \
      WHERE tenant = ? AND id = ? AND version = ?",
 );
-/// What failed waits on.
+/// Mail that failed keeps waiting.
 const HASTEN: Sql = Sql::same(
     "UPDATE inbound SET due_at = ? WHERE tenant = ? AND mailbox = ? AND due_at > ? AND state = 5 AND tries = 0",
 );
@@ -59,7 +59,7 @@ async fn has_mailbox(session: &mut dyn Session, rule: &Rule) -> Result<bool, Sto
     Ok(!session.rows(MAILBOX, values![rule.tenant.as_str(), rule.mailbox.as_str()]).await?.is_empty())
 }
 
-/// Makes one; `Exists` where its id is taken, `Missing` where its mailbox is not there.
+/// Creates a rule; `Exists` if its id is taken, `Missing` if its mailbox does not exist.
 pub(crate) async fn create(session: &mut dyn Session, rule: &Rule) -> Result<Changed, StoreError> {
     if !has_mailbox(session, rule).await? {
         return Ok(Changed::Missing);
@@ -82,7 +82,7 @@ pub(crate) async fn create(session: &mut dyn Session, rule: &Rule) -> Result<Cha
     Ok(made)
 }
 
-/// Mail that waits for its mailbox to have a rule need not wait any longer.
+/// Mail that waits until its mailbox has a rule is due now.
 async fn hasten(session: &mut dyn Session, rule: &Rule) -> Result<(), StoreError> {
     if rule.active {
         let (now, of, mailbox) = (rule.updated_at, rule.tenant.as_str(), rule.mailbox.as_str());
@@ -91,7 +91,7 @@ async fn hasten(session: &mut dyn Session, rule: &Rule) -> Result<(), StoreError
     Ok(())
 }
 
-/// Replaces one if its stored version is `expected`; `Missing` where its mailbox is not there.
+/// Replaces a rule if its stored version is `expected`; `Missing` if its mailbox does not exist.
 pub(crate) async fn update(
     session: &mut dyn Session,
     rule: &Rule,

@@ -1,7 +1,7 @@
-//! What came of dealing with mail.
+//! Writing the results of processing inbound mail.
 //!
-//! The rows are locked and their tokens compared, then all of it is written, set-wise: the mail, what it says about others, what
-//! was sent because of it, and that subscribers are to be told. Who comes late writes nothing.
+//! The rows are locked and their tokens compared, then everything is written set-wise: the mail, its
+//! findings, the messages sent because of it, and the event for subscribers. A late worker writes nothing.
 
 use std::collections::HashMap;
 
@@ -27,8 +27,8 @@ static LOCK: MultiSql = MultiSql {
     mysql: Multi::new(LEASED, 1, ") ORDER BY uid FOR UPDATE"),
 };
 
-/// The rows are there and locked, so nothing is ever inserted: it is the way to give each row its own values that all
-/// databases have.
+/// The rows exist and are locked, so nothing is ever inserted. This form is the one in which all databases
+/// can give each row its own values.
 macro_rules! settle {
     ($end:literal) => {
         Multi::of_pieces(
@@ -86,7 +86,7 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     vec![LOCK.sample(), SETTLE.sample(), SENT.sample()]
 }
 
-/// What a mail becomes, for stores alike.
+/// The next state of a mail, the same for every store.
 pub(crate) struct Next {
     pub state: InboundState,
     pub due_at: Option<Time>,
@@ -95,7 +95,7 @@ pub(crate) struct Next {
 }
 
 impl Next {
-    /// Nothing is left being dealt with without a lease, and of what is resolved nobody is reminded.
+    /// No mail stays in processing without a lease, and a resolved mail gets no reminder.
     pub fn of(routed: &Routed, is_resolved: bool) -> Self {
         let state = match routed.to {
             InboundState::Routing => InboundState::Waiting,
@@ -118,11 +118,11 @@ struct Leased {
     event_seq: i64,
     tags: Vec<String>,
     is_resolved: bool,
-    /// Whether it was dealt with before, so that what it says may be known.
+    /// Whether it was processed before, so that its findings may be recorded already.
     is_again: bool,
 }
 
-/// Writes what came of it; `true` where the lease still held, and whether something is due again.
+/// Writes the results; `true` for each that was applied, and whether something is due again.
 pub(crate) async fn settle(
     session: &mut dyn Session,
     journal: &mut Journal,
@@ -180,7 +180,7 @@ async fn lock(
     Ok(leased)
 }
 
-/// Has subscribers told that a mail came. It stands under the mail's own id, and in no lane: no account is counted for it.
+/// Adds the `received` event. It belongs to the mail's own id and to no lane: no account is counted for it.
 async fn tell(
     session: &mut dyn Session,
     journal: &mut Journal,
@@ -197,14 +197,14 @@ async fn tell(
     journal::history::insert_events(session, &events).await
 }
 
-/// What mail that came in has in the place of a lane.
+/// The lane id of inbound mail in the journal.
 pub(crate) fn no_lane() -> LaneId {
     LaneId::from_bytes([0; 16])
 }
 
 async fn write(session: &mut dyn Session, done: &mut [(&Routed, Leased)]) -> Result<bool, StoreError> {
     let mut is_due_again = false;
-    // In the order of their ids, as they were locked.
+    // In the order of ids, as they were locked.
     done.sort_by_key(|(one, _)| one.uid);
     for (sql, run) in SETTLE.runs(done) {
         let mut values = Vec::with_capacity(15 * run.len());
@@ -236,7 +236,7 @@ async fn write(session: &mut dyn Session, done: &mut [(&Routed, Leased)]) -> Res
     Ok(is_due_again)
 }
 
-/// Adds labels that are not there yet.
+/// Adds the labels that are missing.
 pub(crate) fn add_tags(labels: &mut Vec<String>, new: &[String]) {
     for tag in new {
         if !labels.contains(tag) {

@@ -1,4 +1,4 @@
-//! What writes of messages leave in the journal.
+//! The journal entries of fenced writes.
 
 use postway_domain::{EventKind, MessageUid, State, Time};
 
@@ -6,8 +6,8 @@ use super::{Happening, Journal};
 use crate::record::{Change, NewEvent, WireCommit};
 
 impl WireCommit {
-    /// What permissions that were given add to their messages' histories: noted in the journal, and returned to be written.
-    /// Each comes with the number of its message's last event.
+    /// The events that granted wire commits add to their messages' histories: noted in the journal, and
+    /// returned to be written. Each commit comes with the sequence number of its message's last event.
     pub(crate) fn told<'a>(
         given: impl Iterator<Item = (&'a Self, i64)>,
         journal: &mut Journal,
@@ -25,7 +25,7 @@ impl WireCommit {
 }
 
 impl Change {
-    /// One of its events, as the journal has it.
+    /// One of its events as a journal entry.
     pub(crate) fn happening(&self, seq: i64, kind: EventKind) -> Happening {
         Happening { uid: self.uid, seq, at: self.at, kind, to: self.to }
     }

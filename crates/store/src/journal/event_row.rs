@@ -1,7 +1,9 @@
-//! Rows of histories. Events that are written together are one row: the first of them, and beside it a list of the rest.
+//! Rows of the table `event`. Events that are written together share a row: the first of them, and a list of
+//! the others.
 //!
-//! Of the five events of a message that is accepted and sent, four are written in one transaction. Only steps that every message
-//! takes may stand in such a list ([`may_follow`]): whoever looks for an event of any other kind finds it in a row of its own.
+//! Of the five events of a message that is accepted and sent, four are written in one transaction. Only the
+//! steps that every message takes may be in such a list ([`may_follow`]): an event of any other kind has its
+//! own row, where queries find it.
 
 use postway_domain::{Event, EventKind, MessageUid, Time};
 use serde::Deserialize;
@@ -9,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::{error::StoreError, record::NewEvent, sql::decode};
 
-/// The most events that one row can tell of: the first, and one of each kind that may follow.
+/// The most events that one row can have: the first, and one of each kind that may follow.
 pub(crate) const JOINED_MAX: i64 = 5;
 
 /// One row of the table `event`.
@@ -19,7 +21,7 @@ pub(crate) struct EventRow<'e> {
     pub at: Time,
     pub kind: EventKind,
     pub data: Option<&'e str>,
-    /// What followed at once, as [`list`] writes it.
+    /// The events that followed, as [`list`] writes them.
     pub more: Option<String>,
 }
 
@@ -30,16 +32,17 @@ impl<'e> EventRow<'e> {
     }
 }
 
-/// An event in the list of a row: its kind and its particulars.
+/// An event in the list of a row: its kind and its data.
 #[derive(Deserialize)]
 struct ListedEvent<'r>(i64, #[serde(borrow)] Option<&'r RawValue>);
 
-/// Whether an event of this kind may stand in the list of another's row.
+/// Whether an event of this kind may be in the list of another event's row.
 fn may_follow(kind: EventKind) -> bool {
     matches!(kind, EventKind::Validated | EventKind::Ready | EventKind::Scheduled | EventKind::Sending)
 }
 
-/// Writes a list of what follows a message's first event, without its end; none where that cannot be one row.
+/// Writes the list of the events after a message's first one, without its end; `None` if they cannot share a
+/// row.
 pub(crate) fn open_list(events: &[NewEvent]) -> Option<String> {
     let mut list = String::from("[");
     let followers = events.get(1..).filter(|followers| (followers.len() as i64) < JOINED_MAX - 1)?;
@@ -53,7 +56,7 @@ pub(crate) fn open_list(events: &[NewEvent]) -> Option<String> {
     Some(list)
 }
 
-/// Ends such a list, with one more event if there is one.
+/// Closes such a list, after adding `last` if there is one.
 pub(crate) fn close_list(open: &str, last: Option<(EventKind, &str)>) -> Option<String> {
     let mut list = open.to_owned();
     if let Some((kind, data)) = last {

@@ -1,7 +1,9 @@
-//! What a message's own history tells of its reports: that a subscriber is being told, and that it was.
+//! The events that notifications add to a message's own history: a call to a subscriber begins, and the
+//! subscriber has acknowledged.
 //!
-//! These events are not reported themselves. They leave the message's version as it is: whoever works on it is not disturbed.
-//! That a call begins is written before it is made, so a process that dies in it leaves its trace.
+//! Subscribers are not notified of these events, and the message's version does not change, so concurrent
+//! work on the message is not disturbed. The first is written before the call is made, so that a process that
+//! dies during the call leaves a trace.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,13 +25,13 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     [&COUNT, &COUNTED, &INSERT].map(|multi| multi.sample().into()).to_vec()
 }
 
-/// What a call adds to the history before it is made.
+/// The event that a call adds before it is made.
 pub(crate) fn begun_event(begun: &BegunCall) -> (Time, NewEvent) {
     let data = json!({"subscriber": begun.key.subscriber.as_str()});
     (begun.at, NewEvent { kind: EventKind::Notifying, data: Some(data.to_string()) })
 }
 
-/// What a call adds to the history once it was taken.
+/// The event that an acknowledged call adds.
 pub(crate) fn told_event(notified: &Notified) -> Option<(Time, NewEvent)> {
     let call = notified.call.as_ref().filter(|_| notified.tells_history)?;
     if notified.state != NotificationState::Acknowledged {
@@ -42,7 +44,7 @@ pub(crate) fn told_event(notified: &Notified) -> Option<(Time, NewEvent)> {
     Some((notified.at, NewEvent { kind: EventKind::Notified, data: Some(data.to_string()) }))
 }
 
-/// Adds to histories, each message's in order.
+/// Appends events to histories, in order for each message.
 pub(crate) async fn append(
     session: &mut dyn Session,
     events: BTreeMap<MessageUid, Vec<(Time, NewEvent)>>,
@@ -65,7 +67,7 @@ pub(crate) async fn append(
     }
     let mut rows = Vec::new();
     for (uid, events) in events {
-        // A message that is gone has no history.
+        // A removed message has no history.
         let Some(last) = last.get(&uid) else { continue };
         let first = last - events.len() as i64 + 1;
         rows.extend((first..).zip(events).map(|(seq, (at, event))| (uid, seq, at, event)));
@@ -73,7 +75,7 @@ pub(crate) async fn append(
     insert_events(session, &rows).await
 }
 
-/// Writes events at their places in the histories.
+/// Writes events with their sequence numbers.
 pub(crate) async fn insert_events(
     session: &mut dyn Session,
     events: &[(MessageUid, i64, Time, NewEvent)],

@@ -1,4 +1,4 @@
-//! Who of the nodes is alive, as this process sees it.
+//! Which nodes are alive, as this process sees it.
 
 use std::{
     pin::pin,
@@ -11,7 +11,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::record::NodeRecord;
 
-/// The judgement of one process, shared by its rooms.
+/// The liveness judgements of one process, shared by its subsystems.
 pub struct Roster {
     me: Incarnation,
     is_shared: bool,
@@ -23,7 +23,7 @@ pub struct Roster {
 }
 
 impl Roster {
-    /// For this life of this process. Where the store is not shared, nobody else can be alive.
+    /// The roster of this incarnation. If the store is not shared, no other node can be alive.
     pub fn new(me: Incarnation, is_shared: bool) -> Self {
         Self {
             me,
@@ -36,7 +36,7 @@ impl Roster {
         }
     }
 
-    /// This life of this process.
+    /// The incarnation of this process.
     pub fn me(&self) -> Incarnation {
         self.me
     }
@@ -49,19 +49,19 @@ impl Roster {
         self.liveness.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in the register.
+    /// Updates the judgements from the register.
     pub fn observe(&self, nodes: &[NodeRecord]) {
         let beats: Vec<_> = nodes.iter().map(|node| (node.incarnation, node.beat)).collect();
         self.lock().observe(self.at(), &beats);
     }
 
-    /// Knows for certain that these are gone: earlier lives of this very node.
+    /// Marks incarnations that are certainly dead: earlier ones of this very node.
     pub fn bury(&self, gone: &[Incarnation]) {
         let mut liveness = self.lock();
         gone.iter().for_each(|one| liveness.bury(*one));
     }
 
-    /// Whether this one is dead. Somebody met for the first time has ten seconds to register.
+    /// Whether this incarnation is dead. One that is seen for the first time has ten seconds to register.
     pub fn is_dead(&self, one: Incarnation) -> bool {
         if one == self.me {
             return false;
@@ -74,7 +74,7 @@ impl Roster {
         liveness.is_dead(&one)
     }
 
-    /// Those registered that are not dead, and this process.
+    /// The registered incarnations that are not dead, and this process.
     pub fn alive(&self) -> Vec<Incarnation> {
         let mut alive = if self.is_shared { self.lock().alive() } else { Vec::new() };
         if !alive.contains(&self.me) {
@@ -83,12 +83,12 @@ impl Roster {
         alive
     }
 
-    /// Takes in which of the others keep large bodies where this process cannot read them.
+    /// Sets which other nodes store large bodies where this process cannot read them.
     pub fn set_apart(&self, apart: Vec<Incarnation>) {
         *self.apart.lock().unwrap_or_else(PoisonError::into_inner) = apart;
     }
 
-    /// Those that keep large bodies where this process cannot read them, when it last looked.
+    /// The nodes that store large bodies where this process cannot read them, as of the last check.
     pub fn apart(&self) -> Vec<Incarnation> {
         self.apart.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -98,7 +98,7 @@ impl Roster {
         self.lock().is_calm(self.at())
     }
 
-    /// A heartbeat of this process that was begun then has landed.
+    /// Records that a heartbeat of this process, begun at `begun`, was written.
     pub fn note_beat(&self, began: Instant) {
         let began = began.saturating_duration_since(self.started);
         self.visibility.lock().unwrap_or_else(PoisonError::into_inner).beat(began, self.at());
@@ -109,18 +109,18 @@ impl Roster {
         *self.visibility.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether this process has not been able to say that it is alive for so long that others may soon take its work over.
-    /// It begins nothing more then.
+    /// Whether this process has failed to write heartbeats for so long that others may soon take over its
+    /// work. It must not begin anything new then.
     pub fn is_isolated(&self) -> bool {
         self.is_shared && self.visibility().is_isolated(self.at())
     }
 
-    /// Whether a heartbeat of this process has ever landed.
+    /// Whether a heartbeat of this process was ever written.
     pub fn has_beaten(&self) -> bool {
         self.visibility().has_beaten()
     }
 
-    /// Whether nobody can have taken this process's work over since then.
+    /// Whether no other node can have taken over this process's work since then.
     pub fn is_trusted_since(&self, asked: Instant) -> bool {
         let asked = asked.saturating_duration_since(self.started);
         !self.is_shared || self.visibility().lasts(asked, self.at())
@@ -129,7 +129,7 @@ impl Roster {
     /// Waits until this process is not isolated.
     pub async fn rejoined(&self) {
         loop {
-            // Registered before the look, so that a beat in between is not missed.
+            // Registered before the check, so that a heartbeat in between is not missed.
             let mut beaten = pin!(self.on_beat.notified());
             beaten.as_mut().enable();
             if !self.is_isolated() {

@@ -1,4 +1,4 @@
-//! Nodes: the register of those that share a database, who of them is alive, and what writers know of the others.
+//! Nodes: the register of the processes that share a database, their liveness, and the placement of accounts.
 
 pub mod liveness;
 pub(crate) mod placement;

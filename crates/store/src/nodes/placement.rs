@@ -1,4 +1,4 @@
-//! What a node's writers know of the other nodes.
+//! What a node's writers know about the other nodes: which node serves an account first.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -12,10 +12,10 @@ use postway_domain::Incarnation;
 
 use crate::record::{AccountKey, NodeRecord};
 
-/// Writers of one node.
+/// The number of writers of one node.
 pub(crate) const WRITERS: i64 = 2;
 
-/// The register, as it was at the last heartbeat.
+/// The register as of the last heartbeat.
 #[derive(Default)]
 pub(crate) struct Peers {
     slot: AtomicI64,
@@ -30,11 +30,11 @@ struct Known {
 
 impl Peers {
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // A list that is a beat old is as good.
+        // A list that is one heartbeat old is good enough, so a poisoned lock does not matter.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in the register.
+    /// Updates the list from the register.
     pub fn update(&self, me: Incarnation, nodes: &[NodeRecord]) {
         if let Some(own) = nodes.iter().find(|node| node.incarnation == me) {
             self.slot.store(own.slot, Ordering::Relaxed);
@@ -42,13 +42,14 @@ impl Peers {
         *self.lock() = Known { me: Some(me), all: nodes.iter().map(|node| node.incarnation).collect() };
     }
 
-    /// Where the n-th writer of this node counts. No other node counts there, but for one that came back from the dead.
+    /// The counter shard of this node's n-th writer. No other node uses it, except one that was wrongly
+    /// considered dead.
     pub fn shard(&self, writer: i64) -> i64 {
         self.slot.load(Ordering::Relaxed) * WRITERS + writer
     }
 
-    /// Whether this node is the first to serve an account. Every node finds the same first, without asking, as long as
-    /// they see the same register; where they do not, they only meet more often.
+    /// Whether this node serves an account first. Nodes that see the same register agree on that without
+    /// communicating; if they do not, their transactions only conflict more often.
     pub fn serves_first(&self, key: &AccountKey) -> bool {
         let known = self.lock();
         let rank = |node: &Incarnation| {

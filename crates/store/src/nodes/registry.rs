@@ -40,11 +40,11 @@ const SERVER_TIME: Sql = Sql::of_each(
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[Sql] = &[BEAT, REGISTER, NODES, DUTY, FIRST_TERM, NEXT_TERM, SERVER_TIME];
 
-/// How long a word with the register may take. A connection that went silent must be found out, and another be made, before
-/// others take this node for dead.
+/// The longest a call to the register may take. A silent connection must be noticed and replaced before other
+/// nodes consider this one dead.
 const WORD_LASTS_MAX: Duration = Duration::from_secs(3);
 
-/// A connection for the register alone: a heartbeat must wait neither for writers nor for whoever reads.
+/// A connection used by the register alone: a heartbeat must wait neither for writers nor for readers.
 pub(crate) struct Registrar<C> {
     conn: Mutex<RegisterConnection<C>>,
     silence: Arc<SilenceTeller>,
@@ -52,24 +52,25 @@ pub(crate) struct Registrar<C> {
 
 struct RegisterConnection<C> {
     conn: Option<C>,
-    /// Whether the server did not answer the last time, though nothing said that it is gone.
+    /// Whether the server did not answer the last time, without an error that says it is gone.
     is_silent: bool,
 }
 
 impl<C> Registrar<C> {
-    /// With a connection, telling of silences.
+    /// Wraps a connection; ends of silences are announced through `silence`.
     pub fn new(conn: C, silence: Arc<SilenceTeller>) -> Self {
         let conn = RegisterConnection { conn: Some(conn), is_silent: false };
         Self { conn: Mutex::new(conn), silence }
     }
 
-    /// Does something on the connection; one that fails is replaced at the next call.
+    /// Runs a call on the connection; a connection that fails is replaced at the next call.
     pub async fn with<T>(
         &self,
         connect: impl AsyncFnOnce() -> Result<C, StoreError>,
         work: impl AsyncFnOnce(&mut C) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        // Whoever has it gives it back within that time; with many in line, a heartbeat that waits for all of them comes too late.
+        // The current user returns the connection within that time. If many wait, a heartbeat that waits for
+        // all of them comes too late.
         let Ok(mut held) = timeout(WORD_LASTS_MAX, self.conn.lock()).await else {
             return Err(unanswered());
         };
@@ -97,7 +98,7 @@ impl<C> Registrar<C> {
         }
     }
 
-    /// The connection, to take leave of the server; none when somebody else does not give it back in time.
+    /// The connection, to close it properly; `None` if another caller does not return it in time.
     pub async fn take(&self) -> Option<C> {
         timeout(WORD_LASTS_MAX, self.conn.lock()).await.ok()?.conn.take()
     }
@@ -142,7 +143,8 @@ pub(crate) async fn nodes(session: &mut dyn Session) -> Result<Vec<NodeRecord>, 
     session.rows(NODES, Vec::new()).await?.iter().map(read_node).collect()
 }
 
-/// Strikes nodes from the register. Their duties are nobody's first: who finds such a node gone need not wait for it.
+/// Removes nodes from the register. Their duties are freed first, so that a node that finds such a node
+/// missing need not wait.
 pub(crate) async fn strike(session: &mut dyn Session, gone: &[Incarnation]) -> Result<(), StoreError> {
     let ids = |run: &[Incarnation]| run.iter().map(|one| Value::from(one.as_bytes())).collect::<Vec<_>>();
     for (sql, run) in GIVE_UP.runs(gone) {
@@ -154,7 +156,7 @@ pub(crate) async fn strike(session: &mut dyn Session, gone: &[Incarnation]) -> R
     Ok(())
 }
 
-/// Who has a duty.
+/// The record of a duty.
 pub(crate) async fn duty(session: &mut dyn Session, name: &str) -> Result<Option<DutyRecord>, StoreError> {
     let read = |row: &Row| {
         Ok(DutyRecord {
@@ -166,7 +168,7 @@ pub(crate) async fn duty(session: &mut dyn Session, name: &str) -> Result<Option
     session.rows(DUTY, values![name]).await?.first().map(read).transpose()
 }
 
-/// Takes a duty that is still as it was seen.
+/// Takes a duty that is still as it was `seen`.
 pub(crate) async fn take_duty(
     session: &mut dyn Session,
     name: &str,

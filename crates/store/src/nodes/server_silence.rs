@@ -1,8 +1,9 @@
-//! Silences of a database server, and how writers learn of them.
+//! Silences of a database server, and how writers notice them.
 //!
-//! A connection whose server is gone without a word looks like one whose server is busy. The register's connection, which is
-//! asked every second and has little to do, finds out first ([`crate::nodes::registry`]). Once another one is answered in its place,
-//! whatever a writer still waits for on a connection from before will hardly come: it gives that up and asks again.
+//! A connection whose server vanished looks like one whose server is busy. The register's connection, which
+//! is used every second and has little to do, notices first ([`crate::nodes::registry`]). Once a new
+//! connection is answered, an answer on an older connection will hardly come: a writer that waits for one
+//! gives up and tries again.
 
 use std::{
     future::Future,
@@ -20,7 +21,7 @@ use crate::{
     sql::{Row, Session, Sql, Value},
 };
 
-/// Tells writers of silences that are over.
+/// Announces to writers that a silence is over.
 #[derive(Default)]
 pub(crate) struct SilenceTeller(watch::Sender<u64>);
 
@@ -30,13 +31,13 @@ impl SilenceTeller {
         self.0.send_modify(|silences| *silences += 1);
     }
 
-    /// For one writer.
+    /// A listener for one writer.
     pub fn listener(&self) -> Silences {
         Silences { told: self.0.subscribe(), met: Arc::default() }
     }
 }
 
-/// What one writer knows of them. Clones are the same writer's.
+/// One writer's view of silences. Clones belong to the same writer.
 #[derive(Clone)]
 pub(crate) struct Silences {
     told: watch::Receiver<u64>,
@@ -44,11 +45,11 @@ pub(crate) struct Silences {
 }
 
 impl Silences {
-    /// Awaits a step of a transaction; `None` where the server went silent meanwhile and is there again. The connection must
-    /// not be used any more then.
+    /// Awaits a step of a transaction; `None` if the server went silent in the meantime and is back. The
+    /// connection must not be used any more then.
     pub async fn unless_silent<T>(&self, step: impl Future<Output = T>) -> Option<T> {
         let mut told = self.told.clone();
-        // Only what comes after the step's begin is about its connection.
+        // Only announcements after the step began concern its connection.
         told.mark_unchanged();
         let is_over = async {
             if told.changed().await.is_err() {
@@ -66,7 +67,8 @@ impl Silences {
         }
     }
 
-    /// The same for what may fail anyway. A silence has changed nothing, so the transaction is tried again.
+    /// Like [`Self::hear`], for a step that returns a result. A silence has changed nothing, so the
+    /// transaction is tried again.
     pub async fn hear<T>(&self, step: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         let silent = || Err(StoreError::Conflict("the connection went silent".into()));
         self.unless_silent(step).await.unwrap_or_else(silent)
@@ -78,7 +80,7 @@ impl Silences {
     }
 }
 
-/// A writer's session that gives up what is waited for in silence.
+/// A writer's session that gives up waiting when a silence is announced.
 pub(crate) struct HeardSession<S> {
     pub session: S,
     pub silences: Silences,

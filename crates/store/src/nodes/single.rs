@@ -1,4 +1,5 @@
-//! Nodes of a store that only one process can use: kept in its memory, because nobody else could read them.
+//! The register of a store that only one process can use. It is in memory, because no other process could
+//! read it.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +22,7 @@ pub(crate) struct LocalNodes(Mutex<Inner>);
 
 impl LocalNodes {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Every critical section leaves the lists whole, so a poisoned lock is still good.
+        // Every critical section leaves the lists consistent, so a poisoned lock is still usable.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

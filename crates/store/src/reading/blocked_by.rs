@@ -1,6 +1,6 @@
-//! What holds messages that wait, as everybody names it: the API, the page and the calls to subscribers.
+//! What blocks waiting messages, in the words of the API, the page and notifications.
 //!
-//! It is a fact of their tenant and of their accounts, so it is read once for many messages, and not at all where none of
+//! It depends on tenant and account only, so it is read once for many messages, and not at all if none of
 //! them waits.
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use crate::{
     record::{AccountGate, MessageSummary, Suspension, SuspensionScope},
 };
 
-/// What may hold messages of one tenant.
+/// What may block messages of one tenant.
 #[derive(Clone, Debug, Default)]
 pub struct Holds {
     suspensions: Vec<Suspension>,
@@ -21,7 +21,7 @@ pub struct Holds {
 }
 
 impl Holds {
-    /// Reads what may hold those of these messages that wait.
+    /// Reads what may block those of these messages that wait.
     pub async fn read<'a>(
         store: &dyn Store,
         tenant: &TenantId,
@@ -40,7 +40,7 @@ impl Holds {
         })
     }
 
-    /// What holds this one: `tenant`, `batch:CODE`, `account:ID`, `limit:ID`, `circuit:ID`.
+    /// What blocks this message: `tenant`, `batch:CODE`, `account:ID`, `limit:ID`, `circuit:ID`.
     pub fn of(&self, message: &MessageSummary) -> Vec<String> {
         if !message.waits() {
             return Vec::new();

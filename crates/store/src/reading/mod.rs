@@ -1,4 +1,4 @@
-//! Reads for people and monitors: search, the state of the queue, and what blocks messages that wait.
+//! Reads for people and monitors: search, the state of the queue, and what blocks waiting messages.
 
 pub mod blocked_by;
 pub(crate) mod queue_stats;

@@ -1,8 +1,8 @@
-//! How the queue stands: how many messages stand where, how long those that may go have waited, and how long those that
-//! something holds. The same for every SQL database.
+//! The state of the queue: messages in each status, and how long the due and the blocked ones have waited.
+//! The same for every SQL database.
 //!
-//! Counts are kept by those who write. Ages are asked of lanes and accounts, one look into an index for each, so they cost the same
-//! however many messages wait. Doubts that wait for somebody's word have no index of their own, which every write would pay for:
+//! Writers keep the counts. Ages are read from lanes and accounts, with one index lookup each, so the cost
+//! does not depend on how many messages wait. Doubts on hold have no index, which every write would pay for:
 //! they are counted among the newest [`Stats::DOUBTS_MAX`] in doubt.
 
 use postway_domain::{AccountSettings, Span, Status, TenantId, Time};
@@ -30,7 +30,7 @@ const DOUBTS_OF_ALL: Sql = Sql::same(
     "SELECT COUNT(*) FROM (SELECT due_at FROM message WHERE status = 8 LIMIT ?) AS doubts WHERE due_at IS NULL",
 );
 
-/// What an account has used of one of its limits.
+/// An account's use of one of its limits.
 macro_rules! used {
     ($span:literal, $integer:literal) => {
         concat!(
@@ -42,9 +42,9 @@ macro_rules! used {
         )
     };
 }
-/// Every account with mail due: since when what may go is due, and what is suspended; whether the account is at fault; what it has
-/// used of its limits; its settings. Each step looks at what the one before leaves, and each is made once for a lane: PostgreSQL and
-/// SQLite are told so by `$once`, MySQL has to be told that it wants `$all`.
+/// Every account with due mail: since when unblocked mail is due, and suspended mail; whether the circuit is
+/// open; its limit use; its settings. Each step reads what the one before leaves, and runs once for a lane:
+/// `$once` makes PostgreSQL and SQLite do so, and `$all` makes MySQL.
 macro_rules! due {
     ($once:literal, $all:literal, $first:literal, $lanes:literal, $integer:literal) => {
         concat!(
@@ -93,13 +93,13 @@ macro_rules! due_of {
     };
 }
 pub(crate) const DUE: Sql = due_of!(" WHERE l.tenant = ?");
-/// What is left of deleted tenants waits for nobody.
+/// Mail of deleted tenants does not count.
 const DUE_OF_ALL: Sql = due_of!(" JOIN tenant t ON t.id = l.tenant WHERE t.deleted_at IS NULL");
 
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[Sql] = &[TALLY, TALLY_OF_ALL, DOUBTS, DOUBTS_OF_ALL, DUE, DUE_OF_ALL];
 
-/// How the queue of a tenant stands, or that of all.
+/// The state of a tenant's queue, or of all.
 pub(crate) async fn stats(
     session: &mut dyn Session,
     tenant: Option<&TenantId>,
@@ -129,7 +129,7 @@ pub(crate) async fn stats(
     Ok(stats)
 }
 
-/// Whether the account of a row of [`DUE`] is at fault, beyond a limit, or gone.
+/// Whether the account of a row of [`DUE`] has an open circuit, is beyond a limit, or was deleted.
 fn is_shut(row: &Row, now: Time) -> Result<bool, StoreError> {
     if row.int(2)? > 0 || row.opt_text(6)?.is_none() {
         return Ok(true);

@@ -1,18 +1,18 @@
-//! What a database takes of the disk.
+//! The disk space that a database uses.
 
 use std::time::Duration;
 
-/// What a database that is a file takes of the disk, and what of it is free.
+/// The disk space that a database file uses, and how much of it is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreSpace {
-    /// The database itself.
+    /// The size of the database file.
     pub file_bytes: u64,
-    /// Of it, what nothing is stored in.
+    /// The part of the file in which nothing is stored.
     pub free_bytes: u64,
-    /// Its write-ahead log.
+    /// The size of its write-ahead log.
     pub log_bytes: u64,
-    /// For how long a reader keeps a large log from being folded back.
+    /// For how long a reader has kept a large log from being checkpointed.
     pub log_held_for: Option<Duration>,
-    /// Whether there is more to give back at once.
+    /// Whether more space can be returned to the disk right away.
     pub more: bool,
 }

@@ -1,4 +1,4 @@
-//! The words that cross the port.
+//! The types that cross the port.
 
 mod accept;
 mod body;
@@ -53,8 +53,8 @@ use postway_domain::{AccountId, TenantId};
 /// One account of one tenant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AccountKey {
-    /// Whose.
+    /// The tenant.
     pub tenant: TenantId,
-    /// Which.
+    /// The account.
     pub account: AccountId,
 }

@@ -1,4 +1,5 @@
-//! What lists say of messages beyond themselves: what became of them, and who was told.
+//! What lists show of messages besides their own rows: outcomes after sending, and the progress of
+//! notifications.
 
 use std::collections::BTreeMap;
 
@@ -6,53 +7,53 @@ use postway_domain::{EventKind, MessageUid, Time, id::SubscriberId};
 
 use super::{report::NotificationView, view::RecipientView};
 
-/// What became of a message, and who was told of it.
+/// The outcomes of a message's recipients, and the progress of its notifications.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fate {
-    /// Which.
+    /// The message.
     pub uid: MessageUid,
-    /// What its recipients came to, each outcome once, in no order.
+    /// The outcomes of its recipients, each once, in no order.
     pub outcomes: Vec<OutcomeView>,
-    /// How it stands with each subscriber, in no order.
+    /// The progress of each subscriber, in no order.
     pub told: Vec<Told>,
 }
 
 /// An outcome that some recipients have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutcomeView {
-    /// Which.
+    /// The outcome.
     pub outcome: EventKind,
     /// The bounce of the last of them that has one, as a JSON object.
     pub bounce: Option<String>,
 }
 
-/// How it stands with what one subscriber is told of a message.
+/// The progress of one subscriber's notifications about a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// Who.
+    /// The subscriber.
     pub subscriber: SubscriberId,
-    /// The place of the latest event that it is told of.
+    /// The sequence number of the latest event that it is notified of.
     pub seq: i64,
-    /// Of all that it is told.
+    /// The progress of all its notifications.
     pub all: Telling,
-    /// Of bounces.
+    /// The progress of its notifications about bounces.
     pub bounces: Telling,
 }
 
-/// How far telling has come. The greatest of several is how it stands with all of them.
+/// How far notifying has come. The greatest of several values describes all of them together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Telling {
-    /// There is nothing to tell.
+    /// There is nothing to notify of.
     #[default]
     Nothing,
-    /// All is settled, the last of it at this time.
+    /// Every notification is settled, the last of them at this time.
     Settled(Time),
-    /// Something is still to be told.
+    /// A notification is still open.
     Open,
 }
 
 impl Telling {
-    /// When the last of it was settled; none while something is open, and where there was nothing.
+    /// When the last notification was settled; `None` while one is open, and if there was none.
     pub fn settled_at(self) -> Option<Time> {
         match self {
             Telling::Settled(at) => Some(at),
@@ -62,7 +63,7 @@ impl Telling {
 }
 
 impl Fate {
-    /// Puts what was found to its messages.
+    /// Groups outcomes and progress by message.
     pub(crate) fn gather(
         outcomes: impl IntoIterator<Item = (MessageUid, OutcomeView)>,
         told: impl IntoIterator<Item = (MessageUid, Told)>,
@@ -80,7 +81,7 @@ impl Fate {
 }
 
 impl Told {
-    /// Of the notifications of one message.
+    /// The progress of each subscriber, from the notifications of one message.
     pub fn gather(notifications: &[NotificationView]) -> Vec<Self> {
         let mut told: BTreeMap<&SubscriberId, Self> = BTreeMap::new();
         for one in notifications {
@@ -105,7 +106,7 @@ impl Told {
 }
 
 impl OutcomeView {
-    /// Of the recipients of one message, in order.
+    /// The distinct outcomes of one message's recipients, given in order.
     pub fn gather(recipients: &[RecipientView]) -> Vec<Self> {
         let mut outcomes: BTreeMap<i64, Self> = BTreeMap::new();
         for one in recipients {

@@ -1,4 +1,4 @@
-//! Notifications as readers see them: of a message, and of a subscriber.
+//! Notifications as readers see them: those of a message, and those of a subscriber.
 
 use postway_domain::{EventKind, MessageUid, TenantId, id::SubscriberId};
 
@@ -23,7 +23,7 @@ const OF_SUBSCRIBER: Sql = Sql::same(select!(
     "tenant = ? AND subscriber = ? AND uid <= ? AND (uid < ? OR seq < ?) AND uid >= ? AND state BETWEEN ? AND ? \
      ORDER BY uid DESC, seq DESC LIMIT ?"
 ));
-/// The message where a look ends, if there are more behind it.
+/// The last message that is examined, if there are more behind it.
 const LOOK: Sql = Sql::same(
     "SELECT uid FROM notification WHERE tenant = ? AND subscriber = ? AND uid <= ? AND (uid < ? OR seq < ?) \
      ORDER BY uid DESC, seq DESC LIMIT 1 OFFSET ?",
@@ -31,7 +31,7 @@ const LOOK: Sql = Sql::same(
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[Sql] = &[OF_MESSAGE, OF_SUBSCRIBER, LOOK];
 
-/// Notifications that are looked at for one page, where only those of one state are wanted.
+/// The most notifications examined for one page, if only those of one state are wanted.
 const LOOKED_MAX: u32 = 5_000;
 
 pub(crate) async fn of_message(
@@ -67,12 +67,12 @@ pub(crate) async fn of_subscriber(
     };
     let (uid, lowest, highest) = (uid.as_bytes(), lowest.code(), highest.code());
     let from = end.unwrap_or(MessageUid::from_bytes([0; 16]));
-    // One more than asked for tells whether there is a next page.
+    // One more than requested shows whether there is a next page.
     let most = i64::from(limit) + 1;
     let values = values![tenant, subscriber, uid, uid, seq, from.as_bytes(), lowest, highest, most];
     let rows = session.rows(OF_SUBSCRIBER, values).await?;
     let told = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    // What was looked at ends with all events of its last message.
+    // The examined range ends with all events of its last message.
     Ok(DeliveryPage::of(told, limit, end.map(|uid| (uid, 0))))
 }
 

@@ -1,4 +1,4 @@
-//! The feed: a tenant's pages, read along their positions.
+//! The feed: a tenant's pages in the order of their positions.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,13 +14,13 @@ use crate::{
     sql::{Session, Sql, Value, multi_row::Multi, values},
 };
 
-/// Pages that are read at once.
+/// The number of pages read at once.
 const PAGES_AT_ONCE: u32 = 64;
 
 const PAGES: Sql = Sql::same(
     "SELECT position, at, entries FROM journal WHERE tenant = ? AND position >= ? ORDER BY position LIMIT ?",
 );
-/// A row may tell of some events after the one that it is placed by.
+/// A row may have some events after the one whose number it has.
 static EVENTS: Multi = Multi::new(
     "SELECT uid, seq, at, kind, data, more FROM event WHERE seq > ? AND seq <= ? AND uid IN (",
     1,
@@ -32,7 +32,7 @@ pub(crate) fn statements() -> Vec<Sql> {
     vec![PAGES, EVENTS.sample().into()]
 }
 
-/// What happened after this place, oldest first.
+/// The events after this position, oldest first.
 pub(crate) async fn feed(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -67,18 +67,18 @@ pub(crate) async fn feed(
     Ok(told.collect())
 }
 
-/// The place behind all that has one.
+/// The position behind the last page.
 pub(crate) async fn end(session: &mut dyn Session) -> Result<FeedPosition, StoreError> {
     let page = journal::progress(session, journal::SEQUENCE).await?;
     Ok(FeedPosition { page, entry: u32::MAX })
 }
 
-/// Events by their places in their histories; none of messages that are gone.
+/// Events by their sequence numbers; those of removed messages are missing.
 pub(crate) async fn events_of(
     session: &mut dyn Session,
     places: impl Iterator<Item = (MessageUid, i64)>,
 ) -> Result<HashMap<(MessageUid, i64), Event>, StoreError> {
-    // Most messages go the same way, so there are few places, each of many messages.
+    // Most messages take the same steps, so there are few sequence numbers, each with many messages.
     let mut by_seq: BTreeMap<i64, Vec<MessageUid>> = BTreeMap::new();
     for (uid, seq) in places {
         by_seq.entry(seq).or_default().push(uid);

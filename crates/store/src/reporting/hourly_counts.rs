@@ -1,4 +1,4 @@
-//! Hours that are counted: what each account did. They are kept when the messages are gone.
+//! Hourly counters of each account. They stay when the messages are removed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -61,7 +61,7 @@ pub(crate) fn hour_of(at: Time) -> Time {
     Time::from_millis(at.as_millis().div_euclid(HOUR_MS) * HOUR_MS)
 }
 
-/// Adds an event of this time to its hour.
+/// Adds an event to the counters of its hour.
 pub(crate) fn count(counts: &mut Counts, entry: &Entry, at: Time) {
     let counter = match (entry.kind, entry.detail) {
         (EventKind::Accepted, _) => &mut counts.accepted,
@@ -83,7 +83,7 @@ pub(crate) fn count(counts: &mut Counts, entry: &Entry, at: Time) {
     *counter += 1;
 }
 
-/// Adds what these pages tell of to their hours.
+/// Adds the events of these pages to their hours.
 pub(crate) async fn write(
     session: &mut dyn Session,
     pages: &[(i64, TenantId, Page)],

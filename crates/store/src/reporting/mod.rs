@@ -1,8 +1,10 @@
-//! Telling what became of messages, the same for every SQL database.
+//! Reporting to subscribers, the same for every SQL database.
 //!
-//! [`subscribers`] are who is told. From the pages of the journal [`fan_out`] makes a notification for each event and
-//! subscriber, and counts hours and the [`rates`] of the last one; [`notifications`] are a queue of their own, leased and fenced like messages, and may be
-//! made due once more ([`resend`]); [`feed`] reads the same pages for whoever asks, and [`outcomes`] what lists say. Writes go through the writers, so they share commits with everything else.
+//! From the pages of the journal [`fan_out`] makes a notification for each event and each of the
+//! [`subscribers`], and counts hours and the [`rates`] of the last hour. [`notifications`] are a queue,
+//! leased and fenced like messages, and can be sent again ([`resend`]). [`feed`] reads the same pages for
+//! `GET /v1/events`, and [`outcomes`] what lists show. Writes go through the writers and share commits with
+//! everything else.
 
 pub(crate) mod delivery_log;
 pub(crate) mod fan_out;
@@ -41,25 +43,26 @@ use crate::{
     record::{BegunCall, DueSubscriber, NotificationKey, Notified, ReportRequest, ResendRequest, ToNotify},
 };
 
-/// Something to write.
+/// A write job of reporting.
 pub(crate) enum ReportJob {
-    /// Gives positions to so many pages.
+    /// Gives positions to up to this number of pages.
     Sequence(u32),
-    /// Makes notifications of so many pages.
+    /// Makes notifications from up to this number of pages.
     FanOut(Time, u32),
     Claim(ReportRequest),
     Begin(Vec<BegunCall>),
     Settle(Vec<Notified>),
-    /// Gives back what others than those alive have leased, or what is past its backstop; so many.
+    /// Reclaims up to the given number of notifications that are leased to other incarnations than these, or
+    /// past their backstop.
     Reclaim(Vec<Incarnation>, Time, u32),
     Again(NotificationKey, Time),
-    /// Makes what waits for a subscriber due now; so many.
+    /// Makes up to the given number of a subscriber's waiting notifications due now.
     Hasten(DueSubscriber, Time, u32),
-    /// Makes these due again, where they are still settled.
+    /// Makes these notifications due again if they are still settled.
     Resend(ResendRequest, Vec<(MessageUid, i64)>),
 }
 
-/// What came of it.
+/// The answer to a job.
 pub(crate) enum Reported {
     Count(u32),
     Claimed(Vec<ToNotify>),
@@ -67,7 +70,7 @@ pub(crate) enum Reported {
 }
 
 impl ReportJob {
-    /// How many messages it is about, about.
+    /// Roughly how many messages this job touches.
     pub fn messages(&self) -> usize {
         match self {
             ReportJob::Sequence(_) | ReportJob::Again(..) => 1,
@@ -82,7 +85,7 @@ impl ReportJob {
     }
 }
 
-/// Does one inside the transaction under way.
+/// Does a job inside the transaction under way.
 pub(crate) async fn write(engine: &mut impl Engine, job: &ReportJob) -> Result<Reported, StoreError> {
     let mut session = engine.session()?;
     let (reported, wakes) = match job {
@@ -133,7 +136,7 @@ pub(crate) async fn write(engine: &mut impl Engine, job: &ReportJob) -> Result<R
     Ok(reported)
 }
 
-/// Every text of this module, for tests that prepare them.
+/// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
 pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     [

@@ -1,8 +1,9 @@
 //! Notifications: a leased and fenced queue for each subscriber.
 //!
-//! Of one message and subscriber only the lowest that is not settled is given out, so a receiver hears of a message in order.
-//! What follows one that waits is made to wait as long, so a receiver that is down costs a claim nothing. A write of a call's
-//! outcome names the claim's token: who comes late changes nothing.
+//! Of the notifications of one message and subscriber only the oldest unsettled one is leased, so a receiver
+//! gets a message's events in order. Those after one that waits are made to wait as long, so a receiver that
+//! is down costs a claim nothing. The result of a call is written with the claim's token: a late worker
+//! changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ use crate::{
     },
 };
 
-/// The lowest of its message that is not settled.
+/// The oldest unsettled notification of its message.
 macro_rules! is_next {
     ($table:literal) => {
         concat!(
@@ -44,8 +45,8 @@ macro_rules! due {
     };
 }
 
-/// Of every subscriber: its first that may be called now, and its first after now. The order names the whole index, or MySQL
-/// would sort.
+/// The first notification of every subscriber that may be sent now, and the first after now. The order names
+/// all columns of the index, or MySQL would sort.
 macro_rules! heads {
     ($from:literal, $is_next:expr) => {
         concat!(
@@ -63,7 +64,7 @@ macro_rules! heads {
     };
 }
 
-/// What another has locked is its own.
+/// Skips rows that another transaction has locked.
 pub(crate) const DUE: Sql = Sql::of_each(
     due!("notification n", is_next!("notification l"), ""),
     due!("notification n", is_next!("notification l"), " FOR UPDATE OF n SKIP LOCKED"),
@@ -120,7 +121,7 @@ pub(crate) fn statements() -> Vec<Sql> {
     vec![DUE, HEADS, HOLDERS, LOST, GIVE_BACK, AGAIN, LEASE.sample()]
 }
 
-/// Who has notifications due: active, and not asked to be left alone.
+/// The subscribers with notifications due that are active and not in a quiet period.
 pub(crate) async fn state(session: &mut dyn Session, now: Time) -> Result<ReportState, StoreError> {
     let mut state = ReportState::default();
     for row in session.rows(HEADS, values![now, now]).await? {
@@ -130,7 +131,8 @@ pub(crate) async fn state(session: &mut dyn Session, now: Time) -> Result<Report
     Ok(state)
 }
 
-/// Adds a subscriber: until when it is to be left alone, whether something of it may be called now, and when its next is due.
+/// Adds a subscriber: the end of its quiet period, whether a notification may be sent now, and when its next
+/// is due.
 pub(crate) fn add_head(
     state: &mut ReportState,
     who: DueSubscriber,
@@ -150,7 +152,7 @@ pub(crate) fn add_head(
     state.next_due_at = [state.next_due_at, next].into_iter().flatten().min();
 }
 
-/// Leases what is due, the longest due first.
+/// Leases due notifications, the longest due first.
 pub(crate) async fn claim(
     session: &mut dyn Session,
     request: &ReportRequest,
@@ -190,13 +192,13 @@ pub(crate) async fn claim(
     }
     let events = events_of(session, claimed.iter().map(|one| (one.key.uid, one.key.seq))).await?;
     for one in &mut claimed {
-        // Several subscribers may be told of one event.
+        // Several subscribers may be notified of one event.
         one.event = events.get(&(one.key.uid, one.key.seq)).cloned();
     }
     Ok(claimed)
 }
 
-/// Gives back what was leased to others than those alive, or is past its backstop.
+/// Reclaims notifications that are leased to an incarnation not in `alive`, or past their backstop.
 pub(crate) async fn reclaim(
     session: &mut dyn Session,
     alive: &[Incarnation],
@@ -220,7 +222,7 @@ pub(crate) async fn reclaim(
     Ok(u32::try_from(lost.len()).unwrap_or(limit))
 }
 
-/// Makes a settled one due again.
+/// Makes a settled notification due again.
 pub(crate) async fn again(
     session: &mut dyn Session,
     key: &NotificationKey,

@@ -1,7 +1,9 @@
-//! What became of many messages and who was told of them, for lists: read together, and each message by its id alone.
+//! Outcomes and notification progress of many messages, for lists: read together, and each message by its id
+//! alone.
 //!
-//! Nothing of this grows with the number of messages, and little with the recipients and events of one: databases give one row for
-//! each outcome and for each subscriber. Statements leave them no other way than to look every id up.
+//! The cost does not depend on the number of messages in the store, and little on the recipients and events
+//! of one: databases return one row for each outcome and for each subscriber. The statements leave no other
+//! plan than to look up every id.
 
 use std::collections::HashMap;
 
@@ -30,8 +32,8 @@ macro_rules! outcomes {
         )
     };
 }
-/// The outcomes of each message, and of each the last place with a bounce. That there is one is hidden from planners: an index of all
-/// outcomes begins so.
+/// The outcomes of each message, and for each the last position with a bounce. The condition is hidden from
+/// planners, because an index of all outcomes begins with it.
 pub(crate) static OUTCOMES: MultiSql = MultiSql {
     sqlite: outcomes!("recipient r"),
     postgres: outcomes!("recipient r"),
@@ -52,7 +54,7 @@ macro_rules! refused {
         )
     };
 }
-/// How many recipients of each message were refused for good (`RecipientStatus::Failed`).
+/// The number of recipients of each message that were permanently refused (`RecipientStatus::Failed`).
 pub(crate) static REFUSED: MultiSql = MultiSql {
     sqlite: refused!("BIGINT", "recipient r"),
     postgres: refused!("BIGINT", "recipient r"),
@@ -83,7 +85,7 @@ macro_rules! told {
         )
     };
 }
-/// The tenant is hidden from planners: it is the beginning of another index, with all that was ever told.
+/// The tenant is hidden from planners, because another index, of all notifications, begins with it.
 pub(crate) static TOLD: MultiSql = MultiSql {
     sqlite: told!("notification n", "n.tenant || ''"),
     postgres: told!("notification n", "n.tenant || ''"),
@@ -132,7 +134,7 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     vec![OUTCOMES.sample(), REFUSED.sample(), BOUNCES.sample().into(), TOLD.sample(), NEWS.sample()]
 }
 
-/// What became of these messages, of those of which there is something to say.
+/// The outcomes and progress of these messages; those without any are left out.
 pub(crate) async fn fates(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -154,7 +156,7 @@ pub(crate) async fn fates(
     Ok(Fate::gather(outcomes, told))
 }
 
-/// How many recipients of these messages were refused for good, of those of which some were.
+/// The number of permanently refused recipients of these messages; those without any are left out.
 pub(crate) async fn refused(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -198,7 +200,7 @@ async fn outcomes(
     Ok(found.into_iter().map(read).collect())
 }
 
-/// The latest event of each of these messages that subscribers may be told of, without its particulars.
+/// The latest event of each of these messages that subscribers may be notified of, without its data.
 pub(crate) async fn news(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -224,7 +226,7 @@ fn read_uid(row: &Row) -> Result<MessageUid, StoreError> {
     row.id16(0).map(MessageUid::from_bytes)
 }
 
-/// From the lowest state and the latest time.
+/// The progress from the lowest state and the latest time.
 fn telling(row: &Row, first: usize) -> Result<Telling, StoreError> {
     Ok(match (row.opt_int(first)?, row.opt_time(first + 1)?) {
         (Some(lowest), Some(at)) if is_settled(lowest) => Telling::Settled(at),

@@ -1,8 +1,9 @@
-//! Notifications that are made due before their time, or once more.
+//! Making notifications due early, or again.
 //!
-//! Those that wait for a subscriber are due at once when it is back ([`hasten`]); those that are settled are told again on
-//! request ([`find`], [`resend`]). Either may be about very many, so both go page by page: a transaction writes at most as
-//! many as it was asked for, and a process that dies between two pages leaves each notification as it was or due.
+//! Waiting notifications become due at once when their subscriber is back ([`hasten`]); settled ones are sent
+//! again on request ([`find`], [`resend`]). Either may concern very many, so both go page by page: a
+//! transaction writes at most as many as it was asked for, and a process that dies between two pages leaves
+//! each notification as it was or due.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +19,12 @@ use crate::{
     },
 };
 
-/// Notifications that are written in one transaction.
+/// The most notifications written in one transaction.
 pub(crate) const PAGE_MAX: u32 = 500;
-/// Notifications that are looked at for one page.
+/// The most notifications examined for one page.
 const LOOKED_MAX: u32 = 5_000;
 
-/// What was called since its subscriber is back waits for a reason of its own.
+/// Notifications called since their subscriber is back wait for another reason.
 macro_rules! waiting {
     ($from:literal, $end:literal) => {
         concat!(
@@ -35,7 +36,7 @@ macro_rules! waiting {
         )
     };
 }
-/// What another has locked is its own.
+/// Skips rows that another transaction has locked.
 pub(crate) const WAITING: Sql = Sql::of_each(
     waiting!("notification n", ""),
     waiting!("notification n", " FOR UPDATE OF n SKIP LOCKED"),
@@ -72,7 +73,7 @@ macro_rules! settled {
         )
     };
 }
-/// The message where a look ends, if there are more behind it.
+/// The last message that is examined, if there are more behind it.
 pub(crate) const LOOK: Sql = Sql::same(settled!("uid", "", "1 OFFSET ?"));
 pub(crate) const SETTLED: Sql = Sql::same(settled!(
     "uid, seq",
@@ -104,7 +105,7 @@ pub(crate) fn statements() -> Vec<Sql> {
     vec![WAITING, HASTEN.sample(), LOOK, SETTLED, AGAIN.sample()]
 }
 
-/// Makes what waits for a subscriber due now, at most `limit`; how many.
+/// Makes at most `limit` waiting notifications of a subscriber due now. Returns their number.
 pub(crate) async fn hasten(
     session: &mut dyn Session,
     who: &DueSubscriber,
@@ -124,7 +125,7 @@ pub(crate) async fn hasten(
     Ok(u32::try_from(found.len()).unwrap_or(limit))
 }
 
-/// Finds the next page of what is to be told again, and where the one after it begins.
+/// Finds the next page of notifications to send again, and where the page after it begins.
 pub(crate) async fn find(
     session: &mut dyn Session,
     request: &ResendRequest,
@@ -143,7 +144,7 @@ pub(crate) async fn find(
     Ok((found, next))
 }
 
-/// Makes those of these that are still settled due again; how many.
+/// Makes those of these notifications that are still settled due again. Returns their number.
 pub(crate) async fn resend(
     session: &mut dyn Session,
     request: &ResendRequest,
@@ -161,8 +162,8 @@ pub(crate) async fn resend(
 }
 
 impl ResendRequest {
-    /// Where the next page begins: behind the last that was found where the page is full, else behind the message at which
-    /// the look ended, with all its events.
+    /// Where the next page begins: after the last notification of a full page, else after the last message
+    /// examined, with all its events.
     pub(crate) fn page_end(
         &self,
         found: &[(MessageUid, i64)],
@@ -174,7 +175,7 @@ impl ResendRequest {
     }
 }
 
-/// The lowest state that is told again; the settled ones are the highest.
+/// The lowest state that is sent again; the settled states are the highest.
 fn lowest(request: &ResendRequest) -> i64 {
     match request.only_dead {
         true => NotificationState::Dead.code(),
@@ -182,7 +183,7 @@ fn lowest(request: &ResendRequest) -> i64 {
     }
 }
 
-/// Most messages go the same way, so there are few places, each of many messages.
+/// Most messages take the same steps, so there are few sequence numbers, each with many messages.
 fn by_sequence(found: &[(MessageUid, i64)]) -> BTreeMap<i64, Vec<MessageUid>> {
     let mut by_sequence: BTreeMap<i64, Vec<MessageUid>> = BTreeMap::new();
     for (uid, seq) in found {

@@ -1,6 +1,7 @@
-//! What came of calls.
+//! Writing the results of calls.
 //!
-//! The rows are locked and their tokens compared, then written, set-wise. What follows one that waits waits as long.
+//! The rows are locked and their tokens compared, then written set-wise. Notifications that follow a waiting
+//! one wait as long.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -35,7 +36,7 @@ macro_rules! leased {
         )
     };
 }
-/// Locks what is being called.
+/// Locks the notifications that are being sent.
 pub(crate) static LEASED: MultiSql = MultiSql {
     sqlite: leased!("(?,?,?,?)", "CROSS JOIN", ""),
     postgres: leased!(
@@ -51,8 +52,8 @@ pub(crate) static LEASED: MultiSql = MultiSql {
     ),
 };
 
-/// The rows are there and locked, so nothing is ever inserted: it is the way to give each row its own values that all
-/// databases have.
+/// The rows exist and are locked, so nothing is ever inserted. This form is the one in which all databases
+/// can give each row its own values.
 macro_rules! settle {
     ($end:literal) => {
         Multi::of_pieces(
@@ -88,7 +89,7 @@ static SETTLE: MultiSql = MultiSql {
          request = COALESCE(VALUES(request), request), answer = COALESCE(VALUES(answer), answer)"
     ),
 };
-/// What follows one that waits.
+/// The notifications that follow a waiting one.
 const FOLLOW: Sql = Sql::same(
     "UPDATE notification SET due_at = ? WHERE tenant = ? AND subscriber = ? AND uid = ? AND seq > ? AND due_at < ?",
 );
@@ -97,7 +98,7 @@ pub(crate) fn statements() -> Vec<Sql> {
     vec![LEASED.sample(), SETTLE.sample(), FOLLOW]
 }
 
-/// Writes what came of calls; `true` where the lease still held.
+/// Writes the results of calls; `true` for each that was applied because the lease was still valid.
 pub(crate) async fn settle(
     engine: &mut impl Engine,
     notified: &[&Notified],
@@ -107,7 +108,8 @@ pub(crate) async fn settle(
         return Ok(held);
     }
     let mut session = engine.session()?;
-    // In the order of their keys, so that two that settle the same wait for each other in one order.
+    // In the order of keys, so that two transactions that settle the same notifications lock them in the same
+    // order.
     let mut order: Vec<usize> = (0..notified.len()).collect();
     order.sort_by_key(|index| &notified[*index].key);
     let keys: Vec<&NotificationKey> = order.iter().map(|index| &notified[*index].key).collect();
@@ -123,13 +125,14 @@ pub(crate) async fn settle(
     write(&mut *session, &done).await?;
     drop(session);
     engine.after().wrote |= !done.is_empty();
-    // What follows may be called now, and what was given back once more.
+    // Notifications that follow may be sent now, and returned ones again.
     let frees = |one: &Notified| next_due(one).is_none_or(|due_at| due_at <= one.at);
     engine.after().reports |= done.iter().any(|(one, _)| frees(one));
     Ok(held)
 }
 
-/// Tells histories of calls that are about to be made, in the order of their keys; `true` where the lease still holds.
+/// Appends `notifying` to histories before their calls, in the order of keys; `true` for each whose lease is
+/// still valid.
 pub(crate) async fn begin(session: &mut dyn Session, begun: &[BegunCall]) -> Result<Vec<bool>, StoreError> {
     let mut held = vec![false; begun.len()];
     let mut order: Vec<usize> = (0..begun.len()).collect();
@@ -148,7 +151,7 @@ pub(crate) async fn begin(session: &mut dyn Session, begun: &[BegunCall]) -> Res
     Ok(held)
 }
 
-/// Locks those of these that are being called: their tokens and how often they were called before.
+/// Locks those of these notifications that are being sent. Returns their tokens and numbers of calls before.
 async fn lock(
     session: &mut dyn Session,
     keys: &[&NotificationKey],
@@ -162,7 +165,7 @@ async fn lock(
     Ok(leased)
 }
 
-/// Writes what holds, with the number of calls before.
+/// Writes the results whose lease is valid, with the number of calls before.
 async fn write(session: &mut dyn Session, done: &[(&Notified, i64)]) -> Result<(), StoreError> {
     for (sql, run) in SETTLE.runs(done) {
         let row = |(one, tries): &(&Notified, i64)| {
@@ -195,7 +198,7 @@ async fn write(session: &mut dyn Session, done: &[(&Notified, i64)]) -> Result<(
     history::append(session, histories).await
 }
 
-/// What it becomes; nothing is left being called without a lease.
+/// The next state; no notification stays in `calling` without a lease.
 pub(crate) fn next_state(notified: &Notified) -> NotificationState {
     match notified.state {
         NotificationState::Calling => NotificationState::Pending,

@@ -1,7 +1,8 @@
-//! Who is told.
+//! Subscribers.
 //!
-//! A tenant's `client_sync` is one of them and follows the tenant's settings, in the same transaction. One that is deleted is
-//! not seen any more; its notifications may be many, so they go slice by slice, and its row with the last of them.
+//! A tenant's `client_sync` is one of them and follows the tenant's settings, in the same transaction. A
+//! deleted subscriber is not visible any more. Its notifications may be many, so they are removed slice by
+//! slice, and its row with the last slice.
 
 use postway_domain::{
     Subscriber, SubscriberKind, Tenant, TenantId, Time, id::SubscriberId, secret::Sealed,
@@ -14,7 +15,7 @@ use crate::{
     sql::{Row, Session, Sql, decode, is_new, values, was_there},
 };
 
-/// Notifications of a deleted subscriber that go at once, about.
+/// Roughly the number of notifications of a deleted subscriber that are removed at once.
 const DROPPED_AT_ONCE: i64 = 5_000;
 
 macro_rules! select {
@@ -69,9 +70,10 @@ fn events_json(subscriber: &Subscriber) -> Result<String, StoreError> {
     serde_json::to_string(&subscriber.events).map_err(|error| StoreError::Unexpected(error.to_string()))
 }
 
-/// Makes one; `Exists` where its id is taken.
+/// Creates a subscriber; `Exists` if its id is taken.
 pub(crate) async fn create(session: &mut dyn Session, new: &Subscriber) -> Result<Changed, StoreError> {
-    // What is left of one of the same name goes; what that one was still to be told, this one is.
+    // The row of a deleted subscriber of the same name is replaced; notifications still open for that one go
+    // to this one.
     session.execute(REMOVE, values![new.tenant.as_str(), new.id.as_str()]).await?;
     let values = values![
         new.tenant.as_str(),
@@ -91,7 +93,7 @@ pub(crate) async fn create(session: &mut dyn Session, new: &Subscriber) -> Resul
     session.insert(CREATE, values).await.map(is_new)
 }
 
-/// Replaces one if its stored version is `expected`.
+/// Replaces a subscriber if its stored version is `expected`.
 pub(crate) async fn update(
     session: &mut dyn Session,
     new: &Subscriber,
@@ -115,7 +117,7 @@ pub(crate) async fn update(
     Ok(if session.execute(UPDATE, values).await? == 1 { Changed::Done } else { Changed::Stale })
 }
 
-/// Leaves one alone until this time.
+/// Sends a subscriber nothing until this time.
 pub(crate) async fn quiet(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -125,7 +127,7 @@ pub(crate) async fn quiet(
     session.execute(QUIET, values![until, tenant.as_str(), id.as_str()]).await.map(was_there)
 }
 
-/// Deletes one, with what it was to be told.
+/// Deletes a subscriber with its open notifications.
 pub(crate) async fn delete(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -138,7 +140,7 @@ pub(crate) async fn delete(
     Ok(marked)
 }
 
-/// Goes on with what is left of the deleted.
+/// Continues to remove deleted subscribers.
 pub(crate) async fn forget(session: &mut dyn Session) -> Result<(), StoreError> {
     for row in session.rows(MARKED, Vec::new()).await? {
         drop_slice(session, row.text(0)?, row.text(1)?).await?;
@@ -156,7 +158,7 @@ async fn drop_slice(session: &mut dyn Session, tenant: &str, id: &str) -> Result
     Ok(())
 }
 
-/// A tenant's own subscriber, as its settings say.
+/// A tenant's own subscriber, from its settings.
 pub(crate) fn client_of(tenant: &Tenant) -> Option<Subscriber> {
     tenant.settings.client_sync.as_ref()?;
     Some(Subscriber {
@@ -180,8 +182,8 @@ pub(crate) fn client_of(tenant: &Tenant) -> Option<Subscriber> {
     })
 }
 
-/// Makes, changes or deletes a tenant's own subscriber. New settings are tried also where the old ones had been given up,
-/// but not before the time until which it asked to be left alone.
+/// Creates, changes or deletes a tenant's own subscriber. New settings are tried even if the old ones were
+/// given up, but not before the end of the quiet period it asked for.
 pub(crate) async fn keep_client(session: &mut dyn Session, tenant: &Tenant) -> Result<(), StoreError> {
     let Some(client) = client_of(tenant) else {
         let id: SubscriberId = decode::parsed(Subscriber::CLIENT)?;

@@ -1,4 +1,4 @@
-//! How far telling of messages has come.
+//! How far the notifications of messages have come.
 
 use std::collections::HashMap;
 
@@ -17,8 +17,8 @@ static OF_MESSAGES: Multi = Multi::new(
     1,
     ") GROUP BY uid",
 );
-/// A tenant's pages that are read of its [`FanOutBacklog`]: enough for a fan-out that keeps up. Where more wait it is far
-/// behind, and nothing is removed before it has caught up.
+/// The most pages read of a tenant's [`FanOutBacklog`]: enough for a fan-out that keeps up. If more wait,
+/// fan-out is far behind, and nothing is removed before it has caught up.
 const BACKLOG_PAGES_MAX: usize = 256;
 
 macro_rules! pages {
@@ -40,8 +40,8 @@ macro_rules! behind {
         )
     };
 }
-/// Pages of a tenant's that have their places, and of which no notifications were made. PostgreSQL would walk along the
-/// positions of all tenants, because none is a constant to its plan: unless both columns are one.
+/// A tenant's pages that have positions and are not fanned out. PostgreSQL would follow the positions of all
+/// tenants, because none is a constant in its plan, unless row values are compared.
 pub(crate) const NOT_FANNED_OUT: Sql = Sql::of_each(
     pages!("journal", behind!()),
     pages!(
@@ -54,7 +54,7 @@ pub(crate) const NOT_FANNED_OUT: Sql = Sql::of_each(
     ),
     pages!("journal FORCE INDEX (journal_tenant)", behind!()),
 );
-/// Those that have none.
+/// A tenant's pages without positions.
 pub(crate) const NOT_SEQUENCED: Sql = Sql::or_mysql(
     pages!("journal", "tenant = ? AND position IS NULL"),
     pages!("journal FORCE INDEX (journal_tenant)", "tenant = ? AND position IS NULL"),
@@ -62,7 +62,7 @@ pub(crate) const NOT_SEQUENCED: Sql = Sql::or_mysql(
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[Sql] = &[NOT_FANNED_OUT, NOT_SEQUENCED];
 
-/// A text that finds by an index of its own, for the test of plans.
+/// A text that uses its own index, for the test of query plans.
 #[cfg(test)]
 pub(crate) fn of_messages_sample() -> Sql {
     OF_MESSAGES.sample().into()
@@ -73,14 +73,14 @@ pub(crate) fn multi() -> Vec<&'static Multi> {
     vec![&OF_MESSAGES]
 }
 
-/// What happened to a tenant's messages and was not made into notifications yet.
+/// The events of a tenant's messages that have not been fanned out yet.
 pub(crate) async fn backlog(
     session: &mut dyn Session,
     tenant: &TenantId,
 ) -> Result<FanOutBacklog, StoreError> {
     let mut backlog = FanOutBacklog::default();
     let mut pages = 0;
-    // In the order in which a page passes through them: none gets by between the two.
+    // In the order in which a page passes through these states, so that none is missed between the two reads.
     let of = tenant.as_str();
     for (sql, place) in [(NOT_SEQUENCED, values![of]), (NOT_FANNED_OUT, values![of, i64::MAX, of])] {
         let room = BACKLOG_PAGES_MAX - pages;
@@ -97,7 +97,7 @@ pub(crate) async fn backlog(
     Ok(backlog)
 }
 
-/// How far it has come with each of these that somebody asked to hear of.
+/// The state of the notifications of each of these messages that has some.
 pub(crate) async fn of_messages(
     session: &mut dyn Session,
     uids: &[MessageUid],

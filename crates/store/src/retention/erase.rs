@@ -1,9 +1,11 @@
-//! Erasing an address: from a message to it alone nothing stays but a trace that names nobody, and from one to others as
-//! well the address and all that its sender wrote goes. Of mail that it wrote to us, or that was to it, nothing stays.
+//! Erasing an address. A message to it alone is removed, and leaves a tombstone that names nobody. In a
+//! message to others as well, the address and everything that the sender wrote is redacted. Inbound mail from
+//! or to the address is removed.
 //!
-//! A message that has not ended, or that somebody is still to be told of, is counted and left: whoever asked asks again.
-//! Counts of what was sent stay. So do the tenant's own lists: its directory of recipients, and suppressions, without
-//! which the address would get mail again. Traces of messages that went earlier hold a digest that ends with them.
+//! A message that is not final, or has open notifications, is counted and left: the caller asks again later.
+//! Counts stay. So do the tenant's own lists: its directory of recipients, and the suppression list, without
+//! which the address would get mail again. Tombstones of messages removed earlier have a digest that ends
+//! with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +25,7 @@ use crate::{
     sql::{Session, Sql, Value, multi_row::Multi, values},
 };
 
-/// Which messages went to an address, and whether they have come to their end.
+/// The messages to an address, and whether they are final.
 macro_rules! with_address {
     ($columns:literal, $from:literal, $is_it:literal, $and:literal, $end:literal) => {
         concat!(
@@ -42,7 +44,7 @@ macro_rules! with_address {
     };
 }
 
-/// An address is found in any case. MySQL's index takes accents for nothing, too, so there is a second look.
+/// Addresses are compared ignoring case. MySQL's index ignores accents, too, so the result is checked again.
 macro_rules! of_each {
     ($columns:literal, $and:literal, $end:literal) => {
         Sql::of_each(
@@ -85,7 +87,7 @@ static CLEAR_CONTENT: Multi = Multi::new(
 static CLEAR: [Multi; 5] = [
     Multi::new("DELETE FROM link WHERE uid IN (", 1, ")"),
     Multi::new("DELETE FROM preparation WHERE uid IN (", 1, ")"),
-    // Each of them tells all recipients.
+    // Each receipt names all recipients.
     Multi::new("DELETE FROM pec_receipt WHERE uid IN (", 1, ")"),
     Multi::new(
         "UPDATE notification SET request = '', answer = '' WHERE called_at IS NOT NULL AND uid IN (",
@@ -94,7 +96,8 @@ static CLEAR: [Multi; 5] = [
     ),
     Multi::new("UPDATE message SET version = version + 1 WHERE uid IN (", 1, ")"),
 ];
-/// What others wrote: which texts there are, by message and number, and how one is written.
+/// Texts that others wrote: the statement that reads them by message and number, and the one that writes one
+/// back.
 static TEXTS: [(Multi, Sql); 6] = [
     (
         Multi::new("SELECT uid, seq, data FROM event WHERE data IS NOT NULL AND uid IN (", 1, ")"),
@@ -134,8 +137,8 @@ pub(crate) fn multi() -> Vec<&'static Multi> {
     [&RECIPIENTS, &CLEAR_CONTENT].into_iter().chain(&CLEAR).chain(texts).collect()
 }
 
-/// Finds at most `limit` messages to an address that have come to their end, and how many others there are of which
-/// somebody may still be to be told.
+/// Finds at most `limit` final messages to an address, and the number of others that may still have open
+/// notifications.
 pub(crate) async fn find(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -143,7 +146,7 @@ pub(crate) async fn find(
     backlog: &FanOutBacklog,
     limit: u32,
 ) -> Result<(Vec<Seen>, i64), StoreError> {
-    // As many more as may have to be left: they must not hide the rest.
+    // Reads as many more as may have to be left, so that those do not hide the others.
     let most = i64::from(limit).saturating_add(i64::try_from(backlog.len()).unwrap_or(i64::MAX));
     let (mut found, mut behind) = (BTreeMap::new(), BTreeSet::new());
     for row in session.rows(ENDED, values![address, address, tenant.as_str(), most]).await? {
@@ -158,7 +161,7 @@ pub(crate) async fn find(
     Ok((seen.collect(), i64::try_from(behind.len()).unwrap_or(i64::MAX)))
 }
 
-/// How many messages to an address have not come to their end.
+/// The number of messages to an address that are not final.
 pub(crate) async fn count_waiting(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -168,7 +171,7 @@ pub(crate) async fn count_waiting(
     rows.first().map_or(Ok(0), |row| row.int(0))
 }
 
-/// Erases an address from those that are as they were seen.
+/// Erases an address from the messages that have not changed since they were seen.
 pub(crate) async fn erase(
     engine: &mut impl Engine,
     tenant: &TenantId,
@@ -200,7 +203,7 @@ pub(crate) async fn erase(
     Ok(Erased { removed: alone.len() as i64, redacted: among.len() as i64, waiting: 0 })
 }
 
-/// Where the address stands in a message: its places among the recipients.
+/// The positions of the address among the recipients of a message.
 type Places = BTreeMap<[u8; 16], Vec<i64>>;
 
 /// Messages to the address alone, and those to others as well.
@@ -228,7 +231,7 @@ async fn apart(
     Ok((ended, places))
 }
 
-/// Takes the address and the bodies out of messages that went to others as well.
+/// Removes the address and the bodies from messages that went to others as well.
 async fn redact(session: &mut dyn Session, among: &Places, address: &str) -> Result<(), StoreError> {
     let uids: Vec<[u8; 16]> = among.keys().copied().collect();
     for (uid, positions) in among {

@@ -1,4 +1,4 @@
-//! Removing messages whole, inside the writer's transaction.
+//! Removing messages with everything that belongs to them, inside the writer's transaction.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,7 +23,7 @@ use crate::{
 };
 
 const HELD: &str = "SELECT uid, tenant, status, updated_at, version FROM message WHERE uid IN (";
-/// What another writer has in its hands is its own.
+/// Skips rows that another writer has locked.
 static HOLD: MultiSql = MultiSql {
     sqlite: Multi::new(HELD, 1, ")"),
     postgres: Multi::new(HELD, 1, ") FOR UPDATE SKIP LOCKED"),
@@ -39,26 +39,27 @@ static END_COLLAPSE: Multi = Multi::new("DELETE FROM collapse WHERE uid IN (", 1
 static BURY: Multi =
     Multi::new("INSERT INTO tombstone (uid, tenant, status, recipients, expires_at) VALUES ", 5, "");
 
-/// A text that finds by an index of its own, for the test of plans.
+/// A text that uses its own index, for the test of query plans.
 #[cfg(test)]
 pub(crate) fn end_collapse_sample() -> crate::sql::Sql {
     END_COLLAPSE.sample().into()
 }
 
-/// Every text of this module, for tests that prepare them.
+/// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
 pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     let multi = [&RECIPIENTS, &TAGS, &UNTAG, &END_KEYS, &END_COLLAPSE, &BURY];
     [HOLD.sample()].into_iter().chain(multi.map(|multi| multi.sample().into())).collect()
 }
 
-/// A message that goes.
+/// A message to be removed.
 pub(crate) struct Gone {
     pub uid: MessageUid,
     pub status: Status,
 }
 
-/// Removes those that are as they were seen, and of which nobody is still to be told; how many.
+/// Removes the messages that have not changed since they were seen and have no open notifications. Returns
+/// the number of messages.
 pub(crate) async fn expunge(
     engine: &mut impl Engine,
     expunge: &Expunge,
@@ -66,7 +67,7 @@ pub(crate) async fn expunge(
 ) -> Result<usize, StoreError> {
     let mut session = engine.session()?;
     let held = hold(&mut *session, &expunge.tenant, seen).await?;
-    // Only now: what was written to these messages before they were locked is in the journal.
+    // Read only now: everything written to these messages before they were locked is in the journal.
     let backlog = delivery_state::backlog(&mut *session, &expunge.tenant).await?;
     let uids: Vec<MessageUid> = held.iter().map(|(gone, _)| gone.uid).collect();
     let told = delivery_state::of_messages(&mut *session, &uids).await?;
@@ -89,7 +90,7 @@ pub(crate) async fn expunge(
     Ok(going.len())
 }
 
-/// Locks those that are as they were seen.
+/// Locks the messages that have not changed since they were seen.
 pub(crate) async fn hold(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -126,7 +127,7 @@ async fn digests_of(
     Ok(digests)
 }
 
-/// Leaves traces.
+/// Writes tombstones.
 pub(crate) async fn bury(session: &mut dyn Session, traces: &[Tombstone]) -> Result<(), StoreError> {
     for (sql, run) in BURY.runs(traces) {
         let row = |trace: &Tombstone| {
@@ -144,7 +145,8 @@ pub(crate) async fn bury(session: &mut dyn Session, traces: &[Tombstone]) -> Res
     Ok(())
 }
 
-/// Removes messages of a tenant with all that belongs to them, counts them out, and lets their keys end in a while.
+/// Removes messages of a tenant with all that belongs to them, updates the counts, and sets when their
+/// deduplication keys end.
 pub(crate) async fn remove(
     engine: &mut impl Engine,
     tenant: &TenantId,

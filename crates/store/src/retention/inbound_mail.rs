@@ -1,5 +1,5 @@
-//! Forgetting mail that came in. What is settled goes, unless somebody is still to be told or reminded of it; that its mailbox
-//! has had it is remembered as long as the mailbox exists.
+//! Removing inbound mail. Settled mail is removed unless it has open notifications or reminders; its mailbox
+//! remembers the digest as long as the mailbox exists.
 
 use postway_domain::{InboundState, MessageUid, TenantId, Time};
 
@@ -15,10 +15,10 @@ use crate::{
     },
 };
 
-/// Mail with a name that is looked at in one call; the rest waits for the next.
+/// The most mails that one call checks for an address; the rest waits for the next call.
 const NAMED_MAX: u32 = 20_000;
 
-/// Settled, not to be reminded of, and nobody is still to be told.
+/// Settled, without a reminder, and without an open notification.
 macro_rules! is_over {
     () => {
         "i.state IN (2, 3, 4, 6) AND i.due_at IS NULL \
@@ -41,7 +41,8 @@ macro_rules! old {
         )
     };
 }
-/// PostgreSQL would walk along the ids of all tenants, because none is a constant to its plan: unless both columns are one.
+/// PostgreSQL would follow the ids of all tenants, because none is a constant in its plan, unless row values
+/// are compared.
 pub(crate) const OLD: Sql = Sql::of_each(
     old!("inbound i", "i.tenant = ? AND i.uid >= ? AND i.tenant = ? AND i.uid < ?", "i.uid"),
     old!("inbound i", "(i.tenant, i.uid) >= (?, ?) AND (i.tenant, i.uid) < (?, ?)", "i.tenant, i.uid"),
@@ -62,14 +63,14 @@ macro_rules! named {
         )
     };
 }
-/// Those in whose names an address may stand: a second look tells.
+/// Mail whose headers may contain an address; the result is checked again.
 const NAMED: Sql = Sql::of_each(
     named!("instr(lower(i.sender), ?) > 0 OR instr(lower(i.recipients), ?) > 0"),
     named!("strpos(lower(i.sender), ?) > 0 OR strpos(lower(i.recipients), ?) > 0"),
     named!("LOCATE(?, LOWER(i.sender)) > 0 OR LOCATE(?, LOWER(i.recipients)) > 0"),
 );
 const HELD: &str = "SELECT uid, tenant, state, due_at FROM inbound WHERE uid IN (";
-/// What another writer has in its hands is its own.
+/// Skips rows that another writer has locked.
 static HOLD: MultiSql = MultiSql {
     sqlite: Multi::new(HELD, 1, ")"),
     postgres: Multi::new(HELD, 1, ") FOR UPDATE SKIP LOCKED"),
@@ -81,8 +82,8 @@ pub(crate) fn statements() -> Vec<Sql> {
     vec![OLD, NAMED, HOLD.sample()]
 }
 
-/// Finds some that are old enough to go: made before the first of these times, and with no report that died since the
-/// second, for it can still be told again.
+/// Finds some mail that is old enough: registered before the first of these times, and without a notification
+/// that died since the second, because that can still be sent again.
 pub(crate) async fn find_old(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -90,7 +91,7 @@ pub(crate) async fn find_old(
     limit: u32,
 ) -> Result<Vec<MessageUid>, StoreError> {
     let backlog = backlog(session, tenant).await?;
-    // As many more as may have to be left: they must not hide the rest.
+    // Reads as many more as may have to be left, so that those do not hide the others.
     let most = i64::from(limit).saturating_add(i64::try_from(backlog.len()).unwrap_or(i64::MAX));
     let (first, end) = ([0; 16], newest_before(before));
     let of = tenant.as_str();
@@ -101,7 +102,7 @@ pub(crate) async fn find_old(
     Ok(uids.into_iter().filter(|uid| !backlog.holds(*uid)).take(limit as usize).collect())
 }
 
-/// Mail that an address wrote, or that was to it: some that may go, and how many others there are.
+/// Mail from or to an address: some that can be removed, and the number of others.
 pub(crate) async fn find_named(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -127,7 +128,8 @@ pub(crate) async fn find_named(
     Ok((over, waiting))
 }
 
-/// Removes those of a tenant's that are still settled, and of which nobody is still to be told; how many.
+/// Removes those of a tenant's mails that are still settled and have no open notifications. Returns the
+/// number of mails.
 pub(crate) async fn expunge(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -142,7 +144,7 @@ pub(crate) async fn expunge(
             }
         }
     }
-    // Only now: what was written to these before they were locked is in the journal.
+    // Read only now: everything written to these mails before they were locked is in the journal.
     let backlog = backlog(session, tenant).await?;
     let told = of_messages(session, &settled).await?;
     settled.retain(|uid| !backlog.holds(*uid) && !told.get(uid).is_some_and(|told| told.is_open));

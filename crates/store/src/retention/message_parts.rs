@@ -1,4 +1,4 @@
-//! What belongs to a message and goes with it, whoever removes it.
+//! The rows that belong to a message and are removed with it.
 
 use crate::{
     error::StoreError,
@@ -15,7 +15,7 @@ static PARTS: [Multi; 10] = [
     Multi::new("DELETE FROM notification WHERE uid IN (", 1, ")"),
     Multi::new("DELETE FROM pec_receipt WHERE uid IN (", 1, ")"),
     Multi::new("DELETE FROM pec_wait WHERE uid IN (", 1, ")"),
-    // Last: what has a message has all of it.
+    // Last: as long as a message exists, all its parts exist.
     Multi::new("DELETE FROM message WHERE uid IN (", 1, ")"),
 ];
 
@@ -24,7 +24,8 @@ pub(crate) fn multi() -> Vec<&'static Multi> {
     PARTS.iter().collect()
 }
 
-/// Removes messages with all that is found by their ids. Their keys and tags are found otherwise, and blobs are swept.
+/// Removes messages with all rows that have their ids. Keys and tags are found in other ways, and blobs are
+/// swept.
 pub(crate) async fn remove_parts(session: &mut dyn Session, uids: &[[u8; 16]]) -> Result<(), StoreError> {
     for table in &PARTS {
         for (sql, run) in table.runs(uids) {

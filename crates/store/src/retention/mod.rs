@@ -1,13 +1,15 @@
-//! Forgetting, the same for every SQL database: messages that ended and were told of, keys and traces that have ended,
-//! pages of the journal, old entries of the audit log, and addresses that must not be known any more.
+//! Retention, the same for every SQL database: removes final messages whose notifications are settled,
+//! expired keys and tombstones, pages of the journal, old audit entries, and addresses that must be erased.
 //!
 //! Promises:
-//! - nothing goes that has not ended, or that somebody is still to be told of;
-//! - what goes, goes whole, in one transaction, and leaves a trace and its keys for a time;
-//! - a call is bounded: it looks at so many on a connection of its own, and the writer, which sending waits for, gets a
-//!   slice of at most [`SLICE_MAX`] by their ids.
+//! - nothing is removed that is not final or has an open notification;
+//! - a message is removed with all its parts, in one transaction, and leaves a tombstone and its keys for a
+//!   time;
+//! - a call is bounded: it examines a limited number of rows on a reading connection, and the writer, which
+//!   sending waits for, gets a slice of at most [`SLICE_MAX`] ids.
 //!
-//! What was changed between the look and the slice, or is in somebody's hands, stays for the next call.
+//! Messages that changed between the read and the slice, or that another writer has locked, stay for the next
+//! call.
 
 pub(crate) mod delivery_state;
 pub(crate) mod erase;
@@ -39,24 +41,25 @@ use crate::{
     record::{Erased, Expunge},
 };
 
-/// A write of retention.
+/// A write job of retention.
 pub(crate) enum RetainJob {
-    /// Pages of the journal older than this, so many.
+    /// Removes journal pages older than this time, up to the given number.
     TrimJournal(Time, u32),
-    /// Entries of the audit log older than this, so many.
+    /// Removes audit entries older than this time, up to the given number.
     TrimAudit(Time, u32),
-    /// Keys and traces that have ended by now, so many of each.
+    /// Removes expired keys and tombstones, up to the given number of each.
     ForgetTraces(Time, u32),
-    /// These messages, where they are as they were seen.
+    /// Removes these messages if they have not changed since they were seen.
     Expunge(Box<Expunge>, Vec<Seen>),
-    /// These mails that came in of a tenant, where they are still settled.
+    /// Removes these inbound mails of a tenant if they are still settled.
     ExpungeInbound(TenantId, Vec<MessageUid>),
-    /// An address in these messages of a tenant, where they are as they were seen, and these mails that came in.
+    /// Erases an address from these messages of a tenant if they have not changed since they were seen, and
+    /// removes these inbound mails.
     Erase(TenantId, String, Time, Vec<Seen>, Vec<MessageUid>),
 }
 
 impl RetainJob {
-    /// How many messages it is about, about.
+    /// Roughly how many messages this job touches.
     pub fn messages(&self) -> usize {
         match self {
             RetainJob::TrimJournal(..) | RetainJob::TrimAudit(..) => 1,
@@ -68,7 +71,7 @@ impl RetainJob {
     }
 }
 
-/// Does one inside the transaction under way. What is no erasure says how much it removed, and no more.
+/// Does a job inside the transaction under way. Jobs other than an erasure report only how much they removed.
 pub(crate) async fn write(engine: &mut impl Engine, job: &RetainJob) -> Result<Erased, StoreError> {
     let removed = match job {
         RetainJob::TrimJournal(before, limit) => {
@@ -92,7 +95,7 @@ pub(crate) async fn write(engine: &mut impl Engine, job: &RetainJob) -> Result<E
     Ok(Erased { removed: i64::try_from(removed).unwrap_or(i64::MAX), ..Erased::default() })
 }
 
-/// Every text of this module, for tests that prepare them.
+/// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
 pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     let listed =

@@ -1,9 +1,9 @@
-//! Finding what may go, without an index of its own.
+//! Finding messages that may be removed, without an index for it.
 //!
-//! A tenant's messages lie in the order of their ids, which is that of their acceptance. So what is old enough lies
-//! before a certain id, and what was accepted later, or belongs to others, is never looked at. Among the old there may be
-//! many that stay, such as those whose reports died: each call goes on where the last one stopped, and begins again
-//! behind the newest. Where a walk stands is kept in memory; a walk that is lost begins again.
+//! A tenant's messages are in the order of their ids, which is that of their acceptance. So old messages are
+//! below a certain id, and later ones, or those of other tenants, are never read. Among the old there may be
+//! many that stay, such as those with dead notifications: each call continues where the last one stopped, and
+//! starts again after the newest. The position of a scan is in memory; a lost scan starts again.
 
 use std::{
     collections::HashMap,
@@ -20,11 +20,12 @@ use crate::{
     sql::{Session, Sql, decode::coded, values},
 };
 
-/// How many are looked at in one statement.
+/// The number of messages read in one statement.
 const PAGE_MESSAGES: u32 = 500;
-/// How many are looked at in one call.
+/// The most messages examined in one call.
 const LOOKED_MAX: u32 = 20_000;
-/// PostgreSQL would walk along the ids of all tenants, because none is a constant to its plan: unless both columns are one.
+/// PostgreSQL would follow the ids of all tenants, because none is a constant in its plan, unless row values
+/// are compared.
 pub(crate) const PAGE: Sql = Sql::of_each(
     "SELECT uid, status, updated_at, version FROM message WHERE tenant = ? AND uid > ? AND tenant = ? AND uid <= ? \
      ORDER BY uid LIMIT ?",
@@ -34,14 +35,14 @@ pub(crate) const PAGE: Sql = Sql::of_each(
      WHERE tenant = ? AND uid > ? AND tenant = ? AND uid <= ? ORDER BY uid LIMIT ?",
 );
 
-/// A message that may go, and the version it had when that was seen.
+/// A message that may be removed, and the version it had when it was examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub uid: MessageUid,
     pub version: i64,
 }
 
-/// How far the walks have come that have not come round.
+/// The positions of unfinished scans.
 #[derive(Default)]
 pub(crate) struct Walks {
     messages: Mutex<HashMap<TenantId, MessageUid>>,
@@ -57,7 +58,7 @@ impl Walks {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner).insert(tenant.clone(), at);
     }
 
-    /// Where the walk along the blobs stands, if it is under way.
+    /// The position of the scan over blobs, if one is under way.
     pub(crate) fn take_blobs(&self) -> Option<BlobCursor> {
         self.blobs.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -67,7 +68,7 @@ impl Walks {
     }
 }
 
-/// Looks on until there is a slice of messages that may go, or enough was looked at.
+/// Continues a scan until there is a slice of messages that may be removed, or enough messages were examined.
 pub(crate) async fn find(
     session: &mut dyn Session,
     walks: &Walks,
@@ -123,7 +124,7 @@ async fn read_page(
     rows.iter().map(read).collect()
 }
 
-/// The id that lies behind all that were accepted before this time.
+/// An id above all messages accepted before this time.
 pub(crate) fn newest_before(time: Time) -> MessageUid {
     let ms = u64::try_from(time.as_millis()).unwrap_or(0).to_be_bytes();
     let mut bytes = [0; 16];

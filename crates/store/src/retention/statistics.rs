@@ -1,4 +1,4 @@
-//! Reading what was counted. It is counted where notifications are made.
+//! Reading the hourly counters, which fan-out writes.
 
 use postway_domain::{TenantId, Time};
 
@@ -15,7 +15,7 @@ pub(crate) const LIST: Sql = Sql::same(
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[Sql] = &[LIST];
 
-/// A tenant's hours that begin in this time, each account's.
+/// A tenant's hours that begin in this period, for each account.
 pub(crate) async fn list(
     session: &mut dyn Session,
     tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! What is left of a deleted tenant, removed in bounded slices. Nothing refers to its blobs then, so they go too.
+//! Removing a deleted tenant in bounded slices. Nothing refers to its blobs then, so they are removed, too.
 
 use postway_domain::TenantId;
 
@@ -13,8 +13,8 @@ use crate::{
 const SLICE: Sql = Sql::same("SELECT uid FROM message WHERE tenant = ? ORDER BY uid LIMIT ?");
 const IS_DELETED: Sql = Sql::same("SELECT id FROM tenant WHERE id = ? AND deleted_at IS NOT NULL");
 static KEYS: Multi = Multi::new("DELETE FROM dedup WHERE uid IN (", 1, ")");
-/// What may be as many as messages, and has a tenant only: what selects a slice of it, whose last column is the one that
-/// the deletion takes a list of, after the others.
+/// Tables that may have as many rows as there are messages and are found by tenant only: the statement that
+/// selects a slice, and the deletion, which takes the last selected column as a list, after the others.
 static OF_TENANT_MANY: [(Sql, Multi); 11] = [
     (
         Sql::same("SELECT tag, uid FROM tag WHERE tenant = ? ORDER BY tag, uid LIMIT ?"),
@@ -86,15 +86,16 @@ const OF_TENANT: [Sql; 15] = [
     Sql::same("DELETE FROM account WHERE tenant = ?"),
 ];
 
-/// Every text of this module, for tests that prepare them.
+/// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
 pub(crate) fn statements() -> Vec<Sql> {
     let many = OF_TENANT_MANY.iter().flat_map(|(slice, delete)| [*slice, delete.sample().into()]);
     [SLICE, IS_DELETED, KEYS.sample().into()].into_iter().chain(OF_TENANT).chain(many).collect()
 }
 
-/// Removes a slice; when there is none left, the rest. [`Changed::Done`] while there may be more. The tenant's own row
-/// stays as a sign that the name was used, and so do its lanes, which other nodes may remember, and the audit log.
+/// Removes a slice, and when no slice is left, the remaining rows. [`Changed::Done`] while there may be more.
+/// The tenant's own row stays, because the name was used; its lanes stay, because other nodes may have them
+/// in memory; and so does the audit log.
 pub(crate) async fn purge(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -130,7 +131,7 @@ pub(crate) async fn purge(
     Ok(Changed::Already)
 }
 
-/// The last values of rows, by the values before them.
+/// The last values of rows, grouped by the values before them.
 fn grouped(rows: &[Row]) -> Vec<(&[Value], Vec<Value>)> {
     let mut groups: Vec<(&[Value], Vec<Value>)> = Vec::new();
     for (id, group) in rows.iter().filter_map(|row| row.0.split_last()) {

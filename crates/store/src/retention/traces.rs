@@ -1,4 +1,4 @@
-//! What outlives a message for a time: its keys, its trace, and its place in the journal.
+//! What outlives a message for a time: its keys, its tombstone, and its entries in the journal.
 
 use aws_lc_rs::hmac;
 use postway_domain::{EmailAddress, MessageUid, Status, TenantId, Time};
@@ -11,7 +11,7 @@ use crate::{
 
 const TOMBSTONE: Sql =
     Sql::same("SELECT tenant, uid, status, recipients, expires_at FROM tombstone WHERE uid = ?");
-/// One statement, so that a key that another writer takes over meanwhile is not removed.
+/// One statement, so that a key that another writer takes over in between is not removed.
 pub(crate) const FORGET_KEYS: Sql = Sql::of_each(
     "DELETE FROM dedup WHERE (tenant, kind, key) IN (SELECT tenant, kind, key FROM dedup WHERE expires_at <= ? \
      ORDER BY expires_at LIMIT ?)",
@@ -26,7 +26,7 @@ pub(crate) const FORGET_TOMBSTONES: Sql = Sql::of_each(
      ORDER BY expires_at LIMIT ? FOR UPDATE SKIP LOCKED))",
     "DELETE FROM tombstone WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
 );
-/// The first pages, whatever their age: pages lie in the order of their time, or nearly so.
+/// The first pages, whatever their age: pages are in the order of their time, or nearly so.
 pub(crate) const OLDEST_PAGES: Sql = Sql::same(
     "SELECT id, at FROM journal WHERE position <= \
      (SELECT p.position FROM progress p WHERE p.name = 'fan_out') ORDER BY position LIMIT ?",
@@ -41,12 +41,12 @@ pub(crate) fn multi() -> Vec<&'static Multi> {
 }
 
 impl Tombstone {
-    /// How a recipient of a message that is gone is still known: a digest of tenant and address, the address in lower
-    /// case, under the key that [`crate::record::Expunge`] gave.
+    /// The digest that a tombstone keeps of a recipient: of tenant and lower-case address, under the key that
+    /// [`crate::record::Expunge`] gave.
     pub fn digest(key: &[u8; 32], tenant: &TenantId, address: &str) -> [u8; 32] {
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key));
         context.update(tenant.as_str().as_bytes());
-        // No name of a tenant holds it: so the two cannot run into each other.
+        // No tenant id contains this byte, so the two parts cannot be confused.
         context.update(b"\0");
         context.update(address.to_lowercase().as_bytes());
         let mut digest = [0; 32];
@@ -56,13 +56,13 @@ impl Tombstone {
 
     /// Whether the message went to this address.
     pub fn is_of(&self, key: &[u8; 32], address: &str) -> bool {
-        // Traces of earlier versions know a domain by its U-labels.
+        // Tombstones written by earlier versions have the domain as U-labels.
         EmailAddress::spellings_of(address)
             .any(|address| self.recipients.contains(&Self::digest(key, &self.tenant, &address)))
     }
 }
 
-/// The trace of a message, if it has one.
+/// The tombstone of a message, if it has one.
 pub(crate) async fn tombstone(
     session: &mut dyn Session,
     uid: MessageUid,
@@ -85,7 +85,7 @@ fn read_tombstone(row: &Row) -> Result<Tombstone, StoreError> {
     })
 }
 
-/// Forgets keys and traces that have ended, `limit` of each; how many.
+/// Removes expired keys and tombstones, `limit` of each. Returns the number of both.
 pub(crate) async fn forget(session: &mut dyn Session, now: Time, limit: u32) -> Result<usize, StoreError> {
     let mut forgotten = 0;
     for sql in [FORGET_KEYS, FORGET_TOMBSTONES] {
@@ -94,7 +94,8 @@ pub(crate) async fn forget(session: &mut dyn Session, now: Time, limit: u32) -> 
     Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
 }
 
-/// Removes the oldest pages of which notifications were made, while they are older than `before`; how many.
+/// Removes the oldest pages that were fanned out, while they are older than `before`. Returns the number of
+/// pages.
 pub(crate) async fn trim_journal(
     session: &mut dyn Session,
     before: Time,

@@ -1,4 +1,4 @@
-//! From what a database keeps to what the domain means; the same for every driver.
+//! Decoding stored values into types of the domain, the same for every driver.
 
 use std::{any::type_name, str::FromStr};
 
@@ -27,7 +27,7 @@ pub(crate) fn parsed<T: FromStr>(text: &str) -> Result<T, StoreError> {
         .map_err(|_| StoreError::Unexpected(format!("a stored {} that does not parse", type_name::<T>())))
 }
 
-/// An address of a message, also one that an earlier version took and this one would not.
+/// An address of a message, also one that an earlier version accepted and this one would refuse.
 pub(crate) fn kept_address(text: &str) -> Result<EmailAddress, StoreError> {
     EmailAddress::read_back(text)
         .map_err(|error| StoreError::Unexpected(format!("a stored address that does not parse: {error}")))
@@ -53,12 +53,13 @@ pub(crate) fn tags(json: Option<&str>) -> Result<Vec<String>, StoreError> {
     })
 }
 
-/// What a sender wishes to be told. What cannot be read is no wish: it must not keep the mail from leaving.
+/// The requested delivery status notifications. A value that cannot be read counts as no request: it must not
+/// keep the mail from leaving.
 pub(crate) fn dsn_wishes(json: Option<&str>) -> Option<DsnWishes> {
     json.and_then(|json| serde_json::from_str(json).ok())
 }
 
-/// Where bytes of a message are: in the row, so many of them, or in a blob.
+/// Where the bytes of a message are stored: in the row, with their number, or in a blob.
 pub(crate) fn kept(has_inline: bool, blob: Option<&str>, size: Option<i64>) -> Result<Kept, StoreError> {
     let size = u64::try_from(size.unwrap_or(0))
         .map_err(|_| StoreError::Unexpected("a stored size below zero".to_owned()))?;
@@ -69,7 +70,7 @@ pub(crate) fn kept(has_inline: bool, blob: Option<&str>, size: Option<i64>) -> R
     })
 }
 
-/// The bytes of a message or their blob; none where they are not made yet, or removed.
+/// The bytes of a message or their blob; `None` if they do not exist yet or were removed.
 pub(crate) fn body(
     inline: Option<Bytes>,
     blob: Option<&str>,
@@ -82,7 +83,7 @@ pub(crate) fn body(
     })
 }
 
-/// A tenant's weight; one out of range is taken for the nearest.
+/// A tenant's weight, clamped to its range.
 pub(crate) fn weight(stored: i64) -> u32 {
     stored.clamp(1, postway_domain::TenantSettings::WEIGHT_MAX.into()) as u32
 }

@@ -1,27 +1,27 @@
-//! Settings of database servers with which what was acknowledged can be lost. Nothing depends on them here: the server
-//! commits as it is told to, and says that it has.
+//! Database server settings that can lose acknowledged writes. The store does not depend on them: it can only
+//! warn.
 
 use std::sync::{PoisonError, RwLock};
 
-/// A setting that is not as it should be.
+/// A setting that risks acknowledged writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DurabilityRisk {
     /// Its name.
     pub setting: &'static str,
-    /// What it is.
+    /// Its value.
     pub value: String,
-    /// What it should be.
+    /// The value it should have.
     pub wanted: &'static str,
-    /// When mail is lost.
+    /// When mail can be lost.
     pub loses_at: LossMoment,
 }
 
-/// When acknowledged mail is lost.
+/// The event that can lose acknowledged mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossMoment {
     /// When the database's process or its machine dies.
     Crash,
-    /// When a replica takes the place of a server that died.
+    /// When a replica takes over from a server that died.
     Failover,
 }
 
@@ -35,7 +35,8 @@ impl DurabilityRisk {
         format!("set {} = {}: mail that was acknowledged can be lost when {when}", self.setting, self.wanted)
     }
 
-    /// What these settings of PostgreSQL mean. How a commit is waited for is not among them: sessions decide that themselves.
+    /// The risks in these settings of PostgreSQL. How a commit is waited for is not among them: sessions set
+    /// that themselves.
     pub(crate) fn of_postgres(fsync: &str, full_page_writes: &str) -> Vec<Self> {
         let settings = [("fsync", fsync), ("full_page_writes", full_page_writes)];
         let risk = |(setting, value): (&'static str, &str)| Self {
@@ -47,7 +48,8 @@ impl DurabilityRisk {
         settings.into_iter().filter(|(_, value)| *value == "off").map(risk).collect()
     }
 
-    /// What these settings of MySQL and MariaDB mean. Replicas are fed from the binary log, where there is one.
+    /// The risks in these settings of MySQL and MariaDB. Replicas are fed from the binary log, if there is
+    /// one.
     pub(crate) fn of_mysql(flush_log_at_commit: i64, sync_binlog: i64, has_binlog: bool) -> Vec<Self> {
         let risk =
             |setting, value: i64, loses_at| Self { setting, value: value.to_string(), wanted: "1", loses_at };
@@ -62,7 +64,7 @@ impl DurabilityRisk {
         risks
     }
 
-    /// Says it in the log, as loudly as it is due.
+    /// Logs the risk at the appropriate level.
     pub(crate) fn tell(&self) {
         let (setting, value, advice) = (self.setting, &self.value, self.advice());
         match self.loses_at {
@@ -76,11 +78,12 @@ impl DurabilityRisk {
     }
 }
 
-/// What is known of a server's settings: those at opening, or at the last review, since another server may have taken over.
+/// The known risks of a server's settings: at opening, or at the last review, because another server may have
+/// taken over.
 pub(crate) struct DurabilityWatch(RwLock<Vec<DurabilityRisk>>);
 
 impl DurabilityWatch {
-    /// With what was found at opening, which is logged.
+    /// Starts with the risks found at opening, and logs them.
     pub fn new(risks: Vec<DurabilityRisk>) -> Self {
         risks.iter().for_each(DurabilityRisk::tell);
         Self(RwLock::new(risks))
@@ -91,7 +94,7 @@ impl DurabilityWatch {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes over what was found now, and logs what is new in it. Returns what is new.
+    /// Stores the risks found now, logs new ones, and returns those.
     pub fn note(&self, found: Vec<DurabilityRisk>) -> Vec<DurabilityRisk> {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let new: Vec<DurabilityRisk> = found.iter().filter(|risk| !known.contains(risk)).cloned().collect();

@@ -1,8 +1,9 @@
 //! SQL that is written once for every database.
 //!
-//! What is neither hot nor peculiar to one database goes through here: texts with `?` for each value, rows as plain
-//! values. A text may have a second form for MySQL, which has its own words for "unless it is there", and a third where
-//! servers lock what SQLite need not. Hot paths speak to their driver directly.
+//! Statements that are neither hot nor specific to one database are written here once: texts with `?` for
+//! each value, rows as plain values. A text may have a second form for MySQL, which has its own syntax for
+//! "unless it exists", and a third if servers must lock what SQLite need not. Hot paths use their driver
+//! directly.
 
 pub(crate) mod decode;
 pub mod durability;
@@ -51,7 +52,7 @@ impl Value {
         }
     }
 
-    /// About how much a statement grows by it.
+    /// Roughly how much it adds to the size of a statement.
     pub fn size(&self) -> usize {
         const OVERHEAD: usize = 9;
         OVERHEAD
@@ -91,13 +92,13 @@ values_from! {
     Option<Vec<u8>> => |bytes| Value::Bytes(bytes);
 }
 
-/// The values of a statement, each into its form.
+/// The values of a statement, each converted to a [`Value`].
 macro_rules! values {
     ($($value:expr),* $(,)?) => { vec![$($crate::sql::Value::from($value)),*] };
 }
 pub(crate) use values;
 
-/// A row as it came.
+/// A row of a result.
 pub(crate) struct Row(pub Vec<Value>);
 
 impl Row {
@@ -121,7 +122,7 @@ impl Row {
     pub fn opt_text(&self, index: usize) -> Result<Option<&str>, StoreError> {
         match self.0.get(index) {
             Some(Value::Text(text)) => Ok(text.as_deref()),
-            // Texts that are compared byte by byte are bytes to some databases.
+            // Some databases return texts with a binary collation as bytes.
             Some(Value::Bytes(bytes)) => {
                 bytes.as_deref().map(std::str::from_utf8).transpose().map_err(|_| self.wrong(index))
             }
@@ -198,17 +199,17 @@ pub(crate) struct Sql {
 }
 
 impl Sql {
-    /// In words that all have.
+    /// One text for all three databases.
     pub const fn same(text: &'static str) -> Self {
         Self { sqlite: text, postgres: text, mysql: text }
     }
 
-    /// In the words of SQLite and PostgreSQL, and in those of MySQL.
+    /// One text for SQLite and PostgreSQL, and one for MySQL.
     pub const fn or_mysql(common: &'static str, mysql: &'static str) -> Self {
         Self { sqlite: common, postgres: common, mysql }
     }
 
-    /// In the words of each, for rows that servers must lock.
+    /// A text for each database, for rows that servers must lock.
     pub const fn of_each(sqlite: &'static str, postgres: &'static str, mysql: &'static str) -> Self {
         Self { sqlite, postgres, mysql }
     }
@@ -231,18 +232,18 @@ impl From<&'static str> for Sql {
 /// A connection, perhaps inside a transaction.
 #[async_trait]
 pub(crate) trait Session: Send {
-    /// Runs a statement; how many rows it touched.
+    /// Runs a statement. Returns the number of affected rows.
     async fn execute(&mut self, sql: Sql, values: Vec<Value>) -> Result<u64, StoreError>;
 
-    /// Inserts a row; `false` if its key is taken. MySQL says that by an error, which undoes no more than the statement;
-    /// for the others the text must say `ON CONFLICT DO NOTHING`.
+    /// Inserts a row; `false` if its key is taken. MySQL reports that with an error, which undoes only the
+    /// statement; for the others the text must say `ON CONFLICT DO NOTHING`.
     async fn insert(&mut self, sql: Sql, values: Vec<Value>) -> Result<bool, StoreError>;
 
     /// Runs a query.
     async fn rows(&mut self, sql: Sql, values: Vec<Value>) -> Result<Vec<Row>, StoreError>;
 }
 
-/// `?` into `$1`, `$2`, … None of our texts has a question mark of another meaning.
+/// Replaces `?` by `$1`, `$2`, … No text of ours has a question mark with another meaning.
 pub(crate) fn numbered(text: &str) -> String {
     let mut numbered = String::with_capacity(text.len() + 16);
     for (n, piece) in text.split('?').enumerate() {
@@ -254,12 +255,12 @@ pub(crate) fn numbered(text: &str) -> String {
     numbered
 }
 
-/// For an insert that says whether the row is new.
+/// The result of an insert, from whether the row is new.
 pub(crate) fn is_new(new: bool) -> Changed {
     if new { Changed::Done } else { Changed::Exists }
 }
 
-/// For an update or a deletion that says whether there was a row.
+/// The result of an update or a deletion, from the number of affected rows.
 pub(crate) fn was_there(rows: u64) -> Changed {
     if rows == 0 { Changed::Missing } else { Changed::Done }
 }

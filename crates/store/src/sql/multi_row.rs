@@ -1,13 +1,13 @@
 //! One statement for many rows.
 //!
-//! A multi-row statement is prepared once per row count, so there are only so many counts: every one below sixteen,
-//! and powers of two above. 100 rows run as 64 + 32 + 4, 30 rows as 16 + 14.
+//! A multi-row statement is prepared once per row count, so the number of counts is limited: every one below
+//! sixteen, and powers of two above. 100 rows run as 64 + 32 + 4, 30 rows as 16 + 14.
 
 use std::sync::OnceLock;
 
 use crate::sql::Sql;
 
-/// Below this, a statement for each row count.
+/// Below this, there is a statement for each row count.
 const EXACT: usize = 16;
 /// The largest power of two: 2⁷ rows in one statement.
 const POWER_MAX: u32 = 7;
@@ -21,15 +21,15 @@ pub(crate) struct Multi {
     texts: [OnceLock<String>; TEXTS],
 }
 
-/// What is repeated.
+/// The part of the text that is repeated for each row.
 enum Row {
-    /// So many placeholders in brackets; one goes without.
+    /// This number of placeholders in brackets; a single one has no brackets.
     Placeholders(usize),
-    /// A piece of SQL, and what stands between two of them.
+    /// A piece of SQL, and its separator.
     Piece { sql: &'static str, between: &'static str },
 }
 
-/// The largest count that is not above `rows` and has a statement, and that statement's place.
+/// The largest count up to `rows` that has a statement, and the index of that statement.
 fn shape(rows: usize) -> (usize, usize) {
     if rows < EXACT {
         return (rows, rows);
@@ -44,7 +44,7 @@ impl Multi {
         Self { head, row: Row::Placeholders(columns), tail, texts: [const { OnceLock::new() }; TEXTS] }
     }
 
-    /// `head`, then `sql` once per row with `between` in between, then `tail`.
+    /// `head`, then `sql` once per row separated by `between`, then `tail`.
     pub const fn of_pieces(
         head: &'static str,
         sql: &'static str,
@@ -84,7 +84,7 @@ impl Multi {
     }
 }
 
-/// The same statement in the words of each database.
+/// The same statement for each database.
 pub(crate) struct MultiSql {
     pub sqlite: Multi,
     pub postgres: Multi,
@@ -94,7 +94,7 @@ pub(crate) struct MultiSql {
 impl MultiSql {
     /// Splits `items` into runs, each with the statement for its length.
     pub fn runs<'a, T>(&'static self, items: &'a [T]) -> impl Iterator<Item = (Sql, &'a [T])> {
-        // The lengths of runs depend on the number of items alone, so the three go hand in hand.
+        // The lengths of runs depend only on the number of items, so they are the same for all three.
         let others = self.postgres.runs(items).zip(self.mysql.runs(items));
         self.sqlite
             .runs(items)

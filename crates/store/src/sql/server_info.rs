@@ -1,19 +1,19 @@
-//! What a database says of itself, for whoever looks after it. Nothing here is needed to run.
+//! What a database says about itself, for operators. Nothing here is needed to run.
 
 use postway_domain::Time;
 
 use crate::sql::durability::DurabilityRisk;
 
-/// A database, as it says.
+/// Facts about a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Its version, in its own words.
+    /// Its version text.
     pub version: String,
-    /// What its clock says; none where it has the clock of this machine.
+    /// Its clock; `None` if it uses the clock of this machine.
     pub at: Option<Time>,
-    /// How large it is.
+    /// Its size.
     pub bytes: u64,
-    /// Settings with which what it acknowledged can be lost.
+    /// Its settings that can lose acknowledged writes.
     pub risks: Vec<DurabilityRisk>,
 }
 

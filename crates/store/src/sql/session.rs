@@ -1,4 +1,4 @@
-//! The three drivers, spoken to alike.
+//! [`Session`] for the three drivers.
 
 use std::{
     collections::HashMap,
@@ -17,10 +17,11 @@ use sqlx::{
 use super::{Row, Session, Sql, Value, numbered};
 use crate::error::StoreError;
 
-/// How a driver's error is told.
+/// Converts a driver's error.
 type Failed = fn(sqlx::Error) -> StoreError;
 
-/// A query with its values, texts made fit for the driver. The drivers' types differ, so this cannot be a function.
+/// A query with its values, texts adapted to the driver. The drivers' types differ, so this cannot be a
+/// function.
 macro_rules! bound {
     ($query:expr, $values:expr, $fit:path) => {
         $values.into_iter().fold($query, |query, value| match value {
@@ -35,7 +36,7 @@ pub(crate) use bound;
 
 macro_rules! session {
     ($name:ident, $connection:ty, $row:ty, $text:path, $fit:path, $decode:ident) => {
-        /// A connection of this driver, borrowed or owned, and how its errors are told.
+        /// A connection of this driver, borrowed or owned, and how its errors are converted.
         pub(crate) struct $name<C> {
             pub conn: C,
             pub failed: Failed,
@@ -89,7 +90,7 @@ session!(SqliteSession, SqliteConnection, SqliteRow, Sql::sqlite_text, identity,
 session!(PostgresSession, PgConnection, PgRow, postgres_text, without_nul, decode_postgres);
 session!(MysqlSession, MySqlConnection, MySqlRow, Sql::mysql_text, identity, decode_mysql);
 
-/// The longest wait for a statement: more than any server here allows it, for servers that are gone.
+/// The longest wait for a statement: more than any server here allows, for servers that are gone.
 const STATEMENT_LASTS_MAX: Duration = Duration::from_secs(60);
 
 /// Bounds the wait for a statement.
@@ -98,7 +99,7 @@ pub(crate) async fn in_time<T>(statement: impl Future<Output = T>) -> Result<T, 
     tokio::time::timeout(STATEMENT_LASTS_MAX, statement).await.map_err(late)
 }
 
-/// PostgreSQL's text cannot hold NUL. What strangers say (a relay's reply, a note) may.
+/// PostgreSQL's text cannot contain NUL. Texts from outside (a relay's reply, a note) may.
 pub(crate) fn without_nul(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
 }
@@ -110,7 +111,7 @@ enum Kind {
     Bytes,
 }
 
-/// What a column holds, by the name its driver gives the type.
+/// The type of a column, from the name that the driver gives it.
 fn kind_of(name: &str) -> Kind {
     match name {
         "INTEGER" | "INT8" | "BIGINT" | "INT" => Kind::Int,
@@ -120,7 +121,7 @@ fn kind_of(name: &str) -> Kind {
     }
 }
 
-/// PostgreSQL's form of a text. There are only so many texts, so each form is made once and kept.
+/// PostgreSQL's form of a text. The number of texts is limited, so each form is made once and cached.
 fn postgres_text(sql: &Sql) -> &'static str {
     let text = sql.postgres;
     static FORMS: LazyLock<Mutex<HashMap<&'static str, &'static str>>> = LazyLock::new(Mutex::default);

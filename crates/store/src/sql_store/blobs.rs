@@ -11,18 +11,18 @@ use crate::{
     record::BlobName,
 };
 
-/// How many blobs a walk reads.
+/// The bounds of a scan over blobs.
 #[derive(Clone, Copy)]
 struct BlobWalkBounds {
-    /// In one statement.
+    /// The blobs read in one statement.
     page: u32,
-    /// In one call.
+    /// The most blobs examined in one call.
     most: u32,
 }
 const WALK_BOUNDS: BlobWalkBounds = BlobWalkBounds { page: 500, most: 100_000 };
 
-/// Looks on from where the last call stopped, and behind the newest from the oldest again, until enough is found, enough was
-/// looked at, or all of them were.
+/// Continues where the last call stopped, and starts again after the newest blob, until enough blobs are
+/// found, enough were examined, or all were.
 async fn find_unreferenced(
     store: &impl Portable,
     before: Time,
@@ -97,7 +97,8 @@ mod tests {
         record::{BlobRef, Body},
     };
 
-    /// However many are in use: each call looks at so many, and goes on where the last one stopped.
+    /// However many blobs are in use: each call examines a bounded number, and continues where the last one
+    /// stopped.
     #[tokio::test]
     async fn a_call_looks_at_so_many_and_the_next_one_goes_on() {
         let folder = TempDir::new().unwrap();
@@ -121,7 +122,7 @@ mod tests {
                 found.push(find(9).await.unwrap());
             }
             assert_eq!(found, [vec![], unused[..1].to_vec(), unused[1..].to_vec()], "round {round}");
-            // The end is known by looking behind it.
+            // The end is noticed by reading behind it.
             assert!(find(9).await.unwrap().is_empty());
             assert!(sqlite.walks().take_blobs().is_some());
         }

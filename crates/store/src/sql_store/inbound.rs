@@ -39,7 +39,7 @@ async fn changed(store: &impl Portable, job: InboundJob) -> Result<Changed, Stor
     }
 }
 
-/// Writes what a reader decided.
+/// Writes a reader's decision.
 pub(crate) async fn decide(store: &impl Portable, decision: ReaderDecision) -> Result<Changed, StoreError> {
     changed(store, InboundJob::Decide(decision)).await
 }

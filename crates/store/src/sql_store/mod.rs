@@ -1,5 +1,6 @@
-//! The port of every store that speaks SQL, made of the statements that are the same for all of them: each file implements one
-//! trait of the port for whatever implements [`Portable`]. Changes go to the writers, reads to a connection to read from.
+//! The port for every SQL database, made of the statements that are the same for all of them. Each file
+//! implements one trait of the port for every type that implements [`Portable`]. Changes go to the writers,
+//! reads to a reading connection.
 
 mod blobs;
 mod catalogue;
@@ -22,20 +23,20 @@ use crate::{
     view_definitions,
 };
 
-/// A database that speaks SQL through [`Session`].
+/// A store whose database speaks SQL through [`Session`].
 #[async_trait]
 pub(crate) trait Portable: Send + Sync {
-    /// Where changes go.
+    /// The writers, for changes.
     fn writers(&self) -> &Writers;
-    /// Where hints come from.
+    /// Hand-over and wake-ups.
     fn handover(&self) -> &HandOver;
-    /// How far retention has walked.
+    /// The positions of retention's scans.
     fn walks(&self) -> &Walks;
-    /// A connection to read from.
+    /// A reading connection.
     async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError>;
 }
 
-/// Whether the database has views of ours, wherever they are in it.
+/// Whether the database has compatibility views, in whatever schema.
 pub(crate) async fn are_installed(store: &impl Portable) -> Result<bool, StoreError> {
     view_definitions::find_installed(&mut *store.reader().await?).await
 }

@@ -11,7 +11,7 @@ use crate::{
     retention::{RetainJob, SLICE_MAX, delivery_state, erase, inbound_mail, scan, statistics, traces},
 };
 
-/// How much a job removed, as its caller is told.
+/// The number of rows that a job removed.
 fn removed(done: Erased) -> u32 {
     u32::try_from(done.removed).unwrap_or(u32::MAX)
 }
@@ -50,7 +50,8 @@ impl<T: Portable> Retain for T {
         limit: u32,
     ) -> Result<Erased, StoreError> {
         let mut session = self.reader().await?;
-        // Both by one measure, the waiting first: a message that is left must not fall between them.
+        // Both counts use the same backlog, and waiting messages are counted first, so that a message that is
+        // left is not missed between them.
         let backlog = delivery_state::backlog(&mut *session, tenant).await?;
         let waiting = erase::count_waiting(&mut *session, tenant, address).await?;
         let limit = limit.min(SLICE_MAX);

@@ -1,4 +1,4 @@
-//! Every text that is written once, for tests that prepare them on each database.
+//! Every statement that is written once, for tests that prepare them on each database.
 
 use crate::{
     admin::{
@@ -15,7 +15,7 @@ use crate::{
     sql::Sql,
 };
 
-/// Every such text.
+/// Every such statement.
 pub(crate) fn statements() -> Vec<Sql> {
     let listed = [
         accounts::STATEMENTS,

@@ -1,8 +1,9 @@
-//! Parts of views that several of them share, by the names under which their texts have them in braces.
+//! Fragments that several views share, by the names that the texts have in braces.
 
 use postway_domain::Status;
 
-/// Parts that several views share. Codes of states, kinds and notifications are those of the domain; see the assertions below.
+/// Parts that several views share. Codes of states, kinds and notifications are those of the domain; see the
+/// assertions below.
 pub(crate) const SHARED: [(&str, &str); 14] = [
     ("wait", "CASE WHEN m.status = 3 THEN COALESCE(m.wait, 2) ELSE 0 END"),
     (
@@ -15,14 +16,14 @@ pub(crate) const SHARED: [(&str, &str); 14] = [
         "first_recipient",
         "(SELECT r.address FROM {recipient} r WHERE r.uid = m.uid ORDER BY r.position LIMIT 1)",
     ),
-    // The bounce that came last, and what its event says of it.
+    // The latest bounce, and the data of its event.
     ("from_bounce", "FROM {event} e WHERE e.uid = m.uid AND e.kind = 19 ORDER BY e.seq DESC LIMIT 1"),
-    // The time that a message waits for, or waited for until its suspension ends.
+    // The time that a message waits for, or waited for before it was suspended.
     (
         "due",
         "CASE WHEN m.status = 3 THEN COALESCE(m.due_at, (SELECT p.due_at FROM {preparation} p WHERE p.uid = m.uid)) END",
     ),
-    // Acknowledged is one of whose end somebody was told, and of which nobody is still to be told anything.
+    // ACKNOWLEDGED: a subscriber confirmed the final event and no notification is pending.
     (
         "told",
         "CASE WHEN m.status IN ({ended}) THEN (SELECT CASE WHEN MAX(CASE WHEN n.state = 1 THEN 1 ELSE 0 END) = 1 THEN 1 \
@@ -30,7 +31,7 @@ pub(crate) const SHARED: [(&str, &str); 14] = [
          OR (n.kind IN (3, 8, 13, 14, 15, 31) AND m.status <> 5) THEN 1 ELSE 0 END) = 1 THEN 2 ELSE 0 END \
          FROM {notification} n WHERE n.uid = m.uid) ELSE 0 END",
     ),
-    // What the history says last of the callback, as `postway_domain::reference::told_000` does.
+    // The latest event about the callback, as `postway_domain::reference::told_000` has it.
     (
         "called",
         "CASE WHEN m.status IN ({ended}) THEN CASE (SELECT e.kind FROM {event} e WHERE e.uid = m.uid \
@@ -38,7 +39,7 @@ pub(crate) const SHARED: [(&str, &str); 14] = [
          CASE WHEN EXISTS (SELECT 1 FROM {notification} n WHERE n.uid = m.uid AND n.state < 3) THEN 1 ELSE 0 END \
          ELSE 0 END ELSE 0 END",
     ),
-    // The events of callbacks, which leave the message itself as it is.
+    // The events of callbacks, which do not change the message.
     ("calls", "FROM {event} e WHERE e.uid = m.uid AND e.kind IN (27, 28)"),
     (
         "standing",
@@ -52,9 +53,10 @@ pub(crate) const SHARED: [(&str, &str); 14] = [
         "trial",
         "CASE WHEN m.status = 2 AND m.attempt > 0 THEN 1 WHEN m.status = 8 AND m.due_at IS NOT NULL THEN 1 ELSE 0 END",
     ),
-    // Scheduled and ready: whether a preparation or an attempt came before, and of what is ready whether another follows. In doubt: whether it is sent again. Replayed: whether it had
-    // been refused. Resolved: what came of it is told by what happened next, or by how the message stands. A call: how the message had
-    // ended when it was made.
+    // `scheduled` and `ready`: whether a preparation or an attempt came before, and after `ready` whether
+    // another follows. `in_doubt`: whether it is sent again. `replayed`: whether it had been refused.
+    // `resolved`: the result follows from the next event, or from the state of the message. A call: the final
+    // state of the message when it was made.
     (
         "sense",
         "CASE WHEN e.kind = 5 AND EXISTS (SELECT 1 FROM {event} p WHERE p.uid = e.uid AND p.seq = e.seq - 1 AND p.kind = 32) THEN 4 \
@@ -71,8 +73,8 @@ pub(crate) const SHARED: [(&str, &str); 14] = [
          WHEN 12 THEN CASE WHEN m.status = 5 THEN 1 ELSE 2 END WHEN 13 THEN 2 WHEN 14 THEN 2 WHEN 15 THEN 2 WHEN 31 THEN 2 \
          ELSE 0 END ELSE 0 END",
     ),
-    // A message that is gone is known by its trace. Without one it has ended, since nothing else is removed, and nobody knows how. The
-    // highest says it for all.
+    // A removed message is identified by its tombstone. Without one it had ended, because nothing else is
+    // removed, and its final state is unknown. The highest value covers all of them.
     (
         "forwarded",
         "CASE WHEN i.state = 2 THEN COALESCE((SELECT MAX(CASE WHEN COALESCE(o.status, t.status) IS NULL THEN 2 \

@@ -1,5 +1,5 @@
-//! The views that show our tables as the tables of the reference systems: their texts, and how each database makes, replaces
-//! and removes them. Migrations let them stand aside; [`crate::tools::views`] installs them.
+//! The views that show our tables as the tables of the reference systems: their texts, and how each database
+//! creates, replaces and removes them. Migrations put them aside; [`crate::tools::views`] installs them.
 
 mod fragments;
 pub(crate) mod mysql;
@@ -15,63 +15,63 @@ use crate::{
     sql::{Session, Sql, values},
 };
 
-/// How long it may take to connect, or to get a lock on a view that somebody reads.
+/// The longest wait for a connection, or for a lock on a view in use.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Why views could not be installed or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewsError {
-    /// No address of a database.
+    /// The database URL cannot be parsed.
     #[error("the database URL must be sqlite:// and a path, postgres://… or mysql://…/database")]
     Address,
-    /// No name for a schema.
+    /// The name cannot be used for a schema.
     #[error("`{0}` cannot name the views' schema: use up to 63 letters, digits, _ and -")]
     Name(String),
-    /// Views show what this program's tables have.
+    /// The database lacks tables that the views show.
     #[error(
         "the database has not all the tables of this program: start the server on it, or run `postway migrate up`, first"
     )]
     NotMigrated,
-    /// Its user may not do it.
+    /// The user lacks a privilege.
     #[error(
         "the database refuses: {error}; have an administrator make `{schema}` and let this user create views in it, or \
          name another place with --schema"
     )]
     Denied {
-        /// Where the views were to be.
+        /// The schema of the views.
         schema: String,
-        /// The database's words.
+        /// The text of the database.
         error: String,
     },
-    /// Somebody else's view has the name of one of ours.
+    /// A foreign view has the name of one of ours.
     #[error(
         "`{schema}` has a view `{view}` that postway did not make: rename it, or name another place with --schema"
     )]
     Taken {
-        /// Where the views were to be.
+        /// The schema of the views.
         schema: String,
         /// Its name.
         view: String,
     },
-    /// Somebody else's views show ours, which have to go for a moment, or for good.
+    /// Foreign views depend on ours, which have to be dropped for a moment or permanently.
     #[error(
         "other views are made of those in `{schema}`: {error}; drop them first, and make them again afterwards"
     )]
     InUse {
-        /// Where the views are.
+        /// The schema of the views.
         schema: String,
-        /// The database's words.
+        /// The text of the database.
         error: String,
     },
-    /// The store's own fault.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Anything else.
+    /// Any other error of the database.
     #[error(
         "the database answered: {0}; what was there is as it was, unless this is MySQL, where it can be run again"
     )]
     Failed(String),
-    /// No answer.
+    /// The database did not answer.
     #[error("the database did not answer within 10 seconds; check the database URL")]
     Silent,
 }
@@ -82,12 +82,12 @@ impl From<::sqlx::Error> for ViewsError {
     }
 }
 
-/// The database's own words, or the driver's.
+/// The error text of the database, or of the driver.
 pub(crate) fn said(error: &::sqlx::Error) -> String {
     error.as_database_error().map_or_else(|| error.to_string(), |error| error.message().to_owned())
 }
 
-/// Ours, by their mark, or by what they show. Each text has the mark bound to it once.
+/// Finds our views by their mark, or by the tables they show. The mark is bound once in each text.
 const INSTALLED: Sql = Sql::of_each(
     "SELECT 1 FROM sqlite_schema WHERE type = 'view' AND instr(sql, ?) > 0 LIMIT 1",
     "SELECT CAST(1 AS BIGINT) FROM pg_class WHERE relkind = 'v' AND relname = 'monitored_emails_tasks' \
@@ -96,12 +96,12 @@ const INSTALLED: Sql = Sql::of_each(
      AND LOCATE(CAST(CONCAT('`', DATABASE(), '`.`inbound_message`') AS BINARY), CAST(view_definition AS BINARY)) > 0 LIMIT 1",
 );
 
-/// Whether the database has views of ours, wherever they are in it.
+/// Whether the database has views of ours, in whatever schema.
 pub(crate) async fn find_installed(session: &mut dyn Session) -> Result<bool, StoreError> {
     Ok(!session.rows(INSTALLED, values![template::MARK]).await?.is_empty())
 }
 
-/// Connects, with a bound.
+/// Connects within the time limit.
 async fn connected<C>(
     connecting: impl Future<Output = Result<C, ::sqlx::Error>> + Send,
 ) -> Result<C, ViewsError> {

@@ -1,7 +1,7 @@
-//! Views on MySQL and MariaDB: in a database of their own.
+//! Views on MySQL and MariaDB, in a separate database.
 //!
-//! DDL commits by itself here, so each statement can be run again. Views do not hold up changes of tables; a migration makes
-//! them again in the end, and what readers were granted stays, because it belongs to names.
+//! DDL commits by itself here, so each statement can be run again. Views do not block changes of tables; a
+//! migration recreates them at its end, and grants stay, because they belong to names.
 
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, Row, mysql::MySqlDatabaseError};
 
@@ -12,7 +12,8 @@ use super::{
 
 /// The time that a statement waits for tables in use. The character set is that of the texts.
 const SETTINGS: &str = "SET NAMES utf8mb4; SET SESSION lock_wait_timeout = 10";
-/// Ours, by what they show: names of databases differ in case, and in what a pattern would take for any letter.
+/// Finds our views by the tables they show: database names differ in case, and in characters that a pattern
+/// would treat as wildcards.
 const OURS: &str = "SELECT DISTINCT CAST(table_schema AS CHAR), CAST(DATABASE() AS CHAR) FROM information_schema.views \
      WHERE table_name = 'monitored_emails_tasks' \
      AND LOCATE(CAST(CONCAT('`', DATABASE(), '`.`inbound_message`') AS BINARY), CAST(view_definition AS BINARY)) > 0";
@@ -23,11 +24,11 @@ pub(crate) async fn connect(url: &str) -> Result<MySqlConnection, ViewsError> {
     Ok(conn)
 }
 
-/// Makes the database, the index if wanted, and the views.
+/// Creates the database, the index if wanted, and the views.
 pub(crate) async fn install(url: &str, mut place: Place, wants_index: bool) -> Result<(), ViewsError> {
     let mut conn = connect(url).await?;
     let refused = |error| refused(&place, error);
-    // Whoever may not make databases may still use one that is there.
+    // A user who may not create databases may still use an existing one.
     let mut steps = Vec::new();
     if !has_database(&mut conn, &place.schema).await? {
         steps.extend(place.make_schema());
@@ -44,7 +45,7 @@ pub(crate) async fn install(url: &str, mut place: Place, wants_index: bool) -> R
     made.map(drop).map_err(|error| self::refused(&place, error))
 }
 
-/// Takes the views away, and what else was made for them.
+/// Removes the views, and what else was created for them.
 pub(crate) async fn remove(url: &str, place: &Place, drops_schema: bool) -> Result<(), ViewsError> {
     let mut conn = connect(url).await?;
     let mut steps = Vec::new();
@@ -68,7 +69,7 @@ pub(crate) async fn remove(url: &str, place: &Place, drops_schema: bool) -> Resu
     Ok(())
 }
 
-/// Makes the views again over what the tables are now. Fails no migration.
+/// Recreates the views over the current tables. Never fails a migration.
 pub(crate) async fn come_back(conn: &mut MySqlConnection) {
     if let Err(error) = make_again(conn).await {
         tracing::warn!(%error, "views cannot be brought up to date: run `postway views install`");
@@ -101,7 +102,7 @@ async fn has_column(conn: &mut MySqlConnection) -> Result<bool, sqlx::Error> {
 fn refused(place: &Place, error: sqlx::Error) -> ViewsError {
     let database = error.as_database_error();
     let number = database.and_then(|error| error.try_downcast_ref::<MySqlDatabaseError>());
-    // No access to a database, to a table, to a column, to what only administrators do.
+    // The error codes for denied access to a database, a table, a column, or an administrative action.
     if matches!(number.map(MySqlDatabaseError::number), Some(1044 | 1142 | 1143 | 1227)) {
         return ViewsError::Denied { schema: place.schema.clone(), error: said(&error) };
     }

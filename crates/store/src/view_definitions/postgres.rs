@@ -1,7 +1,7 @@
-//! Views on PostgreSQL: in a schema of their own, all or nothing.
+//! Views on PostgreSQL, in a separate schema, all or nothing.
 //!
-//! A table cannot lose or change a column that a view shows. So a migration first puts empty views in the place of ours, with
-//! the same columns, and so with the same grants; and in the end our own again.
+//! A table cannot lose or change a column that a view shows. So a migration first replaces our views by empty
+//! ones with the same columns, which keeps grants, and at its end restores them.
 
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
@@ -11,21 +11,21 @@ use super::{
 };
 
 const SETTINGS: &str = "SET lock_timeout = '10s'; SET client_min_messages = warning";
-/// Two that install at once would trip over each other.
+/// Two concurrent installations would conflict.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(8095987614732939523)";
-/// Ours, by their comment.
+/// Finds our views by their comment.
 const OURS: &str = "SELECT DISTINCT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
      WHERE c.relkind = 'v' AND obj_description(c.oid, 'pg_class') = $1 ORDER BY 1";
-/// Views with the names of ours in a schema, and whether they are.
+/// The views in a schema that have names of ours, and whether they are ours.
 const NAMED: &str = "SELECT c.relname, obj_description(c.oid, 'pg_class') IS NOT DISTINCT FROM $1 FROM pg_class c \
      JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'v' AND n.nspname = $2 AND c.relname = ANY($3)";
-/// What was granted on ours in a schema, to be granted again.
+/// The grants on our views in a schema, to be granted again.
 const GRANTED: &str = "SELECT format('GRANT %s ON %I.%I TO %s%s', a.privilege_type, n.nspname, c.relname, \
      CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, \
      CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) FROM pg_class c \
      JOIN pg_namespace n ON n.oid = c.relnamespace CROSS JOIN LATERAL aclexplode(c.relacl) a \
      WHERE c.relkind = 'v' AND obj_description(c.oid, 'pg_class') = $1 AND n.nspname = $2 AND a.grantee <> c.relowner";
-/// Empty views in the place of ours.
+/// Replaces our views by empty ones.
 const STAND_ASIDE: &str = "DO $$ DECLARE ours RECORD; BEGIN FOR ours IN \
      SELECT format('CREATE OR REPLACE VIEW %I.%I AS SELECT %s WHERE false', n.nspname, c.relname, \
      string_agg(format('NULL::%s%s AS %I', format_type(a.atttypid, a.atttypmod), \
@@ -41,7 +41,7 @@ pub(crate) async fn connect(url: &str) -> Result<PgConnection, ViewsError> {
     Ok(conn)
 }
 
-/// Makes the schema, the index if wanted, and the views.
+/// Creates the schema, the index if wanted, and the views.
 pub(crate) async fn install(url: &str, place: &Place, wants_index: bool) -> Result<(), ViewsError> {
     let mut conn = connect(url).await?;
     if wants_index {
@@ -49,7 +49,7 @@ pub(crate) async fn install(url: &str, place: &Place, wants_index: bool) -> Resu
     }
     let mut txn = conn.begin().await?;
     sqlx::query(LOCK).execute(&mut *txn).await?;
-    // Whoever may not make schemas may still use one that is there.
+    // A user who may not create schemas may still use an existing one.
     if !has_schema(&mut txn, &place.schema).await? {
         run(&mut txn, place, place.make_schema().unwrap_or_default()).await?;
     }
@@ -57,7 +57,7 @@ pub(crate) async fn install(url: &str, place: &Place, wants_index: bool) -> Resu
     Ok(txn.commit().await?)
 }
 
-/// Makes the views in their place if they have the columns that they had, else anew with what was granted on them. Called
+/// Replaces the views in place if their columns are the same, else recreates them with their grants. Called
 /// in a transaction.
 async fn make(conn: &mut PgConnection, place: &Place) -> Result<(), ViewsError> {
     let (ours, others) = named(conn, place).await?;
@@ -67,7 +67,7 @@ async fn make(conn: &mut PgConnection, place: &Place) -> Result<(), ViewsError> 
     sqlx::raw_sql("SAVEPOINT in_place").execute(&mut *conn).await?;
     match sqlx::raw_sql(AssertSqlSafe(place.make_views())).execute(&mut *conn).await {
         Ok(_) => return Ok(()),
-        // A view keeps its columns, their order and their types as long as it is there.
+        // A view cannot change its columns, their order or their types.
         Err(error) if is_coded(&error, &["42P16"]) => {}
         Err(error) => return Err(refused(place, error)),
     }
@@ -78,7 +78,7 @@ async fn make(conn: &mut PgConnection, place: &Place) -> Result<(), ViewsError> 
     run(conn, place, format!("{drops}{}{}", place.make_views(), granted.join(";\n"))).await
 }
 
-/// The views here that have the names of ours: those that are, and others.
+/// The views here that have names of ours: ours, and foreign ones.
 async fn named(conn: &mut PgConnection, place: &Place) -> Result<(Vec<String>, Vec<String>), sqlx::Error> {
     let names = VIEWS.map(|(view, _)| view);
     let found = sqlx::query_as(NAMED).bind(MARK).bind(&place.schema).bind(&names[..]);
@@ -93,7 +93,7 @@ async fn run(conn: &mut PgConnection, place: &Place, script: String) -> Result<(
     done.map(drop).map_err(|error| refused(place, error))
 }
 
-/// Beside those who write; one that was not finished is made anew.
+/// Built concurrently with writes; an unfinished index is built again.
 async fn make_index(conn: &mut PgConnection, place: &Place) -> Result<(), ViewsError> {
     let query = sqlx::query_scalar(
         "SELECT EXISTS (SELECT 1 FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT indisvalid)",
@@ -109,14 +109,14 @@ async fn make_index(conn: &mut PgConnection, place: &Place) -> Result<(), ViewsE
     Ok(())
 }
 
-/// Takes the views away, and what else was made for them.
+/// Removes the views, and what else was created for them.
 pub(crate) async fn remove(url: &str, place: &Place, drops_schema: bool) -> Result<(), ViewsError> {
     let mut conn = connect(url).await?;
     if has_schema(&mut conn, &place.schema).await? {
         let mut txn = conn.begin().await?;
         let (ours, others) = named(&mut txn, place).await?;
         let mut script: String = ours.iter().map(|view| place.drop_view(view)).collect();
-        // Somebody else's views stay, and so does what they might call.
+        // Foreign views stay, and so do the functions that they might call.
         if others.is_empty() {
             script.push_str(&place.drop_functions());
         }
@@ -126,7 +126,7 @@ pub(crate) async fn remove(url: &str, place: &Place, drops_schema: bool) -> Resu
             let drop = format!("DROP SCHEMA IF EXISTS \"{}\"", place.schema);
             match sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut conn).await {
                 Err(error) if !is_coded(&error, &["2BP01", "42501"]) => return Err(error.into()),
-                // Somebody else's things are in it, or it is somebody else's.
+                // The schema contains foreign objects, or belongs to another user.
                 Ok(_) | Err(_) => {}
             }
         }
@@ -137,7 +137,7 @@ pub(crate) async fn remove(url: &str, place: &Place, drops_schema: bool) -> Resu
 
 /// Lets a migration change the tables under the views. Called in its transaction.
 pub(crate) async fn stand_aside(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
-    // Where views are another user's they stay; the migration goes through unless it must change what they show.
+    // Views of another user stay; the migration succeeds unless it must change what they show.
     sqlx::raw_sql("SAVEPOINT views").execute(&mut *conn).await?;
     if let Err(error) = sqlx::raw_sql(STAND_ASIDE).execute(&mut *conn).await {
         tracing::warn!(%error, "views stay as they are; if the migration fails, run `postway views remove` first");
@@ -146,7 +146,8 @@ pub(crate) async fn stand_aside(conn: &mut PgConnection) -> Result<(), sqlx::Err
     Ok(())
 }
 
-/// Makes the views again over what the tables are now. Called in the transaction of the last migration, which it never fails.
+/// Recreates the views over the current tables. Called in the transaction of the last migration, which it
+/// never fails.
 pub(crate) async fn come_back(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
     for row in sqlx::query(OURS).bind(MARK).fetch_all(&mut *conn).await? {
         let schema: String = row.try_get(0)?;

@@ -1,7 +1,8 @@
-//! Views on SQLite: in the file itself, because a view cannot show another file's tables; their names begin alike.
+//! Views on SQLite, in the file itself, because a view cannot show tables of another file; their names have a
+//! common prefix.
 //!
-//! All or nothing, also while a server has the file open: it waits for the moment that this takes. An index takes longer, and
-//! is made only while no server has it.
+//! All or nothing, also while a server has the file open: it waits for the moment that this takes. An index
+//! takes longer, and is created only while no server has the file open; the caller locks it.
 
 use std::path::Path;
 
@@ -12,20 +13,20 @@ use super::{
     template::{Dialect, MARK, Place, VIEWS},
 };
 
-/// Ours, by the remark in their text.
+/// Finds our views by the comment in their text.
 const OURS: &str = "SELECT name FROM sqlite_schema WHERE type = 'view' AND instr(sql, ?) > 0 ORDER BY name";
 
 pub(crate) async fn connect(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
     SqliteConnectOptions::new().filename(path).busy_timeout(WAIT_MAX).connect().await
 }
 
-/// Makes the views, and the index if wanted.
+/// Creates the views, and the index if wanted.
 pub(crate) async fn install(path: &Path, place: &Place, wants_index: bool) -> Result<(), ViewsError> {
     let index = if wants_index { place.make_index() } else { String::new() };
     Ok(run(path, place.make_views() + &index).await?)
 }
 
-/// Takes the views and the index away.
+/// Removes the views and the index.
 pub(crate) async fn remove(path: &Path, place: &Place) -> Result<(), ViewsError> {
     Ok(run(path, place.drop_views() + &place.drop_index()).await?)
 }
@@ -38,7 +39,8 @@ async fn run(path: &Path, script: String) -> Result<(), sqlx::Error> {
     conn.close().await
 }
 
-/// Lets a migration change the tables under the views: every change of a table checks all of them. Called in its transaction.
+/// Lets a migration change the tables under the views: every change of a table checks all of them. Called in
+/// its transaction.
 pub(crate) async fn stand_aside(conn: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     for name in ours(conn).await? {
         let script =
@@ -48,7 +50,7 @@ pub(crate) async fn stand_aside(conn: &mut SqliteConnection) -> Result<(), sqlx:
     Ok(())
 }
 
-/// Makes the views again over what the tables are now. Called in the transaction of the last migration.
+/// Recreates the views over the current tables. Called in the transaction of the last migration.
 pub(crate) async fn come_back(conn: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     let (last, _) = VIEWS[VIEWS.len() - 1];
     for name in ours(conn).await? {

@@ -1,5 +1,5 @@
-//! The words of the reference systems as rows that views find them by: nothing of [`postway_domain::reference`] is written a
-//! second time in SQL.
+//! The words of the reference systems as rows that views join: nothing of [`postway_domain::reference`] is
+//! written a second time in SQL.
 
 use postway_domain::{
     EventKind, InboundState, State,
@@ -10,7 +10,7 @@ use postway_domain::{
     },
 };
 
-/// A row of words: the codes it stands for, and the word.
+/// A row of words: the codes it applies to, and the word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub code: i64,
@@ -19,7 +19,7 @@ pub(crate) struct Row {
     pub word: &'static str,
 }
 
-/// What can stand beside a state: all that the views tell apart.
+/// What can accompany a state: every distinction that the views make.
 fn told_of(state: State) -> &'static [Told] {
     match state.status().is_final() {
         true => &[Told::No, Told::Calling, Told::Acknowledged],
@@ -65,7 +65,7 @@ fn senses_of(kind: EventKind) -> &'static [Sense] {
     }
 }
 
-/// The rows by which a view finds its words.
+/// The rows that a view joins to find its words.
 pub(crate) fn rows(view: &str) -> Vec<Row> {
     // A message in `sending` has one code, whether its dot is allowed or not.
     let states = State::ALL.iter().filter(|state| **state != State::Sending { wire_committed: true });

@@ -1,7 +1,8 @@
-//! The texts of the views, written once and told to each database in its own words.
+//! The texts of the views, written once and rendered for each database.
 //!
-//! A view is a file in `sql/`. What databases say differently stands in braces, as `{at:m.created_at}`; so do parts that
-//! several views share (`{id}`), and tables (`{message}`; `{rows:message}` where the view shows their rows). Names in double quotes become what the database quotes by.
+//! A view is a file in `sql/`. What differs between databases is in braces, as `{at:m.created_at}`; so are
+//! fragments that several views share (`{id}`), and tables (`{message}`; `{rows:message}` if the view shows
+//! their rows). Names in double quotes get the quotes of the database.
 
 use postway_domain::{
     Status,
@@ -11,7 +12,7 @@ use postway_domain::{
 
 use super::{fragments::SHARED, status_words};
 
-/// The views, in the order in which they are made.
+/// The views in the order in which they are created.
 pub(crate) const VIEWS: [(&str, &str); 8] = [
     ("emails", include_str!("sql/emails.sql")),
     ("email_statuses", include_str!("sql/email_statuses.sql")),
@@ -23,14 +24,14 @@ pub(crate) const VIEWS: [(&str, &str); 8] = [
     ("email_events", include_str!("sql/email_events.sql")),
 ];
 
-/// The index by which a message is found by the id that the views show.
+/// The index that finds a message by the id that the views show.
 pub(crate) const INDEX: &str = "content_view_id";
-/// MySQL has it on a column, because MariaDB has no indexes on expressions.
+/// MySQL has the index on a column, because MariaDB has no indexes on expressions.
 pub(crate) const INDEX_COLUMN: &str = "view_id";
-/// What every view is known by as ours.
+/// The mark that identifies a view as ours.
 pub(crate) const MARK: &str = "made by postway views install";
 
-/// Whose words.
+/// The SQL dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Sqlite,
@@ -38,11 +39,11 @@ pub(crate) enum Dialect {
     Mysql,
 }
 
-/// Where views are to be, and over what.
+/// The location of views, and of the tables they show.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub dialect: Dialect,
-    /// The schema or database of the views; on SQLite what their names begin with.
+    /// The schema or database of the views; the prefix of their names on SQLite.
     pub schema: String,
     /// The database of our tables, on MySQL.
     pub database: String,
@@ -59,7 +60,7 @@ impl Place {
         })
     }
 
-    /// Makes the schema.
+    /// Creates the schema.
     pub fn make_schema(&self) -> Option<String> {
         let schema = &self.schema;
         match self.dialect {
@@ -69,7 +70,7 @@ impl Place {
         }
     }
 
-    /// Makes the index. PostgreSQL does it outside of a transaction, beside those who write.
+    /// Creates the index. PostgreSQL does it outside of a transaction, concurrently with writes.
     pub fn make_index(&self) -> String {
         let by_id = self.expand("COALESCE(client_id, {uuid:uid})", "");
         match self.dialect {
@@ -85,7 +86,7 @@ impl Place {
         }
     }
 
-    /// Takes the index away.
+    /// Removes the index.
     pub fn drop_index(&self) -> String {
         match self.dialect {
             Dialect::Sqlite => format!("DROP INDEX IF EXISTS {INDEX};\n"),
@@ -97,7 +98,7 @@ impl Place {
         }
     }
 
-    /// Makes the views, or makes them anew.
+    /// Creates or recreates the views.
     pub fn make_views(&self) -> String {
         let mut script = match self.dialect {
             Dialect::Postgres => include_str!("sql/payload.sql").replace("{schema}", &self.schema),
@@ -118,17 +119,17 @@ impl Place {
         script
     }
 
-    /// Takes the views away.
+    /// Removes the views.
     pub fn drop_views(&self) -> String {
         VIEWS.iter().rev().map(|(view, _)| self.drop_view(view)).collect()
     }
 
-    /// Takes one away.
+    /// Removes one view.
     pub fn drop_view(&self, view: &str) -> String {
         format!("DROP VIEW IF EXISTS {};\n", self.name(view))
     }
 
-    /// Takes away what PostgreSQL's views call.
+    /// Removes the functions that PostgreSQL's views call.
     pub fn drop_functions(&self) -> String {
         let drop = |name| format!("DROP FUNCTION IF EXISTS \"{}\".{name}(BYTEA);\n", self.schema);
         ["payload_text", "payload_html"].map(drop).concat()
@@ -141,7 +142,7 @@ impl Place {
         }
     }
 
-    /// A text with everything in braces told, the innermost first.
+    /// Renders everything in braces, the innermost first.
     fn expand(&self, text: &str, view: &str) -> String {
         let mut told = String::with_capacity(4 * text.len());
         let mut rest = text;
@@ -153,7 +154,7 @@ impl Place {
                 depth += i32::from(letter == '{') - i32::from(letter == '}');
                 depth == 0
             });
-            // Without its end it is told as it stands; a test sees to it that none is.
+            // An opening brace without its end stays as it is; a test checks that there is none.
             let Some(end) = end else { break };
             told.push_str(&self.part(&self.expand(&rest[..end], view), view));
             rest = &rest[end + 1..];
@@ -161,7 +162,7 @@ impl Place {
         told + rest.trim_end()
     }
 
-    /// What stands for `name:argument`.
+    /// The rendering of `name:argument`.
     fn part(&self, part: &str, view: &str) -> String {
         let (name, argument) = part.split_once(':').unwrap_or((part, ""));
         // The last argument is a name, and the one before it may be any expression.
@@ -169,7 +170,8 @@ impl Place {
         let dialect = self.dialect;
         match (name, dialect) {
             ("words", _) => self.words(view),
-            // MySQL writes through a view to every table that it names; never through a subquery, which it reads as the table.
+            // MySQL writes through a view to every table that it names; never through a subquery, which it
+            // reads as the table.
             ("rows", Dialect::Mysql) => format!("(SELECT * FROM {})", self.table(argument)),
             ("rows", _) => self.table(argument),
             ("ended", _) => codes(Status::is_final),
@@ -177,7 +179,7 @@ impl Place {
             ("moves", _) => moves().map(|kind| kind.code().to_string()).collect::<Vec<_>>().join(", "),
             ("later", Dialect::Sqlite) => format!("MAX({first}, COALESCE({last}, 0))"),
             ("later", _) => format!("GREATEST({first}, COALESCE({last}, 0))"),
-            // A blob's place below the root, as the depot lays blobs out.
+            // A blob's path below the root of the blob storage.
             ("file", Dialect::Mysql) => {
                 format!("CONCAT(SUBSTR({argument}, 1, 2), '/', SUBSTR({argument}, 3, 2), '/', {argument})")
             }
@@ -199,11 +201,11 @@ impl Place {
             }
             ("text", Dialect::Mysql) => "CHAR".to_owned(),
             ("text", _) => "TEXT".to_owned(),
-            // Words before messages. MySQL knows how many messages a status has on average, which is many, and would read them all in
-            // search of a status that few have.
+            // Joins words before messages. MySQL knows only the average number of messages of a status, which
+            // is high, and would read them all to find a rare status.
             ("then", Dialect::Mysql) => "STRAIGHT_JOIN".to_owned(),
             ("then", _) => "JOIN".to_owned(),
-            // Without a hint SQLite takes every status for rare, and prefers its index to that of ids.
+            // Without a hint SQLite assumes that every status is rare, and prefers its index to that of ids.
             ("same", Dialect::Sqlite) => format!("likelihood({first} = {last}, 0.5)"),
             ("same", _) => format!("{first} = {last}"),
             ("uuid", Dialect::Postgres) => format!("encode({argument}, 'hex')::uuid::text"),
@@ -261,7 +263,7 @@ impl Place {
         }
     }
 
-    /// Something of a request; nothing of one that nobody may read.
+    /// A part of a request; nothing of a sensitive one.
     fn unless_sensitive(&self, condition: &str, show: impl FnOnce(&str) -> String) -> String {
         let (condition, chars) = (self.expand(condition, ""), self.part("payload_chars", ""));
         format!("CASE WHEN c.\"sensitive\" = 0 AND {condition} THEN {} END", show(&chars))

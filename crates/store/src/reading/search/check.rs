@@ -1,7 +1,7 @@
 //! What the lead has not settled, asked of each message that it met.
 //!
-//! One statement has every condition. Those that were not asked for are given a value that all messages pass: the text is the
-//! same for every filter, and each message is looked up by its id.
+//! One statement has every condition. Conditions that the filter does not have get a value that all messages
+//! pass, so the text is the same for every filter, and each message is looked up by its id.
 
 use std::collections::HashSet;
 
@@ -18,8 +18,8 @@ use crate::{
     },
 };
 
-/// Conditions on other tables are numbers of a row's own look-up, and those on the message hide their columns from PostgreSQL's
-/// planner: what is left to it is to look each id up.
+/// Conditions on other tables are scalar subqueries of one row, and those on the message hide their columns
+/// from PostgreSQL's planner, which leaves it only the lookup by id.
 macro_rules! check {
     ($columns:literal, $from:literal, $tenant:literal, $status:literal, $address:literal) => {
         Multi::new(
@@ -71,8 +71,8 @@ macro_rules! check_in_each {
 }
 
 static CHECK: MultiSql = check_in_each!("");
-/// With what only this program can compare: the subject, in any case, the failure's code, and whose lane it is. A subject that
-/// nobody may read is not found either.
+/// The columns that only this program can compare: the subject, ignoring case, the failure's code, and the
+/// lane. The subject of a sensitive message is never matched.
 static CHECK_TEXT: MultiSql = check_in_each!(
     ", m.error, (SELECT c.subject FROM content c WHERE c.uid = m.uid AND c.sensitive = 0), \
      (SELECT l.account FROM lane l WHERE l.id = m.lane), (SELECT l.batch FROM lane l WHERE l.id = m.lane), \
@@ -84,14 +84,14 @@ pub(super) fn statements() -> Vec<crate::sql::Sql> {
     vec![CHECK.sample(), CHECK_TEXT.sample()]
 }
 
-/// What is known of a failure here.
+/// The part of a failure that is compared.
 #[derive(Deserialize)]
 struct Failure<'a> {
     #[serde(borrow)]
     code: Option<std::borrow::Cow<'a, str>>,
 }
 
-/// Whether a filter is about texts that only this program can compare.
+/// Whether a filter compares texts that only this program can compare.
 pub(super) fn reads_text(filter: &Filter) -> bool {
     let has_words = filter.subject.is_some() || filter.text.is_some() || filter.domain.is_some();
     has_words || filter.error_code.is_some() || filter.behind.is_some()
@@ -132,7 +132,7 @@ fn conditions(tenant: &TenantId, filter: &Filter) -> Vec<Value> {
     let account = filter.account.as_ref().map(|account| account.as_str()).unwrap_or_default();
     let (batch, tag) = (text(&filter.batch), text(&filter.tag));
     let (recipient, provider) = (text(&filter.recipient), text(&filter.provider_message_id));
-    // Mail of earlier versions has domains as U-labels.
+    // Mail accepted by earlier versions has domains as U-labels.
     let outcome = filter.outcome.map_or(0, EventKind::code);
     let other_spelling = EmailAddress::spellings_of(&recipient).last().unwrap_or_default();
     values![
@@ -159,7 +159,8 @@ fn conditions(tenant: &TenantId, filter: &Filter) -> Vec<Value> {
     ]
 }
 
-/// What an address must look like for a domain, or for a text, as LIKE has it. With both, the text is looked for in the subject alone.
+/// The LIKE pattern of an address for a domain or a text. With both, the text is searched in the subject
+/// only.
 fn address_pattern(filter: &Filter) -> String {
     let plain = |text: &str| text.to_lowercase().replace('!', "!!").replace('%', "!%").replace('_', "!_");
     match (&filter.domain, &filter.text) {

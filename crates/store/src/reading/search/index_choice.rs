@@ -1,10 +1,11 @@
-//! The condition whose index a search goes along.
+//! The condition whose index a search follows.
 //!
-//! What names few messages leads before what names many: a request, a relay's id, dead letters, a state that hardly any is in;
-//! then a recipient, an outcome, a batch, a tag, an account, a state, the states of what waits; and without any of them all
-//! messages of the tenant.
+//! Conditions that match few messages come before those that match many: a request, a relay's id, dead
+//! letters, a rare state; then a recipient, an outcome, a batch, a tag, an account, a state, the waiting
+//! states; and without any of these, all messages of the tenant.
 //!
-//! PostgreSQL's forms compare whole rows of columns: so its planner, which knows none of the values, has one index left.
+//! PostgreSQL's forms compare row values, so that its planner, which knows none of the values, has only one
+//! index to choose.
 
 use postway_domain::{EmailAddress, EventKind, LaneId, MessageUid, Status, TenantId};
 
@@ -19,9 +20,9 @@ use crate::{
     },
 };
 
-/// A state with at most this many messages leads before everything but names.
+/// A state with at most this many messages comes before everything but names.
 const FEW: i64 = 1_000;
-/// With more conditions than the account, its lanes lead where there are no more than this.
+/// If the account is not the only condition, its lanes are followed if there are at most this many.
 const LANES_FEW: usize = 64;
 
 const COUNT: Sql = Sql::or_mysql(
@@ -47,7 +48,7 @@ const OF_STATUS: Sql = Sql::of_each(
     "SELECT uid FROM message FORCE INDEX (message_status) WHERE status = ? AND tenant = ? AND uid >= ? AND status = ? \
      AND tenant = ? AND uid < ? ORDER BY uid DESC LIMIT ?",
 );
-/// MySQL has no index of part of a table: it goes along those that failed.
+/// MySQL has no partial indexes: it follows the failed messages.
 const EXHAUSTED: Sql = Sql::of_each(
     "SELECT uid FROM message INDEXED BY message_exhausted WHERE exhausted = 1 AND tenant = ? AND uid >= ? AND tenant = ? \
      AND uid < ? ORDER BY uid DESC LIMIT ?",
@@ -65,7 +66,7 @@ const OF_TAG: Sql = Sql::of_each(
     "SELECT uid FROM tag WHERE tenant = ? AND tag = ? AND uid >= ? AND tenant = ? AND tag = ? AND uid < ? \
      ORDER BY uid DESC LIMIT ?",
 );
-/// MySQL's index ignores accents and spaces at the end; addresses that differ in them are not the same.
+/// MySQL's index ignores accents and trailing spaces; addresses that differ in them are not the same.
 const OF_RECIPIENT: Sql = Sql::of_each(
     "SELECT uid FROM recipient WHERE address = ? AND uid >= ? AND address = ? AND uid < ? ORDER BY uid DESC LIMIT ?",
     "SELECT uid FROM recipient WHERE (lower(address), uid) >= (lower(? COLLATE \"C\"), ?) \
@@ -80,7 +81,7 @@ const OF_PROVIDER: Sql = Sql::same(
     "SELECT uid FROM attempt WHERE provider_message_id = ? AND uid >= ? AND provider_message_id = ? AND uid < ? \
      ORDER BY uid DESC LIMIT ?",
 );
-/// Of all tenants together: outcomes that somebody looks for are few.
+/// Of all tenants together: the outcomes that people look for are rare.
 const OF_OUTCOME: Sql = Sql::of_each(
     "SELECT uid FROM recipient WHERE outcome = ? AND uid >= ? AND outcome = ? AND uid < ? ORDER BY uid DESC LIMIT ?",
     "SELECT uid FROM recipient WHERE outcome IS NOT NULL AND (outcome, uid) >= (?, ?) AND (outcome, uid) < (?, ?) \
@@ -90,7 +91,7 @@ const OF_OUTCOME: Sql = Sql::of_each(
 );
 /// The states of what waits to be claimed.
 const WAITING: [Status; 3] = [Status::Ready, Status::Scheduled, Status::InDoubt];
-/// The newest of some lanes: each gives its own newest, and of those the newest are taken.
+/// The newest of some lanes: the newest of each are read, and of those the newest are taken.
 static OF_LANES: MultiSql = MultiSql {
     sqlite: Multi::of_pieces(
         "SELECT uid FROM (",
@@ -122,7 +123,7 @@ pub(super) fn statements() -> Vec<Sql> {
     [single.as_slice(), &small, &[OF_LANES.sample()]].concat()
 }
 
-/// Each lead with the index that it must go along in its order, without a sort.
+/// Each lead with the index that it must follow in order, without a sort.
 #[cfg(test)]
 pub(super) fn by_index() -> Vec<(Sql, &'static str)> {
     vec![
@@ -135,7 +136,7 @@ pub(super) fn by_index() -> Vec<(Sql, &'static str)> {
     ]
 }
 
-/// What a search goes along.
+/// What a search follows.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Lead {
     Request(String),
@@ -143,24 +144,24 @@ pub(super) enum Lead {
     Exhausted,
     Recipient(String),
     Outcome(EventKind),
-    /// Those of a batch, of an account, or of both.
+    /// The messages of a batch, an account, or both.
     Lanes(Vec<LaneId>),
     Tag(String),
     Status(Status),
-    /// Those of several states.
+    /// The messages of several states.
     Waiting,
     Tenant,
 }
 
-/// Messages that a lead gave, the newest first.
+/// Messages that a lead has read, the newest first.
 pub(super) struct Met {
     pub uids: Vec<MessageUid>,
-    /// Whether it has no more.
+    /// Whether there are no more.
     pub is_end: bool,
 }
 
 impl Lead {
-    /// The one for this filter.
+    /// The lead for this filter.
     pub async fn of(
         session: &mut dyn Session,
         tenant: &TenantId,
@@ -206,7 +207,8 @@ impl Lead {
         })
     }
 
-    /// What is left to be checked, if anything is. An index that is not the tenant's own settles not even whose a message is.
+    /// The conditions that remain to be checked, if any. An index that is not per tenant does not even settle
+    /// the tenant.
     pub fn leaves(&self, filter: &Filter) -> Option<Filter> {
         // Times are settled by the range of ids.
         let mut left = Filter { since: None, until: None, ..filter.clone() };
@@ -229,7 +231,7 @@ impl Lead {
         (is_of_all || left != Filter::default()).then_some(left)
     }
 
-    /// Its newest messages in this range.
+    /// The newest messages of the lead in this range.
     pub async fn newest(
         &self,
         session: &mut dyn Session,
@@ -266,7 +268,7 @@ impl Lead {
     }
 }
 
-/// The newest that wait, of all states in which a message does.
+/// The newest waiting messages, of all waiting states.
 async fn newest_waiting(
     session: &mut dyn Session,
     tenant: &str,
@@ -290,7 +292,8 @@ async fn newest_waiting(
     Ok(Met { uids, is_end })
 }
 
-/// The newest to an address, under either spelling of its domain: mail of earlier versions has U-labels.
+/// The newest messages to an address, under either spelling of its domain: mail accepted by earlier versions
+/// has U-labels.
 async fn newest_to(
     session: &mut dyn Session,
     address: &str,
@@ -320,7 +323,7 @@ fn read(row: &Row) -> Result<MessageUid, StoreError> {
     row.id16(0).map(MessageUid::from_bytes)
 }
 
-/// How many messages of a tenant are in this state.
+/// The number of a tenant's messages in this state.
 async fn count(session: &mut dyn Session, tenant: &TenantId, status: Status) -> Result<i64, StoreError> {
     let shards = session.rows(COUNT, values![tenant.as_str(), status.code()]).await?;
     shards.iter().map(|row| row.int(0)).sum()
@@ -341,7 +344,8 @@ async fn lanes(
     session.rows(sql, values).await?.iter().map(|row| row.id16(0).map(LaneId::from_bytes)).collect()
 }
 
-/// Of many lanes, some at a time: once there are enough, the rest need not tell of what is older than those.
+/// Many lanes are read some at a time: once there are enough messages, the other lanes need not return older
+/// ones.
 async fn newest_of_lanes(
     session: &mut dyn Session,
     lanes: &[LaneId],

@@ -1,9 +1,11 @@
-//! Finding messages, the newest first, in time that does not grow with their number. The same for every SQL database.
+//! Finding messages, the newest first, in time that does not grow with their number. The same for every SQL
+//! database.
 //!
-//! A list is in the order of ids, whatever it is filtered by. So a search goes along one index that has this order for one
-//! condition, the [`Lead`], and checks the other conditions of those that it meets, stride by stride. Where the lead is the
-//! whole condition, nothing is read that is not shown. Otherwise [`LOOKED_MAX`] are looked at for one page, and then the page
-//! says where to go on, also if it has fewer than were asked for, or none.
+//! A list is in the order of ids, whatever the filter. So a search follows one index that has this order for
+//! one condition, the [`Lead`], and checks the other conditions on the messages it meets, stride by stride.
+//! If the lead is the only condition, nothing is read that is not shown. Otherwise about [`LOOKED_MAX`]
+//! messages are examined for one page, and then the page says where to continue, even if it is short or
+//! empty.
 
 mod check;
 mod index_choice;
@@ -19,19 +21,19 @@ use crate::{
     sql::Session,
 };
 
-/// Messages that are looked at for one page, about; and where their texts are read, which costs more.
+/// Roughly the most messages that are examined for one page; fewer if their texts are read, which costs more.
 const LOOKED_MAX: usize = 6_000;
 const LOOKED_TEXTS_MAX: usize = 3_000;
-/// Messages that are met at once: first so many, then twice as many, up to the most.
+/// The number of messages read at once: it doubles from the first to the most.
 const STRIDE_MIN: usize = 256;
 const STRIDE_MAX: usize = 2_048;
 
-/// The ids that may be met.
+/// The range of ids of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
-    /// The lowest.
+    /// The lowest id.
     from: MessageUid,
-    /// The first that is too high.
+    /// The first id that is too high.
     before: MessageUid,
 }
 
@@ -63,7 +65,8 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// The page, of what was read of its messages. Those that have moved on since they were found are left out.
+    /// Makes the page from the summaries that were read. Messages that changed since they were found are left
+    /// out.
     pub fn page(self, filter: &Filter, mut messages: Vec<MessageSummary>) -> MessagePage {
         messages.retain(|message| {
             filter.status.is_none_or(|status| message.state.status() == status)
@@ -75,7 +78,7 @@ impl Found {
     }
 }
 
-/// Looks for a page of messages that match, before this one.
+/// Finds a page of messages that match, before `before`.
 pub(crate) async fn find(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -90,7 +93,7 @@ pub(crate) async fn find(
     let mut range = Range::of(filter, before);
     let lead = Lead::of(session, tenant, filter).await?;
     let left = lead.leaves(filter);
-    // One more than asked for tells whether there is a next page.
+    // One more than requested shows whether there is a next page.
     let mut stride = if left.is_some() { STRIDE_MIN.max(limit + 1) } else { limit + 1 };
     let looked_max = if check::reads_text(filter) { LOOKED_TEXTS_MAX } else { LOOKED_MAX };
     let (mut uids, mut looked) = (Vec::new(), 0);
@@ -115,13 +118,14 @@ pub(crate) async fn find(
     }
 }
 
-/// Messages that are counted at once.
+/// The number of messages counted at once.
 const COUNTED_AT_ONCE: u32 = 5_000;
-/// How many pages one count reads at most; fewer where texts are read, which costs more.
+/// The most pages that one count reads; fewer if texts are read, which costs more.
 const COUNTED_PAGES_MAX: usize = 24;
 const COUNTED_TEXT_PAGES_MAX: usize = 4;
 
-/// How many messages match; counting ends at `most`, and where too many would have to be looked at.
+/// The number of messages that match. Counting ends at `most`, and if too many messages would have to be
+/// examined.
 pub(crate) async fn count(
     session: &mut dyn Session,
     tenant: &TenantId,
@@ -145,7 +149,7 @@ pub(crate) async fn count(
     Ok(MessageCount { messages, is_more: true })
 }
 
-/// Whether no message can match: nothing is empty or holds a NUL, which PostgreSQL would refuse.
+/// Whether no message can match: a condition is empty or contains a NUL, which PostgreSQL would refuse.
 fn is_impossible(filter: &Filter) -> bool {
     let texts = [
         &filter.batch,
@@ -160,7 +164,7 @@ fn is_impossible(filter: &Filter) -> bool {
         || filter.behind.as_ref().is_some_and(LaneHolders::is_empty)
 }
 
-/// Every text of this module, for tests that prepare them.
+/// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
 pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     [index_choice::statements(), check::statements()].concat()

@@ -1,4 +1,4 @@
-//! How leads find what they give: along their index, in its order.
+//! How leads find messages: through their index, in its order.
 
 use postway_testkit::{
     mariadb::{MariaDb, NUMBERS},
@@ -13,7 +13,7 @@ use crate::{
     sql::{Sql, numbered},
 };
 
-/// PostgreSQL's plan of a statement without its values, as it makes one that it has planned often enough.
+/// PostgreSQL's generic plan of a statement, which it uses after planning the statement several times.
 pub(crate) async fn generic_plan(pool: &PgPool, sql: Sql) -> String {
     let parameters = vec!["NULL"; sql.postgres.matches('?').count()].join(",");
     let explain = format!(
@@ -40,7 +40,7 @@ async fn sqlite_goes_along_the_index() {
     }
 }
 
-/// Planned without values, as a server does that has planned a statement often enough.
+/// The generic plan, which a server uses after planning the statement several times.
 #[tokio::test]
 async fn postgres_goes_along_the_index() {
     let database = PostgresDatabase::create();

@@ -1,12 +1,13 @@
-//! The schema's versions, the same for every database.
+//! The versions of the schema, the same for every database.
 //!
-//! Migrations first expand the schema, and contract it only once no program needs the old form. So each says from which
-//! version on a program may still write: older nodes go on working while newer ones come up, and stop by themselves
-//! when a migration takes away what they need.
+//! Migrations first expand the schema, and contract it only once no program needs the old form. Each says
+//! from which version on a program may still write: older nodes continue while newer ones come up, and stop
+//! by themselves when a migration removes what they need.
 //!
-//! A large table must not stand still under them meanwhile. So a step may begin with statements that are run one by one, each by
-//! itself, beside whoever writes (`-- online` in its file, until `-- at once`): each can be run again, because a step that died
-//! in between begins anew. Every file says in its first line what the step locks (`-- locks: …`).
+//! A large table must not be locked for long. So a step may begin with statements that run one by one, each
+//! in its own transaction, beside concurrent writes (`-- online` in its file, until `-- at once`). Each can
+//! be run again, because a step that died in between starts anew. Every file says in its first line what the
+//! step locks (`-- locks: …`).
 
 mod version_table;
 
@@ -20,26 +21,26 @@ use crate::error::StoreError;
 pub struct Migration {
     /// Its number; each is higher than the one before.
     pub version: i64,
-    /// What it does, in a word or two.
+    /// A short description.
     pub name: &'static str,
-    /// Programs that know this version of the schema, or a later one, may write to it.
+    /// The oldest schema version that a program must know to write after this step.
     pub writable_from: i64,
     pub(crate) sql: &'static str,
 }
 
-/// What others wait for while a step is run.
+/// What other transactions wait for while a step runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MigrationLocks {
-    /// Nothing.
+    /// Nothing is locked.
     None,
-    /// Some tables for a moment, whatever is in them.
+    /// Some tables are locked for a moment, however large they are.
     Short,
-    /// Some tables, for longer the more is in them.
+    /// Some tables are locked for a time that grows with their size.
     TableSize,
 }
 
 impl MigrationLocks {
-    /// In words.
+    /// The word that users see.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -49,14 +50,14 @@ impl MigrationLocks {
     }
 }
 
-/// What begins the line of a step that says what it locks.
+/// The beginning of the line that says what a step locks.
 const LOCKS: &str = "-- locks: ";
-/// The lines between which statements stand that are run by themselves.
+/// The lines around the statements that run by themselves.
 const ONLINE: &str = "-- online\n";
 const AT_ONCE: &str = "-- at once\n";
 
 impl Migration {
-    /// What it locks. A step that says nothing is taken for the worst.
+    /// What it locks. A step that does not say counts as the worst.
     pub fn locks(&self) -> MigrationLocks {
         match self.sql.lines().find_map(|line| line.strip_prefix(LOCKS)) {
             Some("none") => MigrationLocks::None,
@@ -65,19 +66,19 @@ impl Migration {
         }
     }
 
-    /// Statements to run before the rest, one by one and each by itself.
+    /// The statements to run first, one by one and each in its own transaction.
     pub(crate) fn online(&self) -> Vec<&'static str> {
         let part = self.sql.split_once(ONLINE).and_then(|(_, rest)| rest.split_once(AT_ONCE));
         let statements = part.map_or("", |(part, _)| part).split(';').map(str::trim);
         statements.filter(|statement| !statement.is_empty()).collect()
     }
 
-    /// The rest.
+    /// The statements of the step's transaction.
     pub(crate) fn at_once(&self) -> &'static str {
         self.sql.split_once(AT_ONCE).map_or(self.sql, |(_, rest)| rest)
     }
 
-    /// Whether programs that do not know it may go on writing. Only then is `writable_from` recorded.
+    /// Whether programs that do not know it may continue to write. Only then is `writable_from` recorded.
     pub(crate) fn is_compatible(&self) -> bool {
         self.writable_from < self.version
     }
@@ -108,15 +109,16 @@ macro_rules! migrations {
                 }
             };
         }
-        // The first programs took every lease but their own for lost: they must not write beside other nodes. Those
-        // of the second know no suspensions, those of the third no bodies outside the database, those of the fourth
-        // write no journal, those of the fifth would take the bytes of mail that came in for nobody's. The seventh only
-        // helps readers. Those before the eighth do not know reports without proof, and could read no page that has one. Those before the
-        // ninth cannot read rules and tenants that say what to do in doubt. The tenth adds what older programs leave empty, the eleventh
-        // what they leave at 0, and the twelfth a table that they do not know: accounts that sign in by tokens wait with them. Those
-        // before the thirteenth would send a packed mail as it lies in its row. The fourteenth and the sixteenth are indexes. Those before the
-        // fifteenth see only the first of the events that share a row. Those before the seventeenth would write to readers who have left a
-        // stream, and cannot read the events that say so, and those before the eighteenth let a key send from and to whom it may not.
+        // Why a step shuts out older programs. Programs that know version 1 only consider every foreign lease
+        // lost, and must not write beside other nodes. Version 2 knows no suspensions, 3 no bodies outside
+        // the database, 4 writes no journal, 5 would treat the bytes of inbound mail as unreferenced. Step 7
+        // only helps readers. Before 8, unproven reports are unknown, and a page with one cannot be read.
+        // Before 9, rules and tenants that say what to do in doubt cannot be read. Step 10 adds what older
+        // programs leave empty, 11 what they leave at 0, and 12 a table that they do not know: accounts that
+        // sign in by tokens wait with them. Before 13, a packed mail would be sent as it is stored. Steps 14
+        // and 16 are indexes. Before 15, only the first of the events that share a row is visible. Before 17,
+        // mail would go to readers who left a stream, and the events about it cannot be read. Before 18, a
+        // key could send from and to addresses it may not.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
@@ -141,22 +143,23 @@ macro_rules! migrations {
 }
 pub(crate) use migrations;
 
-/// The version of a database that lacks nothing.
+/// The version of an up-to-date database.
 fn newest(known: &[Migration]) -> i64 {
     known.last().map_or(0, |migration| migration.version)
 }
 
-/// What a database lacks, in order.
+/// The migrations that a database lacks, in order.
 fn missing(known: &'static [Migration], found: i64) -> Vec<Migration> {
     known.iter().copied().filter(|migration| migration.version > found).collect()
 }
 
-/// What a database has and lacks.
+/// All migrations, and whether the database has them.
 fn states(known: &'static [Migration], found: i64) -> Vec<MigrationState> {
     known.iter().map(|&migration| MigrationState { migration, applied: migration.version <= found }).collect()
 }
 
-/// Refuses a schema that has gone on without this program. `writable_from` is the most that the found migrations ask.
+/// Refuses a schema that is too new for this program. `writable_from` is the highest that the applied
+/// migrations require.
 fn check(known: &[Migration], found: i64, writable_from: i64) -> Result<(), StoreError> {
     let newest = newest(known);
     if writable_from > newest {
@@ -183,7 +186,7 @@ mod tests {
         assert_eq!(parted.at_once(), "CREATE TABLE e (f INT);\n");
     }
 
-    /// Before the seventh nobody asked.
+    /// Migrations before the seventh did not record `writable_from`.
     #[test]
     fn every_later_step_says_what_it_locks_and_only_postgres_runs_some_by_itself() {
         for (database, known) in [

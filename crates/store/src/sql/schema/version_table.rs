@@ -1,4 +1,4 @@
-//! The record of migrations that every database keeps, and what is decided by it.
+//! The table of applied migrations that every database has, and decisions made from it.
 
 use std::{future::Future, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio::time::sleep;
 use super::{Migration, MigrationState, missing, newest, states};
 use crate::error::StoreError;
 
-/// A connection to a database that keeps a record of its migrations.
+/// A connection to a database with a table of applied migrations.
 pub(crate) trait SchemaRecord: Send {
     /// Every migration this program knows, in order.
     const KNOWN: &'static [Migration];
@@ -18,11 +18,11 @@ pub(crate) trait SchemaRecord: Send {
     /// The newest version on record; 0 if there is none.
     fn newest(&mut self) -> impl Future<Output = Result<i64, StoreError>> + Send;
 
-    /// The newest version on record, and the oldest that a program must know to write.
+    /// The newest version on record, and the oldest version that a program must know to write.
     fn writable(&mut self) -> impl Future<Output = Result<(i64, i64), StoreError>> + Send;
 }
 
-/// The schema's version; 0 for an empty database. Refuses a schema that has gone on without this program.
+/// The schema's version; 0 for an empty database. Refuses a schema that is too new for this program.
 async fn version<C: SchemaRecord>(conn: &mut C) -> Result<i64, StoreError> {
     if !conn.has_table("schema_migration").await? {
         return Ok(0);
@@ -34,18 +34,18 @@ async fn version<C: SchemaRecord>(conn: &mut C) -> Result<i64, StoreError> {
     Ok(found)
 }
 
-/// Refuses a schema that has gone on without this program.
+/// Refuses a schema that is too new for this program.
 pub(crate) async fn check_writable<C: SchemaRecord>(conn: &mut C) -> Result<(), StoreError> {
     let (found, writable_from) = conn.writable().await?;
     super::check(C::KNOWN, found, writable_from)
 }
 
-/// Refuses a database into which a copy is under way.
+/// Refuses a database into which a transfer is under way.
 pub(crate) async fn check_whole<C: SchemaRecord>(conn: &mut C) -> Result<(), StoreError> {
     if conn.has_table("copy_progress").await? { Err(StoreError::HalfCopied) } else { Ok(()) }
 }
 
-/// Whether the database lacks nothing.
+/// Whether the database is up to date.
 pub(crate) async fn is_current<C: SchemaRecord>(conn: &mut C) -> Result<bool, StoreError> {
     Ok(version(conn).await? >= newest(C::KNOWN))
 }
@@ -55,30 +55,30 @@ pub(crate) async fn status<C: SchemaRecord>(conn: &mut C) -> Result<Vec<Migratio
     Ok(states(C::KNOWN, version(conn).await?))
 }
 
-/// The migrations that are to be applied, in order.
+/// The migrations to apply, in order.
 pub(crate) struct MissingSteps {
     pub steps: Vec<Migration>,
-    /// Whether the database has nothing yet.
+    /// Whether the database is empty.
     pub is_new: bool,
 }
 
-/// What the database lacks.
+/// The migrations that the database lacks.
 pub(crate) async fn lacks<C: SchemaRecord>(conn: &mut C) -> Result<MissingSteps, StoreError> {
     let found = version(conn).await?;
     Ok(MissingSteps { steps: missing(C::KNOWN, found), is_new: found == 0 })
 }
 
-/// The pause before a step is tried again, in which others have their turn.
+/// The pause before a step is tried again, in which other transactions have their turn.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// How often a step is tried that needs tables which others use.
+/// The bounded retries of a step that needs tables in use.
 pub(crate) struct StepPatience {
     tries: u32,
     tries_max: u32,
 }
 
 impl StepPatience {
-    /// For this many tries.
+    /// Allows this many tries.
     pub fn new(tries_max: u32) -> Self {
         Self { tries: 1, tries_max }
     }

@@ -1,4 +1,4 @@
-//! Where a database is, and how the copy opens it.
+//! The address of a database, and how the transfer opens it.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::driver::{
     sqlite::{MigrationState, SqliteStore},
 };
 
-/// Where a database is.
+/// The address of a database.
 #[derive(Clone)]
 pub struct Address(Kind);
 
@@ -53,7 +53,7 @@ impl Address {
         }
     }
 
-    /// What tells this database from others, without who signs in and by which password.
+    /// What identifies this database, without username and password.
     pub fn identity(&self) -> String {
         let server =
             |scheme: &str, host: &str, port: u16, socket: Option<&PathBuf>, database: Option<&str>| {
@@ -85,7 +85,7 @@ impl Address {
         }
     }
 
-    /// Brings the schema up to date and connects. Refuses where another process has the database for itself.
+    /// Migrates the schema and connects. Fails if another process has the database open exclusively.
     pub(super) async fn open(&self, role: Role) -> Result<Box<dyn Database>, CopyError> {
         if role == Role::Source {
             self.check_source().await?;
@@ -108,7 +108,7 @@ impl Address {
         })
     }
 
-    /// A wrong address must not be made into an empty database, and that then copied.
+    /// A wrong address must not create an empty database that is then copied.
     async fn check_source(&self) -> Result<(), CopyError> {
         let opening = |error| CopyError::Open { role: Role::Source, error };
         let states: Vec<MigrationState> = match &self.0 {

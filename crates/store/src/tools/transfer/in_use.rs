@@ -1,4 +1,4 @@
-//! Whether anybody uses a server's database: registered nodes whose counters move.
+//! Whether a server's database is in use: whether registered nodes move their heartbeat counters.
 
 use postway_domain::liveness::{BEAT_EVERY, DEAD_AFTER};
 use tokio::time::{Instant, sleep};
@@ -7,8 +7,8 @@ use super::{CopyError, Database, Dialect, Kind, Value};
 
 const NODES: &str = "SELECT incarnation, name, beat FROM node";
 
-/// Refuses a database in use. A node that stopped is not registered any more; one that died is, and is watched for as
-/// long as it takes to be sure.
+/// Refuses a database in use. A node that stopped is not registered any more; one that died is, and is
+/// watched until that is certain.
 pub(super) async fn check(database: &mut dyn Database) -> Result<(), CopyError> {
     match database.dialect() {
         // A file is locked by the one process that uses it.

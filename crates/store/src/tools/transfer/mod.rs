@@ -1,13 +1,16 @@
-//! Moving house: carries everything that one database keeps into another, of the same kind or not.
+//! Migrating to another database: copies everything that one database has into another, of the same kind or
+//! not.
 //!
-//! Tables go in the order of [`tables`], a page at a time along the primary key. Each page is one transaction of the
-//! target together with the record of how far the copy is, so a copy that dies goes on where it was. At the end the
-//! counters are made anew and both sides are counted; only then the record goes, and the copy is done.
+//! Tables are copied in the order of [`tables`], a page at a time in the order of the primary key. Each page
+//! is one transaction of the target together with its progress, so a transfer that dies continues where it
+//! was. At the end the counters are rebuilt and both sides are counted; only then the progress is removed,
+//! and the transfer is done.
 //!
-//! Both databases are first brought to the schema of this program. The target must be empty but for what a first start
-//! lays down. Neither may be in use: a file is locked meanwhile, and a server's database is refused while a node beats
-//! there. A source that changed between two runs of one copy is refused. Leases travel as they are; the first start
-//! on the target finds their holders dead and takes the work back. Secrets stay sealed, so the key must move as well.
+//! Both databases are first migrated to the schema of this program. The target must be empty except for what
+//! a first start writes. Neither may be in use: a file is locked, and a server's database is refused while a
+//! node sends heartbeats there. A source that changed between two runs of one transfer is refused. Leases are
+//! copied unchanged; the first start on the target finds their holders dead and reclaims the work. Secrets
+//! stay encrypted, so the key must move as well.
 
 mod address;
 mod columns;
@@ -38,15 +41,15 @@ use self::{
 };
 use crate::error::StoreError;
 
-/// How long taking leave may take.
+/// The longest that closing a connection may take.
 const CLOSE_LASTS_MAX: Duration = Duration::from_secs(5);
 
-/// One of the two databases.
+/// The role of a database in a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Where everything is.
+    /// The database to copy from.
     Source,
-    /// Where everything goes.
+    /// The database to copy to.
     Target,
 }
 
@@ -65,68 +68,68 @@ impl std::fmt::Display for Role {
     }
 }
 
-/// Why a copy could not begin, or did not end.
+/// Why a transfer could not begin or finish.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// An address that is none.
+    /// The database URL cannot be parsed.
     #[error(
         "the address of the {0} names no database: write sqlite:// and a path, postgres://user:password@host/database \
          or mysql://user:password@host/database"
     )]
     Address(Role),
-    /// Nothing to move.
+    /// Source and target are the same.
     #[error("the source and the target are the same database")]
     Same,
-    /// No database of ours at the source.
+    /// There is no Postway database at the source.
     #[error("there is no database of postway at the source, {0}: check the address")]
     NoSource(String),
     /// A database could not be opened.
     #[error("the {role}: {error}")]
     Open {
-        /// Which of the two.
+        /// The database.
         role: Role,
-        /// Why.
+        /// The reason.
         error: StoreError,
     },
-    /// Somebody works there.
+    /// A node uses the database.
     #[error("the {role} is in use by the node {node}: stop every postway on it first")]
     InUse {
-        /// Which of the two.
+        /// The database.
         role: Role,
-        /// Who.
+        /// The name of the node.
         node: String,
     },
     /// A statement failed.
     #[error("the {role} failed: {reason}; when that is mended, run the same command again, and it goes on")]
     Failed {
-        /// Which of the two.
+        /// The database.
         role: Role,
-        /// What the database said.
+        /// The text of the database.
         reason: String,
     },
-    /// The target has data that no copy brought.
+    /// The target has data that no transfer wrote.
     #[error("the target already has rows in table {0}: give the copy an empty database")]
     Filled(&'static str),
-    /// The target is half-way through a copy from elsewhere.
+    /// The target has an unfinished transfer from another source.
     #[error(
         "the target is half-way through a copy from {0}: go on from there, or give this copy an empty database"
     )]
     OtherSource(String),
-    /// The source was used after the copy began.
+    /// The source was used after the transfer began.
     #[error(
         "the source's table {0} has changed since the copy began: stop what uses the source, empty the target and copy \
          again"
     )]
     Changed(&'static str),
-    /// Two copies at once.
+    /// Another transfer writes to the target.
     #[error("another copy writes to the target: let one of them finish")]
     Overtaken,
 }
 
-/// How far a copy is.
+/// The progress of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// What is being copied.
+    /// The table that is being copied.
     pub table: &'static str,
     /// Rows in the target, of all tables.
     pub rows_done: u64,
@@ -134,12 +137,12 @@ pub struct Progress {
     pub rows_total: u64,
 }
 
-/// What a copy did, and how the two sides compare.
+/// The result of a transfer, with the counts of both sides.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Rows that this run copied.
+    /// The number of rows that this run copied.
     pub rows_copied: u64,
-    /// Rows that an earlier run had copied.
+    /// The number of rows that earlier runs had copied.
     pub rows_found: u64,
     /// Every table, in the order they were copied.
     pub tables: Vec<TableReport>,
@@ -150,29 +153,29 @@ pub struct Report {
 pub struct TableReport {
     /// Its name.
     pub name: &'static str,
-    /// What the source has.
+    /// The counts of the source.
     pub source: Count,
-    /// What the target has.
+    /// The counts of the target.
     pub target: Count,
 }
 
-/// What is counted of a table.
+/// The counts of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
     /// Its rows.
     pub rows: i64,
-    /// The sum of the numbers that every change of a row raises, where the table has such.
+    /// The sum of the numbers that every change of a row raises, if the table has any.
     pub sum: i64,
 }
 
 impl Report {
-    /// The tables that differ; none after a copy that is done.
+    /// The tables that differ; empty after a finished transfer.
     pub fn differing(&self) -> impl Iterator<Item = &TableReport> {
         self.tables.iter().filter(|table| table.source != table.target)
     }
 }
 
-/// A connection that the copy reads or writes by.
+/// A connection that the transfer reads or writes with.
 #[async_trait]
 trait Database: Send {
     fn role(&self) -> Role;
@@ -182,28 +185,29 @@ trait Database: Send {
     /// Runs a statement without values.
     async fn run(&mut self, sql: &str) -> Result<(), CopyError>;
 
-    /// Runs a statement, and says how many rows it changed.
+    /// Runs a statement. Returns the number of changed rows.
     async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CopyError>;
 
     /// Reads rows with columns of these kinds.
     async fn rows(&mut self, sql: String, values: Vec<Value>, kinds: &[Kind]) -> Result<Vec<Row>, CopyError>;
 
-    /// Writes rows; those that are there become as given.
+    /// Writes rows; existing ones are replaced.
     async fn insert(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), CopyError>;
 
     /// Ends the connection.
     async fn close(self: Box<Self>);
 }
 
-/// Takes leave: all is written by then. Over TLS the server may be gone before the last word, or a lost one be waited for.
+/// Closes a connection; everything is written by then. Over TLS the server may be gone before the last
+/// message, or a lost one be waited for.
 async fn ended(closing: impl Future<Output = Result<(), sqlx::Error>> + Send) {
     if !matches!(tokio::time::timeout(CLOSE_LASTS_MAX, closing).await, Ok(Ok(()))) {
         tracing::debug!("a connection was gone already");
     }
 }
 
-/// Copies everything `from` one database `to` another, or goes on with a copy that was cut short. Tells how far it is
-/// after every page. A report whose sides differ means that the copy is not done.
+/// Copies everything `from` one database `to` another, or continues an interrupted transfer. Reports its
+/// progress after every page. A report whose sides differ means that the transfer is not done.
 pub async fn copy(
     from: &Address,
     to: &Address,
@@ -263,7 +267,8 @@ async fn copy_table(
     Ok(())
 }
 
-/// Makes the counters from what was copied: they have other columns on each database, and may be split among writers.
+/// Rebuilds the counters from the copied messages: they have other columns on each database, and may be split
+/// among writers.
 async fn count_anew(target: &mut dyn Database) -> Result<(), CopyError> {
     target.run("BEGIN").await?;
     for sql in target.dialect().count_anew() {

@@ -12,17 +12,17 @@ use sqlx::{
 use super::{CopyError, Database, Dialect, Kind, Role, Row, Table, Value, ended};
 use crate::sql::bound;
 
-/// Strict, so that a value that does not fit is an error and not cut.
+/// Strict mode, so that a value that does not fit is an error and not truncated.
 const SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
      SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', wait_timeout = 31536000";
-/// Left free in a packet for what is not values.
+/// The part of a packet that is reserved for the text of a statement.
 const PACKET_SPARE_BYTES: usize = 64 * 1024;
 
 /// A connection to the server.
 pub(super) struct MysqlSide {
     role: Role,
     conn: MySqlConnection,
-    /// What the values of one statement may take together.
+    /// The most bytes of the values of one statement.
     values_bytes_max: usize,
 }
 
@@ -102,7 +102,7 @@ impl MysqlSide {
 }
 
 fn query(sql: String, values: Vec<Value>) -> Query<'static, MySql, MySqlArguments> {
-    // Pages have all sizes: a statement is seldom met again.
+    // Pages have all sizes, so a statement is rarely used again.
     let query = sqlx::query(AssertSqlSafe(sql)).persistent(false);
     bound!(query, values, identity)
 }
@@ -113,7 +113,7 @@ fn decode(row: &MySqlRow, kinds: &[Kind]) -> Result<Row, sqlx::Error> {
             Kind::Int => Value::Int(row.try_get(place)?),
             Kind::Bool => Value::Bool(row.try_get(place)?),
             Kind::Bytes => Value::Bytes(row.try_get(place)?),
-            // Some texts are kept as bytes, to be compared as such.
+            // Some texts are stored as bytes, to be compared as such.
             Kind::Text => {
                 let bytes: Option<Vec<u8>> = row.try_get(place)?;
                 let text = bytes.map(String::from_utf8).transpose();

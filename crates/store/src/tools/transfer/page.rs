@@ -2,13 +2,13 @@
 
 use super::{CopyError, Count, Database, Kind, Row, Table, Value};
 
-/// Rows of a page, at most. With the columns of the widest table that is well below the 32,766 values which SQLite
-/// takes in one statement.
+/// The most rows of a page. With the columns of the widest table that is well below the 32,766 values that
+/// SQLite accepts in one statement.
 const ROWS_MAX: usize = 500;
-/// Bytes of a page, at most, unless one row alone has more.
+/// The most bytes of a page, unless a single row has more.
 const BYTES_MAX: i64 = 8 * 1024 * 1024;
 
-/// The rows after a key, in the order of keys; none at the end of the table.
+/// The rows after a key in the order of keys; empty at the end of the table.
 pub(super) async fn read(
     source: &mut dyn Database,
     table: &Table,
@@ -23,7 +23,8 @@ pub(super) async fn read(
     source.rows(sql, bound(after, &places), &kinds).await
 }
 
-/// How many of the next rows make a page. Asked for first, because a server sends all that it was asked for.
+/// The number of the next rows that make a page. Read first, because a server sends everything it was asked
+/// for.
 async fn rows_that_fit(
     source: &mut dyn Database,
     table: &Table,
@@ -49,7 +50,7 @@ fn bound(key: Option<&[Value]>, places: &[usize]) -> Vec<Value> {
     places.iter().map(|place| key[*place].clone()).collect()
 }
 
-/// What a table holds.
+/// The counts of a table.
 pub(super) async fn count(database: &mut dyn Database, table: &Table) -> Result<Count, CopyError> {
     let sql = database.dialect().count(table);
     let rows = database.rows(sql, Vec::new(), &[Kind::Int, Kind::Int]).await?;

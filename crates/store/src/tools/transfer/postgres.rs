@@ -10,7 +10,7 @@ use sqlx::{
 use super::{CopyError, Database, Dialect, Kind, Role, Row, Table, Value, ended};
 use crate::sql::{bound, without_nul};
 
-/// A count may take its time. Pages are read along the primary key, whatever the statistics say.
+/// A count may take long. Pages are read in the order of the primary key, whatever the statistics say.
 const SESSION: &str = "SET statement_timeout = 0; SET idle_session_timeout = 0; SET lock_timeout = '10s'; \
      SET enable_sort = off; SET enable_bitmapscan = off";
 

@@ -1,5 +1,6 @@
-//! The target's record of a copy under way, in the table `copy_progress`: from where, how far in each table, and what
-//! the source held when the copy began. It is there exactly while a copy is not done.
+//! The target's record of a transfer under way, in the table `copy_progress`: the source, the progress of
+//! each table, and the counts of the source when the transfer began. It exists exactly while a transfer is
+//! not done.
 
 use super::{
     CopyError, Count, Database, Kind, Row, TABLES, Table, Value, page,
@@ -10,17 +11,17 @@ const DROP: &str = "DROP TABLE copy_progress";
 const READ: &str = "SELECT name, source, rows_total, sum_total, rows_done, last_key FROM copy_progress";
 const READ_KINDS: [Kind; 6] = [Kind::Text, Kind::Text, Kind::Int, Kind::Int, Kind::Int, Kind::Text];
 
-/// How far one table is.
+/// The progress of one table.
 pub(super) struct Entry {
     pub table: &'static Table,
-    /// What the source holds.
+    /// The counts of the source.
     pub total: Count,
     pub rows_done: i64,
     /// The key of the last row in the target, in the source's order.
     pub last_key: Option<Vec<Value>>,
 }
 
-/// Begins a copy, or takes up the one that is under way.
+/// Begins a transfer, or resumes the one that is under way.
 pub(super) async fn begin(
     source: &mut dyn Database,
     target: &mut dyn Database,
@@ -42,7 +43,7 @@ pub(super) async fn begin(
     }
     let dialect = target.dialect();
     target.run("BEGIN").await?;
-    // What refers to others goes before them.
+    // Referring tables are cleared first.
     for sql in TABLES.iter().rev().filter_map(|table| dialect.delete_seeds(table)) {
         target.run(&sql).await?;
     }
@@ -65,7 +66,7 @@ pub(super) async fn begin(
 }
 
 async fn check_empty(target: &mut dyn Database) -> Result<(), CopyError> {
-    // The queue is the last, and the first that anybody would miss.
+    // The queue is copied last, so its presence means that something else wrote it.
     for table in TABLES.iter().rev() {
         let sql = target.dialect().foreign_row(table);
         // A literal's type differs from database to database, so it is not read.
@@ -80,7 +81,7 @@ fn damaged(target: &dyn Database) -> CopyError {
     target.role().failed("its table copy_progress is not as this version writes it")
 }
 
-/// Fails with nothing where the record is not understood.
+/// Fails without text if the record cannot be read.
 fn resume(entries: Vec<Entry>, found: &[Row], identity: &str) -> Result<Vec<Entry>, Option<CopyError>> {
     let take_up = |entry: Entry| {
         let row = found.iter().find(|row| row[0].as_text() == Some(entry.table.name)).ok_or(None)?;
@@ -101,7 +102,7 @@ fn resume(entries: Vec<Entry>, found: &[Row], identity: &str) -> Result<Vec<Entr
     entries.into_iter().map(take_up).collect()
 }
 
-/// Writes a page and how far that is, in one transaction.
+/// Writes a page and its progress in one transaction.
 pub(super) async fn write(
     target: &mut dyn Database,
     entry: &mut Entry,
@@ -135,7 +136,7 @@ pub(super) async fn write(
     Ok(())
 }
 
-/// Ends a copy that is done.
+/// Ends a finished transfer.
 pub(super) async fn end(target: &mut dyn Database) -> Result<(), CopyError> {
     target.run(DROP).await
 }

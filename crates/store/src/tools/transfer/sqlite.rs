@@ -12,7 +12,7 @@ use sqlx::{
 use super::{CopyError, Database, Dialect, Kind, Role, Row, Table, Value, ended};
 use crate::{driver::sqlite::SqliteStore, port::Operate, sql::bound};
 
-/// Rows that the driver reads ahead; they may be whole mails.
+/// The rows that the driver reads ahead; each may contain a complete mail.
 const READ_AHEAD: usize = 4;
 
 /// A connection to the file.
@@ -74,7 +74,7 @@ impl Database for SqliteSide {
 }
 
 fn query(sql: String, values: Vec<Value>) -> Query<'static, Sqlite, SqliteArguments> {
-    // Pages have all sizes: a statement is seldom met again.
+    // Pages have all sizes, so a statement is rarely used again.
     let query = sqlx::query(AssertSqlSafe(sql)).persistent(false);
     bound!(query, values, identity)
 }

@@ -1,8 +1,8 @@
-//! The copy's SQL, made from the list of tables, in the words of each database.
+//! The SQL of a transfer, generated from the list of tables for each database.
 
 use super::table_description::{Column, Kind, Table};
 
-/// Whose words.
+/// The SQL dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     Sqlite,
@@ -10,11 +10,11 @@ pub(super) enum Dialect {
     Mysql,
 }
 
-/// Values of the key to bind, by their places in it.
+/// The values of the key to bind, by their positions in it.
 pub(super) type KeyPlaces = Vec<usize>;
 
 impl Dialect {
-    /// A name that may be a word of SQL too, such as `key`.
+    /// Quotes a name that may be a keyword, such as `key`.
     fn quoted(self, name: &str) -> String {
         match self {
             Dialect::Mysql => format!("`{name}`"),
@@ -26,7 +26,7 @@ impl Dialect {
         columns.iter().map(|column| self.quoted(column.name)).collect::<Vec<_>>().join(", ")
     }
 
-    /// The n-th value to bind, counted from one.
+    /// The placeholder of the n-th value, counted from one.
     pub fn place(self, n: usize) -> String {
         match self {
             Dialect::Postgres => format!("${n}"),
@@ -34,19 +34,19 @@ impl Dialect {
         }
     }
 
-    /// So many values to bind.
+    /// The placeholders of `count` values.
     pub fn places(self, count: usize) -> String {
         (1..=count).map(|n| self.place(n)).collect::<Vec<_>>().join(", ")
     }
 
-    /// What comes after a key, in the order of keys.
+    /// The condition for rows after a key.
     fn after(self, table: &Table) -> (String, KeyPlaces) {
         let key = table.key_columns();
         match self {
             Dialect::Sqlite | Dialect::Postgres => {
                 (format!("({}) > ({})", self.list(key), self.places(key.len())), (0..key.len()).collect())
             }
-            // MySQL reads an index from its beginning for a comparison of rows.
+            // MySQL reads an index from its beginning for a comparison of row values.
             Dialect::Mysql => {
                 let (mut steps, mut places) = (Vec::new(), Vec::new());
                 for last in 0..key.len() {
@@ -86,7 +86,7 @@ impl Dialect {
         self.page_of(bytes, table, after_key, rows)
     }
 
-    /// Counts a table, and sums what it has to sum.
+    /// Counts a table, and sums its change numbers.
     pub fn count(self, table: &Table) -> String {
         let integer = match self {
             Dialect::Mysql => "SIGNED",
@@ -96,13 +96,13 @@ impl Dialect {
         format!("SELECT COUNT(*), CAST(COALESCE(SUM({summed}), 0) AS {integer}) FROM {name}")
     }
 
-    /// Finds a row that no first start lays down.
+    /// Finds a row that no first start writes.
     pub fn foreign_row(self, table: &Table) -> String {
         let condition = table.seeds.map(|seeds| format!(" WHERE NOT ({seeds})")).unwrap_or_default();
         format!("SELECT 1 FROM {}{condition} LIMIT 1", self.quoted(table.name))
     }
 
-    /// Deletes what a first start lays down.
+    /// Deletes the rows that a first start writes.
     pub fn delete_seeds(self, table: &Table) -> Option<String> {
         table.seeds.map(|seeds| format!("DELETE FROM {} WHERE {seeds}", self.quoted(table.name)))
     }
@@ -124,7 +124,7 @@ impl Dialect {
         format!("{head} {values} {}", self.replace(table))
     }
 
-    /// Rows that are there become as the source has them.
+    /// Existing rows are replaced by those of the source.
     fn replace(self, table: &Table) -> String {
         let rest = &table.columns[table.key..];
         let set = |column: &Column| {
@@ -150,8 +150,8 @@ impl Dialect {
         }
     }
 
-    /// Makes the counters anew from the messages, all in the first shard where there are shards, and lets ids that the
-    /// database gives out go on behind those that were copied.
+    /// Rebuilds the counters from the messages, all in the first shard if there are shards, and moves
+    /// generated ids behind the copied ones.
     pub fn count_anew(self) -> Vec<&'static str> {
         let insert = match self {
             Dialect::Sqlite => {
@@ -168,7 +168,7 @@ impl Dialect {
             }
         };
         let mut statements = vec!["DELETE FROM tally", insert];
-        // The others look at the table themselves.
+        // The other databases derive the next id from the table.
         if self == Dialect::Postgres {
             statements.push(
                 "SELECT setval(pg_get_serial_sequence('journal', 'id'), \
@@ -178,7 +178,7 @@ impl Dialect {
         statements
     }
 
-    /// Makes the record of how far a copy is.
+    /// Creates the table of progress.
     pub fn create_journal(self) -> String {
         let engine = match self {
             Dialect::Mysql => " ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin",

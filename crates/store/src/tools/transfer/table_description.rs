@@ -1,6 +1,6 @@
-//! How a table is described that is copied.
+//! The description of a table that is copied.
 
-/// What a column keeps, whatever the database calls that.
+/// The type of a column, whatever the database calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A 64-bit number.
@@ -24,15 +24,16 @@ pub(super) struct Column {
 #[derive(Debug)]
 pub(super) struct Table {
     pub name: &'static str,
-    /// How many of the columns, from the first, are the primary key.
+    /// How many of the first columns are the primary key.
     pub key: usize,
     /// Every column that is not generated.
     pub columns: &'static [Column],
-    /// How many bytes a row takes, in SQL, where a full page of rows would not fit into memory.
+    /// The size of a row as an SQL expression, if a full page of rows would not fit into memory.
     pub bytes: Option<&'static str>,
-    /// What is summed besides counting rows, in SQL: numbers that a change of a row raises. `0` where there are none.
+    /// The SQL expression that is summed besides counting rows: numbers that a change of a row raises; `0` if
+    /// there are none.
     pub summed: &'static str,
-    /// Which rows a first start lays down, in SQL: these may be in the target, and are replaced.
+    /// The SQL condition for rows that a first start writes: these may be in the target, and are replaced.
     pub seeds: Option<&'static str>,
 }
 

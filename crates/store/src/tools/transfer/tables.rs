@@ -1,17 +1,17 @@
-//! What is copied. A new table or column of a migration is added here; a test compares the list with the schema of each
-//! database, and fails until it is.
+//! The tables that are copied. A new table or column of a migration is added here; a test compares the list
+//! with the schema of each database, and fails until it is.
 
 use super::{
     columns::{CONTENT, INBOUND, MESSAGE},
     table_description::{Table, bytes, int, text},
 };
 
-/// How large a template is, about: its characters. The version makes it a 64-bit number everywhere.
+/// The approximate size of a template: its characters. The version makes it a 64-bit number everywhere.
 const TEMPLATE_BYTES: &str = "0 * version + LENGTH(subject) + COALESCE(LENGTH(html), 0) + COALESCE(LENGTH(text), 0) \
      + COALESCE(LENGTH(mjml), 0) + COALESCE(LENGTH(sample), 0)";
 
-/// Every table that is copied, in order: what others refer to before them, and the queue last, so that nothing can be
-/// claimed before all of it is there.
+/// Every table that is copied, in order: referred-to tables before referring ones, and the queue last, so
+/// that nothing can be claimed before everything is there.
 pub(super) static TABLES: &[Table] = &[
     Table::new(
         "tenant",

@@ -1,4 +1,4 @@
-//! A value on its way from one driver to the other, and a key as it is remembered between runs.
+//! A value on its way from one driver to the other, and a key as it is stored between runs.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ pub(super) use crate::sql::Value;
 /// The values of a row, in the order of the columns asked for.
 pub(super) type Row = Vec<Value>;
 
-/// A key as JSON: numbers and texts as they are, bytes in hexadecimal.
+/// A key as JSON: numbers and texts unchanged, bytes in hexadecimal.
 pub(super) fn write_key(key: &[Value]) -> String {
     let values = key.iter().map(|value| match value {
         Value::Int(number) => json!(number),

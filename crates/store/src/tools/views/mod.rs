@@ -1,14 +1,16 @@
 //! The tables of the reference systems, as views over ours, for programs that read them.
 //!
-//! Eight views with the columns and the words that their readers know: `emails` and `email_statuses` (000), `messages` (001),
-//! `monitored_emails` and `monitored_emails_tasks` (002), `email_outbox`, `email_logs` and `email_events` (004). They live in
-//! a schema of their own on PostgreSQL, in a database of their own on MySQL, and under a prefix on SQLite, and hold nothing:
-//! what they show is what the queue is. [`crate::view_definitions::status_words`] says what each state is called there, [`crate::view_definitions::template`] has the texts.
+//! Eight views with the columns and the words that their readers know: `emails` and `email_statuses` (000),
+//! `messages` (001), `monitored_emails` and `monitored_emails_tasks` (002), `email_outbox`, `email_logs` and
+//! `email_events` (004). They are in a separate schema on PostgreSQL, in a separate database on MySQL, and
+//! under a prefix on SQLite, and store nothing: they show the queue itself.
+//! [`crate::view_definitions::status_words`] has the words of each state,
+//! [`crate::view_definitions::template`] the texts.
 //!
-//! Promises: installing again is harmless, brings views of another version up to date and keeps what readers were granted;
-//! nothing can be written through them; no body of a sensitive message, no
-//! password and no key is shown; migrations are not held up by views, and bring them up to date. Fails where the database
-//! lacks our tables or its user may not make views, and says what to do. It does not grant anything to anybody.
+//! Promises: installing again is harmless, updates views of another version and keeps the grants of readers;
+//! nothing can be written through the views; no body of a sensitive message, no password and no key is shown;
+//! migrations are not blocked by views, and update them. Installing fails if the database lacks our tables or
+//! its user may not create views, and says what to do. It grants nothing to anybody.
 
 mod spread_events;
 #[cfg(test)]
@@ -34,21 +36,21 @@ use crate::{
     },
 };
 
-/// The schema on PostgreSQL, and on SQLite the beginning of names, where none is given.
+/// The default schema on PostgreSQL, and the default prefix on SQLite.
 const SCHEMA: &str = "postway_views";
-/// What is added to the name of a database on MySQL.
+/// The suffix of the default database name on MySQL.
 const SUFFIX: &str = "_views";
-/// The longest name that PostgreSQL and MySQL both take.
+/// The longest name that PostgreSQL and MySQL both accept.
 const NAME_BYTES_MAX: usize = 63;
 
-/// Where our tables are.
+/// The database that has our tables.
 #[derive(Clone, Debug)]
 pub enum Database {
-    /// In a file.
+    /// An SQLite file.
     Sqlite(PathBuf),
-    /// On a PostgreSQL server, by its URL.
+    /// The URL of a PostgreSQL server.
     Postgres(String),
-    /// On a MySQL or MariaDB server, by its URL.
+    /// The URL of a MySQL or MariaDB server.
     Mysql(String),
 }
 
@@ -68,7 +70,7 @@ impl Database {
         }
     }
 
-    /// Which migrations it has; none where there is no database yet.
+    /// Its migrations; empty if there is no database yet.
     async fn migrations(&self) -> Result<Vec<MigrationState>, ViewsError> {
         Ok(match self {
             Self::Sqlite(path) if !path.is_file() => Vec::new(),
@@ -82,16 +84,18 @@ impl Database {
 /// What to install.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// The schema, or on MySQL the database, of the views; on SQLite what their names begin with.
+    /// The schema of the views, the database on MySQL, the prefix on SQLite.
     pub schema: Option<String>,
-    /// Whether messages are to be found quickly by the ids that views show: an index on our own table.
+    /// Whether to add an index to our own table, so that messages are found quickly by the ids that views
+    /// show.
     pub index: bool,
 }
 
-/// After this time a running server knows that views were installed, and stores requests so that they can show them.
+/// After this time a running server has noticed that views were installed, and stores requests so that they
+/// can show them.
 pub const NOTICED_AFTER: Duration = LOOK_AGAIN_AFTER.saturating_add(Duration::from_millis(500));
 
-/// Where the views are or would be: the schema, the database, or the beginning of their names.
+/// The location of the views: the schema, the database, or the prefix.
 pub fn schema(database: &Database, plan: &Plan) -> Result<String, ViewsError> {
     Ok(place(database, plan)?.schema)
 }
@@ -103,8 +107,8 @@ pub fn script(database: &Database, plan: &Plan) -> Result<String, ViewsError> {
     Ok([place.make_schema(), index, Some(place.make_views())].into_iter().flatten().collect())
 }
 
-/// Installs the views, or brings them up to date; gives the schema they are in. A running server notices them after [`NOTICED_AFTER`]:
-/// events of what it has accepted until then are shown after another [`spread_events`].
+/// Installs or updates the views and returns their schema. A running server notices them after
+/// [`NOTICED_AFTER`]: events of messages accepted until then are shown after another [`spread_events`].
 pub async fn install(database: &Database, plan: &Plan) -> Result<String, ViewsError> {
     let place = place(database, plan)?;
     let migrations = database.migrations().await?;
@@ -124,8 +128,8 @@ pub async fn install(database: &Database, plan: &Plan) -> Result<String, ViewsEr
     Ok(schema)
 }
 
-/// Removes the views and their index; what is not there is passed over. A schema goes only where the default name was used
-/// and nothing else is in it.
+/// Removes the views and their index, as far as they exist. The schema is removed only if the default name
+/// was used and it is empty.
 pub async fn remove(database: &Database, plan: &Plan) -> Result<(), ViewsError> {
     let place = place(database, plan)?;
     let drops_schema = plan.schema.is_none();
@@ -160,7 +164,7 @@ fn place(database: &Database, plan: &Plan) -> Result<Place, ViewsError> {
     Ok(Place { dialect, schema, database: ours, has_column: false })
 }
 
-/// A name that can stand in quotes wherever it is written.
+/// Whether a name is safe inside quotes wherever it is written.
 fn is_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_plain) && !text.starts_with("pg_")

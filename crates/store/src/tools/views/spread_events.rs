@@ -1,5 +1,5 @@
-//! Gives events that share a row rows of their own, so that views can show them. New ones have their own from when a running server
-//! has noticed the views; this is for those from before.
+//! Gives events that share a row their own rows, so that views can show them. New events have their own rows
+//! once a running server has noticed the views; this is for earlier ones.
 
 use postway_domain::{MessageUid, Time};
 use sqlx::Connection;
@@ -17,13 +17,13 @@ use crate::{
     view_definitions::{mysql, postgres, said, sqlite},
 };
 
-/// Rows that are looked at and written in one transaction.
+/// The number of rows read and written in one transaction.
 const ROWS_AT_ONCE: i64 = 256;
 
-/// Only a message's first row tells of several events.
+/// Only a message's first row can have several events.
 const SHARED: Sql =
     Sql::same("SELECT uid FROM event WHERE uid > ? AND more IS NOT NULL ORDER BY uid LIMIT ?");
-/// Whoever removes or erases a message locks it first, so its history stays as it is until the transaction has ended.
+/// Removing or erasing a message locks it first, so its history does not change until the transaction ends.
 const MESSAGES: &str = "SELECT uid FROM message WHERE uid IN (";
 static LOCK: MultiSql = MultiSql {
     sqlite: Multi::new(MESSAGES, 1, ")"),
@@ -39,7 +39,8 @@ static READ: MultiSql = MultiSql {
 };
 static CLEAR: Multi = Multi::new("UPDATE event SET more = NULL WHERE more IS NOT NULL AND uid IN (", 1, ")");
 
-/// Spreads all of them, a bounded number in a transaction. A process that dies leaves the rest to the next call.
+/// Spreads all such events, a bounded number in a transaction. A process that dies leaves the rest to the
+/// next call.
 pub async fn spread_events(database: &Database) -> Result<(), ViewsError> {
     // The drivers' types differ, so this cannot be a function.
     macro_rules! spread {
@@ -63,7 +64,7 @@ pub async fn spread_events(database: &Database) -> Result<(), ViewsError> {
     Ok(())
 }
 
-/// Spreads the events of the next few messages; the last of these, unless there were none.
+/// Spreads the events of the next few messages. Returns the last of these, if there were any.
 async fn spread_page(session: &mut dyn Session, after: MessageUid) -> Result<Option<MessageUid>, StoreError> {
     let shared = session.rows(SHARED, values![after.as_bytes(), ROWS_AT_ONCE]).await?;
     let shared: Vec<MessageUid> =

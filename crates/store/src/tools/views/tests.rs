@@ -165,7 +165,7 @@ impl Rig {
         shown[0].clone().expect("every row has its word")
     }
 
-    /// The same with nobody else in the file.
+    /// Closes the store, so that no process has the file open.
     async fn without_store(self) -> Self {
         self.store.close().await;
         Self { store: Arc::new(crate::driver::memory::MemoryStore::new()), ..self }

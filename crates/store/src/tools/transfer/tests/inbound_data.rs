@@ -1,4 +1,4 @@
-//! Mail that came in, in several states, and what the port tells of it.
+//! Inbound mail in several states, and how the port shows it.
 
 use postway_domain::{EventKind, InboundState, TenantId};
 
@@ -79,7 +79,7 @@ pub async fn arrive(store: &Shared) {
     }
 }
 
-/// What the port tells of it, but for bytes that are many.
+/// What the port shows of it, except large bodies.
 pub async fn picture(store: &Shared, tenant: &TenantId) -> Vec<String> {
     let mut lines = vec![
         format!("{:?}", store.mailboxes(Some(tenant)).await.unwrap()),

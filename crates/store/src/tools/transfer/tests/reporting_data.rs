@@ -1,4 +1,4 @@
-//! Reports of every kind, and what the port tells of them.
+//! Notifications of every kind, and how the port shows them.
 
 use postway_domain::{
     Subscriber, SubscriberKind, TenantId, message::Outcome, secret::Sealed, subscriber::EventFilter,
@@ -24,7 +24,7 @@ const STATES: [NotificationState; 4] = [
     NotificationState::Pending,
 ];
 
-/// Tells subscribers of some messages, with every outcome, and leaves some to be told.
+/// Notifies subscribers of some messages, with every outcome, and leaves some notifications open.
 pub async fn tell(store: &Shared) {
     let some = Subscriber {
         kind: SubscriberKind::Callback,
@@ -88,7 +88,7 @@ async fn vanish(store: &Shared) {
     assert_eq!(stage::direct(store, gone).await, Changed::Missing);
 }
 
-/// What the port tells of one tenant's reports.
+/// What the port shows of one tenant's notifications.
 pub async fn picture(store: &Shared, tenant: &TenantId) -> Vec<String> {
     let mut lines = vec![
         format!("{:?}", store.subscribers(Some(tenant)).await.unwrap()),

@@ -104,7 +104,8 @@ async fn settle(store: &Shared) {
     assert!(stage::commit_wire(store, &mut on_the_wire, at(40)).await);
 }
 
-/// A message that is composed and links to a file, others that are not composed yet, and one whose bytes are elsewhere.
+/// A message that is composed and links to a file, others that are not composed yet, and one whose bytes are
+/// elsewhere.
 async fn prepare(store: &Shared) {
     stage::accept(store, Sample::new(33).uncomposed("{}", None)).await;
     for one in preparation::claim(store, 7, at(0), 9).await {
@@ -242,7 +243,7 @@ async fn manage(store: &Shared) {
     assert_eq!(limits::claim(store, LIMITS, 6, at(50), 9).await.len(), 1);
 }
 
-/// What the port tells of one tenant, but for its messages.
+/// What the port shows of one tenant, except its messages.
 async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
     let installation = ScopeFilter { tenant: None, stream: None };
     let own = ScopeFilter { tenant: Some(tenant.clone()), ..installation.clone() };
@@ -275,7 +276,7 @@ async fn managed(store: &Shared, tenant: &TenantId) -> Vec<String> {
     lines
 }
 
-/// Enough of a body to tell it from another.
+/// Enough of a body to distinguish it from another.
 fn digest(body: Option<Body>) -> String {
     match body {
         Some(Body::Inline(bytes)) => {
@@ -285,7 +286,7 @@ fn digest(body: Option<Body>) -> String {
     }
 }
 
-/// Everything that the port tells of a store, line by line.
+/// Everything that the port shows of a store, line by line.
 pub async fn picture(store: &Shared) -> Vec<String> {
     let mut lines = Vec::new();
     for tenant in [TENANT, OTHER_TENANT] {

@@ -177,7 +177,7 @@ async fn what_was_removed_is_gone(rig: Rig) {
     stage::accept(&rig.store, Sample::new(1)).await;
 }
 
-/// Names of databases that a pattern would not tell apart.
+/// Names of databases that a pattern would not distinguish.
 #[tokio::test]
 async fn a_migration_leaves_the_views_of_another_database_alone() {
     let one = Rig::mysql().await;
@@ -266,7 +266,7 @@ async fn a_database_without_our_tables_is_refused() {
     assert!(matches!(install(&empty, &Plan::default()).await, Err(ViewsError::NotMigrated)));
 }
 
-/// Who may not make a database is told what to ask for, and may use one that is there.
+/// A user who may not create a database learns what to ask for, and may use an existing one.
 #[tokio::test]
 async fn a_user_without_rights_is_told_what_to_do() {
     let url = postway_testkit::mariadb::MariaDb::shared().create_database();

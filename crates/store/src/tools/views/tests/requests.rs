@@ -1,4 +1,5 @@
-//! Requests that views show are stored so that SQL can read them, from when a running store has noticed the views.
+//! Requests that views show are stored so that SQL can read them, from when a running store has noticed the
+//! views.
 
 use super::*;
 use crate::{record::Body, tools::views::NOTICED_AFTER};
@@ -69,7 +70,7 @@ async fn events_from_before_are_shown_as_those_from_after(rig: Rig) {
     assert!(before.len() > 1 && before == after, "{before:?} {after:?}");
 }
 
-/// Whoever installs reads and writes beside a server that does not stop.
+/// An installation reads and writes beside a server that does not stop.
 async fn histories_are_spread_beside_a_server_at_work(rig: Rig) {
     for n in 1..=300 {
         stage::accept(&rig.store, sample(n)).await;

@@ -146,7 +146,8 @@ async fn every_event_is_told_or_left_out(rig: Rig) {
     assert_eq!(of_004, expected);
 }
 
-/// A retry is one after an attempt; a resolution is what came of it; a call is about how the message had ended.
+/// A retry is one after an attempt; a resolution is what came of it; a call is about how the message had
+/// ended.
 async fn what_an_event_led_to_is_told(rig: Rig) {
     use EventKind::{
         Accepted, Failed, InDoubt, Invalid, Notified, Notifying, Ready, Replayed, Resolved, Scheduled,
@@ -207,7 +208,8 @@ async fn what_an_event_led_to_is_told(rig: Rig) {
     }
 }
 
-/// Also one that takes no retry: the account is at fault, or the answer is missing and the mail is sent again.
+/// Also one that takes no retry: the account is at fault, or the answer is missing and the mail is sent
+/// again.
 async fn every_delay_after_an_attempt_is_a_retry(rig: Rig) {
     rig.install().await;
     let told = |kind, will_retry: bool| NewEvent {
@@ -535,7 +537,8 @@ async fn every_state_of_incoming_mail_has_its_word(rig: Rig) {
         let subject = format!("Order {imap_uid} 📬");
         assert_eq!(shown, [Some(status_002(state, Forwarded::Nothing).into()), Some(subject)], "{state:?}");
     }
-    // Tried once, of another date than its arrival, and told from a mail of the same uid in a folder numbered anew.
+    // Tried once, with a date other than its arrival, and distinct from a mail with the same UID in a
+    // renumbered folder.
     let shown = rig.one("monitored_emails_tasks", &["attempt_count", "uid_validity"], "uid = 2").await;
     assert_eq!(shown, [Some("1".into()), Some("5".into())]);
     let dates = rig.one("monitored_emails_tasks", &["email_date", "arrived_at"], "uid = 2").await;
@@ -588,7 +591,7 @@ async fn mail_is_forwarded_once_its_message_is_sent(rig: Rig) {
     assert_eq!(words().await, ["forwarded", "error", "forwarded"]);
 }
 
-/// Retention removes a message that ended, and some time later its trace: then nobody can say that it was sent.
+/// Retention removes a final message, and later its tombstone: then its final state is unknown.
 async fn mail_whose_message_left_no_trace_is_not_called_forwarded(rig: Rig) {
     rig.install().await;
     arrive(&rig, (1..=4).map(mail).collect()).await;
