@@ -1,7 +1,7 @@
 //! Writing blobs to a folder, so that they are complete and survive a loss of power.
 //!
 //! Bytes are written to a temporary file beside the blobs and synced, and only then renamed; the folders are
-//! synced last. A writer that dies leaves such a file, which [`Folder::clear`] removes once it is old.
+//! synced last. A writer that dies leaves such a file, which [`BlobFolder::clear`] removes once it is old.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -21,11 +21,11 @@ const UNFINISHED: &str = "unfinished";
 
 /// A folder of blobs.
 #[derive(Clone, Debug)]
-pub(super) struct Folder {
+pub(super) struct BlobFolder {
     root: PathBuf,
 }
 
-impl Folder {
+impl BlobFolder {
     /// Creates the folder if it does not exist.
     pub fn open(root: PathBuf) -> io::Result<Self> {
         fs::create_dir_all(root.join(UNFINISHED))?;

@@ -13,7 +13,7 @@ use object_store::{
 };
 use url::Url;
 
-use super::{BlobError, Depot, Folder};
+use super::{BlobError, BlobFolder, Depot};
 use crate::record::BlobName;
 
 /// How often and how long a request is tried at most: callers have their own retries.
@@ -41,7 +41,7 @@ pub(super) fn open(url: &str, options: impl Iterator<Item = (String, String)>) -
             // A relative path would be read as an absolute one.
             let root = parsed.to_file_path().ok().filter(|_| url.starts_with("file:///"));
             let root = root.ok_or_else(|| wrong(&"a folder is given as file:///path"))?;
-            let folder = Folder::open(root.clone()).map_err(|error| wrong(&error))?;
+            let folder = BlobFolder::open(root.clone()).map_err(|error| wrong(&error))?;
             let objects = Arc::new(LocalFileSystem::new_with_prefix(root).map_err(failed)?);
             Ok(Depot { objects, prefix: Path::default(), signer: None, folder: Some(folder) })
         }

@@ -30,7 +30,7 @@ use object_store::{
 use postway_domain::{TenantId, Time};
 use url::Url;
 
-use self::folder::Folder;
+use self::folder::BlobFolder;
 use crate::{
     port::Blobs,
     record::{BlobName, BlobRef, Body},
@@ -59,7 +59,7 @@ pub struct Depot {
     prefix: Path,
     signer: Option<Arc<dyn Signer>>,
     /// For writing to a folder, because the object storage library would not sync.
-    folder: Option<Folder>,
+    folder: Option<BlobFolder>,
 }
 
 impl Depot {

@@ -18,8 +18,8 @@ const LONGEST: Duration = Duration::from_secs(5 * 60);
 /// Something that is asked of a store.
 type Question<'a> = (&'a str, BoxFuture<'a, Result<(), StoreError>>);
 
-/// Asks all kinds of things and expects every one to end as unavailable. Time does not pass, it is skipped while all wait: this needs
-/// a runtime of one thread.
+/// Asks all kinds of things and expects every one to end as unavailable. Time does not pass, it is skipped
+/// while all wait: this needs a runtime of one thread.
 pub async fn everything_ends(store: &Arc<dyn Store>, uid: MessageUid) {
     tokio::time::pause();
     let (tenant, now) = (sample::tenant(), sample::at(1));

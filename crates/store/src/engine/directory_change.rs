@@ -1,4 +1,4 @@
-//! Changes of the directory: which area of the store makes each, and who is to look again after it.
+//! Changes of the directory: which folder makes each, and which subsystem must be woken after it.
 
 use postway_domain::oauth::OAuthOwner;
 
@@ -147,7 +147,7 @@ pub(crate) async fn change(
     Ok(changed)
 }
 
-/// Whoever dispatches for this account must look again.
+/// The account that the dispatcher must check again after this change.
 pub(crate) fn woken_by(change: &DirectoryChange) -> Option<AccountKey> {
     match change {
         DirectoryChange::CreateAccount(account) | DirectoryChange::UpdateAccount(account, _) => {
@@ -158,7 +158,7 @@ pub(crate) fn woken_by(change: &DirectoryChange) -> Option<AccountKey> {
     }
 }
 
-/// Whoever tells subscribers must look again.
+/// Whether reporting must check its subscribers again after this change.
 pub(crate) fn wakes_reports(change: &DirectoryChange) -> bool {
     use DirectoryChange::{CreateSubscriber, QuietSubscriber, UpdateSubscriber, UpdateTenant};
     matches!(change, CreateSubscriber(_) | UpdateSubscriber(..) | QuietSubscriber(..) | UpdateTenant(..))

@@ -39,7 +39,7 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     vec![LOCK.sample(), COUNT.sample().into()]
 }
 
-struct Target {
+struct LockedMessage {
     tenant: TenantId,
     lane: LaneId,
     event_seq: i64,
@@ -48,12 +48,12 @@ struct Target {
 }
 
 /// Locked messages, and the events to append to their histories.
-pub(crate) struct Histories {
-    targets: HashMap<MessageUid, Target>,
+pub(crate) struct MessageHistories {
+    targets: HashMap<MessageUid, LockedMessage>,
     events: Vec<(MessageUid, i64, Time, NewEvent)>,
 }
 
-impl Histories {
+impl MessageHistories {
     /// Locks those of these messages that exist.
     pub async fn lock(
         session: &mut dyn Session,
@@ -63,7 +63,7 @@ impl Histories {
         let mut targets = HashMap::with_capacity(uids.len());
         for (sql, run) in LOCK.runs(&uids) {
             for row in session.rows(sql, ids(run)).await? {
-                let target = Target {
+                let target = LockedMessage {
                     tenant: row.parsed(1)?,
                     lane: LaneId::from_bytes(row.id16(2)?),
                     event_seq: row.int(3)?,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use postway_domain::{EventKind, MessageUid, inbound::replaces_outcome};
 
-use super::{append_events::Histories, claim::ids, receipts};
+use super::{append_events::MessageHistories, claim::ids, receipts};
 use crate::{
     admin,
     error::StoreError,
@@ -56,12 +56,12 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
 }
 
 /// A recipient of a message, by its position.
-type Place = (MessageUid, u32);
+type RecipientPosition = (MessageUid, u32);
 
 /// The combined effect of all findings of a call.
 #[derive(Default)]
-struct Told<'r> {
-    outcomes: BTreeMap<Place, Vec<(EventKind, Option<&'r str>)>>,
+struct FindingEffects<'r> {
+    outcomes: BTreeMap<RecipientPosition, Vec<(EventKind, Option<&'r str>)>>,
     suppressions: Vec<Suppression>,
     receipts: Vec<(MessageUid, MessageUid, &'r NewReceipt)>,
     answered: BTreeSet<MessageUid>,
@@ -84,12 +84,12 @@ pub(crate) async fn write(
     if findings().next().is_none() {
         return Ok(());
     }
-    let mut histories = Histories::lock(session, findings().map(|finding| finding.message)).await?;
+    let mut histories = MessageHistories::lock(session, findings().map(|finding| finding.message)).await?;
     let with_receipt = findings().filter(|finding| finding.receipt.is_some());
     let mut known = receipts::known(session, with_receipt.map(|finding| finding.message)).await?;
     let repeated = routed.iter().filter(|one| again.contains(&one.uid)).flat_map(|one| &one.findings);
     let history = history(session, repeated.map(|finding| finding.message)).await?;
-    let mut told = Told::default();
+    let mut told = FindingEffects::default();
     for one in routed {
         // One receipt may be about several recipients.
         let mut of_mail = HashMap::new();
@@ -154,9 +154,9 @@ async fn history(
 /// Stores the worst reported outcome of each recipient; among equally bad ones, the latest.
 async fn show(
     session: &mut dyn Session,
-    outcomes: BTreeMap<Place, Vec<(EventKind, Option<&str>)>>,
+    outcomes: BTreeMap<RecipientPosition, Vec<(EventKind, Option<&str>)>>,
 ) -> Result<(), StoreError> {
-    let places: Vec<Place> = outcomes.keys().copied().collect();
+    let places: Vec<RecipientPosition> = outcomes.keys().copied().collect();
     let mut shown = Vec::with_capacity(places.len());
     for (sql, run) in SHOWN.runs(&places) {
         let values = run.iter().flat_map(|(uid, position)| values![uid.as_bytes(), *position]).collect();
@@ -177,9 +177,10 @@ async fn show(
         }
     }
     for (sql, run) in SHOW.runs(&shown) {
-        let row = |((uid, position), outcome, bounce): &(Place, Option<EventKind>, Option<String>)| {
-            values![uid.as_bytes(), *position, outcome.map(EventKind::code), bounce.as_deref()]
-        };
+        let row =
+            |((uid, position), outcome, bounce): &(RecipientPosition, Option<EventKind>, Option<String>)| {
+                values![uid.as_bytes(), *position, outcome.map(EventKind::code), bounce.as_deref()]
+            };
         session.execute(sql, run.iter().flat_map(row).collect()).await?;
     }
     Ok(())

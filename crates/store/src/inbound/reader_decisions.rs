@@ -5,7 +5,7 @@
 
 use postway_domain::EventKind;
 
-use super::append_events::Histories;
+use super::append_events::MessageHistories;
 use crate::{
     admin,
     error::StoreError,
@@ -21,7 +21,7 @@ pub(crate) async fn write(
     decision: &ReaderDecision,
 ) -> Result<Changed, StoreError> {
     // Locks the message first and the list after it, in the order of settling inbound mail.
-    let mut histories = Histories::lock(session, std::iter::once(decision.message)).await?;
+    let mut histories = MessageHistories::lock(session, std::iter::once(decision.message)).await?;
     let (is_changed, kind) = match decision.leaves {
         true => {
             let is_new = admin::add_scoped(session, &decision.suppression()).await?;

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use postway_domain::{EventKind, MessageUid, TenantId, Time};
 
 use super::{
-    append_events::Histories,
+    append_events::MessageHistories,
     claim::{ids, read_body},
     register::{parts, stored},
 };
@@ -193,7 +193,7 @@ pub(crate) async fn time_out(
     let rows = session.rows(DUE, values![now, limit]).await?;
     let due = rows.iter().map(|row| row.id16(0).map(MessageUid::from_bytes));
     let due: Vec<MessageUid> = due.collect::<Result<_, _>>()?;
-    let mut histories = Histories::lock(session, due.iter().copied()).await?;
+    let mut histories = MessageHistories::lock(session, due.iter().copied()).await?;
     let mut answered = HashSet::new();
     for (sql, run) in ANSWERED.runs(&due) {
         for row in session.rows(sql.into(), ids(run)).await? {

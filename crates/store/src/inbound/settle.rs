@@ -87,14 +87,14 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
 }
 
 /// The next state of a mail, the same for every store.
-pub(crate) struct Next {
+pub(crate) struct NextMailState {
     pub state: InboundState,
     pub due_at: Option<Time>,
     pub follow_up: Option<RuleId>,
     pub settled_at: Option<Time>,
 }
 
-impl Next {
+impl NextMailState {
     /// No mail stays in processing without a lease, and a resolved mail gets no reminder.
     pub fn of(routed: &Routed, is_resolved: bool) -> Self {
         let state = match routed.to {
@@ -112,7 +112,7 @@ impl Next {
 }
 
 /// A leased mail.
-struct Leased {
+struct LeasedMail {
     tenant: TenantId,
     token: Option<i64>,
     event_seq: i64,
@@ -130,9 +130,9 @@ pub(crate) async fn settle(
 ) -> Result<(Vec<bool>, bool), StoreError> {
     let mut leased = lock(session, routed).await?;
     let mut held = vec![false; routed.len()];
-    let mut done: Vec<(&Routed, Leased)> = Vec::with_capacity(routed.len());
+    let mut done: Vec<(&Routed, LeasedMail)> = Vec::with_capacity(routed.len());
     for (index, one) in routed.iter().enumerate() {
-        let is_ours = |row: &&Leased| row.token == Some(one.token.as_i64());
+        let is_ours = |row: &&LeasedMail| row.token == Some(one.token.as_i64());
         if leased.get(&one.uid).filter(is_ours).is_some() {
             held[index] = true;
             done.extend(leased.remove(&one.uid).map(|row| (one, row)));
@@ -159,14 +159,14 @@ pub(crate) async fn settle(
 async fn lock(
     session: &mut dyn Session,
     routed: &[Routed],
-) -> Result<HashMap<MessageUid, Leased>, StoreError> {
+) -> Result<HashMap<MessageUid, LeasedMail>, StoreError> {
     let mut uids: Vec<MessageUid> = routed.iter().map(|one| one.uid).collect();
     uids.sort();
     uids.dedup();
     let mut leased = HashMap::with_capacity(uids.len());
     for (sql, run) in LOCK.runs(&uids) {
         for row in session.rows(sql, ids(run)).await? {
-            let one = Leased {
+            let one = LeasedMail {
                 tenant: row.parsed(1)?,
                 token: row.opt_int(2)?,
                 event_seq: row.int(3)?,
@@ -184,7 +184,7 @@ async fn lock(
 async fn tell(
     session: &mut dyn Session,
     journal: &mut Journal,
-    done: &mut [(&Routed, Leased)],
+    done: &mut [(&Routed, LeasedMail)],
 ) -> Result<(), StoreError> {
     let mut events = Vec::new();
     for (one, row) in done {
@@ -202,14 +202,14 @@ pub(crate) fn no_lane() -> LaneId {
     LaneId::from_bytes([0; 16])
 }
 
-async fn write(session: &mut dyn Session, done: &mut [(&Routed, Leased)]) -> Result<bool, StoreError> {
+async fn write(session: &mut dyn Session, done: &mut [(&Routed, LeasedMail)]) -> Result<bool, StoreError> {
     let mut is_due_again = false;
     // In the order of ids, as they were locked.
     done.sort_by_key(|(one, _)| one.uid);
     for (sql, run) in SETTLE.runs(done) {
         let mut values = Vec::with_capacity(15 * run.len());
         for (one, row) in run {
-            let next = Next::of(one, row.is_resolved);
+            let next = NextMailState::of(one, row.is_resolved);
             is_due_again |= next.due_at.is_some_and(|due_at| due_at <= one.at);
             let mut labels = row.tags.clone();
             add_tags(&mut labels, &one.tags);

@@ -19,17 +19,17 @@ pub(crate) const WRITERS: i64 = 2;
 #[derive(Default)]
 pub(crate) struct Peers {
     slot: AtomicI64,
-    known: Mutex<Known>,
+    known: Mutex<KnownNodes>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownNodes {
     me: Option<Incarnation>,
     all: Vec<Incarnation>,
 }
 
 impl Peers {
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, KnownNodes> {
         // A list that is one heartbeat old is good enough, so a poisoned lock does not matter.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -39,7 +39,7 @@ impl Peers {
         if let Some(own) = nodes.iter().find(|node| node.incarnation == me) {
             self.slot.store(own.slot, Ordering::Relaxed);
         }
-        *self.lock() = Known { me: Some(me), all: nodes.iter().map(|node| node.incarnation).collect() };
+        *self.lock() = KnownNodes { me: Some(me), all: nodes.iter().map(|node| node.incarnation).collect() };
     }
 
     /// The counter shard of this node's n-th writer. No other node uses it, except one that was wrongly

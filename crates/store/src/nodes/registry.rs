@@ -7,7 +7,7 @@ use tokio::{sync::Mutex, time::timeout};
 
 use crate::{
     error::StoreError,
-    nodes::server_silence::SilenceTeller,
+    nodes::server_silence::SilenceAnnouncer,
     record::{DutyRecord, NodeBeat, NodeRecord, free_slot},
     sql::{Row, Session, Sql, Value, multi_row::Multi, values},
 };
@@ -47,7 +47,7 @@ const WORD_LASTS_MAX: Duration = Duration::from_secs(3);
 /// A connection used by the register alone: a heartbeat must wait neither for writers nor for readers.
 pub(crate) struct Registrar<C> {
     conn: Mutex<RegisterConnection<C>>,
-    silence: Arc<SilenceTeller>,
+    silence: Arc<SilenceAnnouncer>,
 }
 
 struct RegisterConnection<C> {
@@ -58,7 +58,7 @@ struct RegisterConnection<C> {
 
 impl<C> Registrar<C> {
     /// Wraps a connection; ends of silences are announced through `silence`.
-    pub fn new(conn: C, silence: Arc<SilenceTeller>) -> Self {
+    pub fn new(conn: C, silence: Arc<SilenceAnnouncer>) -> Self {
         let conn = RegisterConnection { conn: Some(conn), is_silent: false };
         Self { conn: Mutex::new(conn), silence }
     }

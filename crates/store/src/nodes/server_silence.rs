@@ -1,4 +1,4 @@
-//! Silences of a database server, and how writers notice them.
+//! SilenceListener of a database server, and how writers notice them.
 //!
 //! A connection whose server vanished looks like one whose server is busy. The register's connection, which
 //! is used every second and has little to do, notices first ([`crate::nodes::registry`]). Once a new
@@ -23,28 +23,28 @@ use crate::{
 
 /// Announces to writers that a silence is over.
 #[derive(Default)]
-pub(crate) struct SilenceTeller(watch::Sender<u64>);
+pub(crate) struct SilenceAnnouncer(watch::Sender<u64>);
 
-impl SilenceTeller {
+impl SilenceAnnouncer {
     /// The server has answered again, on another connection.
     pub fn tell(&self) {
         self.0.send_modify(|silences| *silences += 1);
     }
 
     /// A listener for one writer.
-    pub fn listener(&self) -> Silences {
-        Silences { told: self.0.subscribe(), met: Arc::default() }
+    pub fn listener(&self) -> SilenceListener {
+        SilenceListener { told: self.0.subscribe(), met: Arc::default() }
     }
 }
 
 /// One writer's view of silences. Clones belong to the same writer.
 #[derive(Clone)]
-pub(crate) struct Silences {
+pub(crate) struct SilenceListener {
     told: watch::Receiver<u64>,
     met: Arc<AtomicBool>,
 }
 
-impl Silences {
+impl SilenceListener {
     /// Awaits a step of a transaction; `None` if the server went silent in the meantime and is back. The
     /// connection must not be used any more then.
     pub async fn unless_silent<T>(&self, step: impl Future<Output = T>) -> Option<T> {
@@ -83,7 +83,7 @@ impl Silences {
 /// A writer's session that gives up waiting when a silence is announced.
 pub(crate) struct HeardSession<S> {
     pub session: S,
-    pub silences: Silences,
+    pub silences: SilenceListener,
 }
 
 #[async_trait]
@@ -109,7 +109,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_step_ends_with_a_silence_that_it_waited_through_and_with_no_other() {
-        let teller = SilenceTeller::default();
+        let teller = SilenceAnnouncer::default();
         let silences = teller.listener();
         teller.tell();
         assert_eq!(silences.unless_silent(async { 7 }).await, Some(7));

@@ -11,17 +11,17 @@ use postway_domain::{Incarnation, Time};
 use crate::record::{DutyRecord, NodeBeat, NodeRecord, free_slot};
 
 #[derive(Default)]
-struct Inner {
+struct NodeTable {
     nodes: Vec<NodeRecord>,
     duties: BTreeMap<String, DutyRecord>,
 }
 
 /// See [`crate::Nodes`].
 #[derive(Default)]
-pub(crate) struct LocalNodes(Mutex<Inner>);
+pub(crate) struct LocalNodes(Mutex<NodeTable>);
 
 impl LocalNodes {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, NodeTable> {
         // Every critical section leaves the lists consistent, so a poisoned lock is still usable.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use postway_domain::{MessageUid, TenantId};
 
-use super::rules::{FanOutBacklog, Told};
+use super::rules::{FanOutBacklog, MessageDeliveryState};
 use crate::{
     error::StoreError,
     journal::Page,
@@ -101,13 +101,13 @@ pub(crate) async fn backlog(
 pub(crate) async fn of_messages(
     session: &mut dyn Session,
     uids: &[MessageUid],
-) -> Result<HashMap<MessageUid, Told>, StoreError> {
+) -> Result<HashMap<MessageUid, MessageDeliveryState>, StoreError> {
     let mut told = HashMap::new();
     for (sql, run) in OF_MESSAGES.runs(uids) {
         let values = run.iter().map(|uid| Value::from(uid.as_bytes())).collect();
         for row in session.rows(sql.into(), values).await? {
             let (least, most) = (row.int(1)?, row.int(2)?);
-            let of_message = Told {
+            let of_message = MessageDeliveryState {
                 is_open: least < NotificationState::Acknowledged.code(),
                 is_dead: most == NotificationState::Dead.code(),
                 settled_at: row.opt_time(3)?,

@@ -13,10 +13,10 @@ use postway_domain::{EmailAddress, MessageUid, TenantId, Time};
 
 use super::{
     delivery_state,
-    expunge::{Gone, bury, hold, remove},
+    expunge::{RemovedMessage, bury, hold, remove},
     redact::{ERASED_ADDRESS, without},
     rules::{FanOutBacklog, TRACE_LASTS},
-    scan::Seen,
+    scan::SeenMessage,
 };
 use crate::{
     error::StoreError,
@@ -145,7 +145,7 @@ pub(crate) async fn find(
     address: &str,
     backlog: &FanOutBacklog,
     limit: u32,
-) -> Result<(Vec<Seen>, i64), StoreError> {
+) -> Result<(Vec<SeenMessage>, i64), StoreError> {
     // Reads as many more as may have to be left, so that those do not hide the others.
     let most = i64::from(limit).saturating_add(i64::try_from(backlog.len()).unwrap_or(i64::MAX));
     let (mut found, mut behind) = (BTreeMap::new(), BTreeSet::new());
@@ -157,7 +157,7 @@ pub(crate) async fn find(
             found.insert(uid, row.int(1)?);
         }
     }
-    let seen = found.into_iter().take(limit as usize).map(|(uid, version)| Seen { uid, version });
+    let seen = found.into_iter().take(limit as usize).map(|(uid, version)| SeenMessage { uid, version });
     Ok((seen.collect(), i64::try_from(behind.len()).unwrap_or(i64::MAX)))
 }
 
@@ -177,17 +177,17 @@ pub(crate) async fn erase(
     tenant: &TenantId,
     address: &str,
     now: Time,
-    seen: &[Seen],
+    seen: &[SeenMessage],
 ) -> Result<Erased, StoreError> {
     let mut session = engine.session()?;
     let held = hold(&mut *session, tenant, seen).await?;
     let backlog = delivery_state::backlog(&mut *session, tenant).await?;
     let uids: Vec<MessageUid> = held.iter().map(|(gone, _)| gone.uid).collect();
     let told = delivery_state::of_messages(&mut *session, &uids).await?;
-    let is_over = |(gone, _): &(Gone, Time)| {
+    let is_over = |(gone, _): &(RemovedMessage, Time)| {
         told.get(&gone.uid).copied().unwrap_or_default().is_over(gone.status) && !backlog.holds(gone.uid)
     };
-    let ended: Vec<Gone> = held.into_iter().filter(is_over).map(|(gone, _)| gone).collect();
+    let ended: Vec<RemovedMessage> = held.into_iter().filter(is_over).map(|(gone, _)| gone).collect();
     let (alone, among) = apart(&mut *session, ended, address).await?;
     redact(&mut *session, &among, address).await?;
     let traces = alone.iter().map(|gone| Tombstone {
@@ -209,9 +209,9 @@ type Places = BTreeMap<[u8; 16], Vec<i64>>;
 /// Messages to the address alone, and those to others as well.
 async fn apart(
     session: &mut dyn Session,
-    mut ended: Vec<Gone>,
+    mut ended: Vec<RemovedMessage>,
     address: &str,
-) -> Result<(Vec<Gone>, Places), StoreError> {
+) -> Result<(Vec<RemovedMessage>, Places), StoreError> {
     let uids: Vec<[u8; 16]> = ended.iter().map(|gone| *gone.uid.as_bytes()).collect();
     let (mut places, mut others) = (Places::new(), BTreeSet::new());
     for (sql, run) in RECIPIENTS.runs(&uids) {

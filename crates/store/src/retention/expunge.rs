@@ -8,7 +8,7 @@ use super::{
     delivery_state,
     message_parts::remove_parts,
     rules::{KEY_LASTS, TRACE_LASTS},
-    scan::Seen,
+    scan::SeenMessage,
 };
 use crate::{
     error::StoreError,
@@ -53,7 +53,7 @@ pub(crate) fn statements() -> Vec<crate::sql::Sql> {
 }
 
 /// A message to be removed.
-pub(crate) struct Gone {
+pub(crate) struct RemovedMessage {
     pub uid: MessageUid,
     pub status: Status,
 }
@@ -63,7 +63,7 @@ pub(crate) struct Gone {
 pub(crate) async fn expunge(
     engine: &mut impl Engine,
     expunge: &Expunge,
-    seen: &[Seen],
+    seen: &[SeenMessage],
 ) -> Result<usize, StoreError> {
     let mut session = engine.session()?;
     let held = hold(&mut *session, &expunge.tenant, seen).await?;
@@ -71,11 +71,11 @@ pub(crate) async fn expunge(
     let backlog = delivery_state::backlog(&mut *session, &expunge.tenant).await?;
     let uids: Vec<MessageUid> = held.iter().map(|(gone, _)| gone.uid).collect();
     let told = delivery_state::of_messages(&mut *session, &uids).await?;
-    let may_go = |(gone, updated_at): &(Gone, Time)| {
+    let may_go = |(gone, updated_at): &(RemovedMessage, Time)| {
         let told = told.get(&gone.uid).copied().unwrap_or_default();
         expunge.takes(gone.status, *updated_at, told) && !backlog.holds(gone.uid)
     };
-    let going: Vec<Gone> = held.into_iter().filter(may_go).map(|(gone, _)| gone).collect();
+    let going: Vec<RemovedMessage> = held.into_iter().filter(may_go).map(|(gone, _)| gone).collect();
     let mut digests = digests_of(&mut *session, expunge, &going).await?;
     let traces = going.iter().map(|gone| Tombstone {
         tenant: expunge.tenant.clone(),
@@ -94,8 +94,8 @@ pub(crate) async fn expunge(
 pub(crate) async fn hold(
     session: &mut dyn Session,
     tenant: &TenantId,
-    seen: &[Seen],
-) -> Result<Vec<(Gone, Time)>, StoreError> {
+    seen: &[SeenMessage],
+) -> Result<Vec<(RemovedMessage, Time)>, StoreError> {
     let versions: HashMap<MessageUid, i64> = seen.iter().map(|seen| (seen.uid, seen.version)).collect();
     let mut held = Vec::with_capacity(seen.len());
     for (sql, run) in HOLD.runs(seen) {
@@ -104,7 +104,7 @@ pub(crate) async fn hold(
             let uid = MessageUid::from_bytes(row.id16(0)?);
             if row.text(1)? == tenant.as_str() && versions.get(&uid) == Some(&row.int(4)?) {
                 let status = coded(row.int(2)?, Status::from_code)?;
-                held.push((Gone { uid, status }, row.time(3)?));
+                held.push((RemovedMessage { uid, status }, row.time(3)?));
             }
         }
     }
@@ -115,7 +115,7 @@ pub(crate) async fn hold(
 async fn digests_of(
     session: &mut dyn Session,
     expunge: &Expunge,
-    going: &[Gone],
+    going: &[RemovedMessage],
 ) -> Result<HashMap<MessageUid, Vec<[u8; 32]>>, StoreError> {
     let mut digests: HashMap<MessageUid, Vec<[u8; 32]>> = HashMap::new();
     for (sql, run) in RECIPIENTS.runs(going) {
@@ -150,7 +150,7 @@ pub(crate) async fn bury(session: &mut dyn Session, traces: &[Tombstone]) -> Res
 pub(crate) async fn remove(
     engine: &mut impl Engine,
     tenant: &TenantId,
-    going: &[Gone],
+    going: &[RemovedMessage],
     now: Time,
 ) -> Result<(), StoreError> {
     let mut session = engine.session()?;
@@ -169,7 +169,11 @@ pub(crate) async fn remove(
 }
 
 /// Tags are found by tenant and name, so the names are read first.
-async fn untag(session: &mut dyn Session, tenant: &TenantId, going: &[Gone]) -> Result<(), StoreError> {
+async fn untag(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    going: &[RemovedMessage],
+) -> Result<(), StoreError> {
     let mut tagged: BTreeMap<String, Vec<[u8; 16]>> = BTreeMap::new();
     for (sql, run) in TAGS.runs(going) {
         for row in session.rows(sql.into(), ids(run)).await? {
@@ -189,6 +193,6 @@ async fn untag(session: &mut dyn Session, tenant: &TenantId, going: &[Gone]) -> 
     Ok(())
 }
 
-fn ids(going: &[Gone]) -> Vec<Value> {
+fn ids(going: &[RemovedMessage]) -> Vec<Value> {
     going.iter().map(|gone| Value::from(gone.uid.as_bytes())).collect()
 }

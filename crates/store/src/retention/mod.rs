@@ -31,8 +31,8 @@ use postway_domain::{MessageUid, TenantId, Time};
 pub(crate) use delivery_state::{backlog, of_messages};
 pub(crate) use message_parts::remove_parts;
 pub(crate) use redact::{ERASED_ADDRESS, is_addressed, without};
-pub(crate) use rules::{FanOutBacklog, KEY_LASTS, SLICE_MAX, TRACE_LASTS, Told};
-pub(crate) use scan::{Seen, Walks, newest_before};
+pub(crate) use rules::{FanOutBacklog, KEY_LASTS, MessageDeliveryState, SLICE_MAX, TRACE_LASTS};
+pub(crate) use scan::{RetentionScans, SeenMessage, newest_before};
 
 use crate::{
     admin,
@@ -50,12 +50,12 @@ pub(crate) enum RetainJob {
     /// Removes expired keys and tombstones, up to the given number of each.
     ForgetTraces(Time, u32),
     /// Removes these messages if they have not changed since they were seen.
-    Expunge(Box<Expunge>, Vec<Seen>),
+    Expunge(Box<Expunge>, Vec<SeenMessage>),
     /// Removes these inbound mails of a tenant if they are still settled.
     ExpungeInbound(TenantId, Vec<MessageUid>),
     /// Erases an address from these messages of a tenant if they have not changed since they were seen, and
     /// removes these inbound mails.
-    Erase(TenantId, String, Time, Vec<Seen>, Vec<MessageUid>),
+    Erase(TenantId, String, Time, Vec<SeenMessage>, Vec<MessageUid>),
 }
 
 impl RetainJob {

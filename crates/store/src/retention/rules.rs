@@ -14,7 +14,7 @@ pub(crate) const KEY_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
 pub(crate) const TRACE_LASTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// The state of a message's notifications. The default is that of a message without any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct MessageDeliveryState {
     /// Whether a notification is still open.
     pub is_open: bool,
     /// Whether a notification is dead.
@@ -53,7 +53,7 @@ impl FanOutBacklog {
     }
 }
 
-impl Told {
+impl MessageDeliveryState {
     /// Whether a message is over: its status is final and no notification is open. A message in the
     /// [`FanOutBacklog`] is not over.
     pub(crate) fn is_over(self, status: Status) -> bool {
@@ -65,7 +65,7 @@ impl Expunge {
     /// Whether this message may be removed, unless it is in the [`FanOutBacklog`]: it is over, and the time
     /// since its last notification was settled has passed. After a dead notification this is the time in
     /// which it can be sent again on request.
-    pub(crate) fn takes(&self, status: Status, updated_at: Time, told: Told) -> bool {
+    pub(crate) fn takes(&self, status: Status, updated_at: Time, told: MessageDeliveryState) -> bool {
         let before = if told.is_dead { self.unreported_before } else { self.reported_before };
         let was_long_ago = updated_at < before && told.settled_at.is_none_or(|at| at < before);
         told.is_over(status) && was_long_ago
@@ -93,23 +93,31 @@ mod tests {
     #[test]
     fn only_what_has_ended_goes() {
         for &status in Status::ALL {
-            let takes = expunge(100, 100).takes(status, Time::from_millis(50), Told::default());
+            let takes =
+                expunge(100, 100).takes(status, Time::from_millis(50), MessageDeliveryState::default());
             assert_eq!(takes, status.is_final(), "{status:?}");
         }
     }
 
     #[test]
     fn time_counts_from_the_last_that_was_told() {
-        let told = |settled_at| Told { settled_at: Some(Time::from_millis(settled_at)), ..Told::default() };
+        let told = |settled_at| MessageDeliveryState {
+            settled_at: Some(Time::from_millis(settled_at)),
+            ..MessageDeliveryState::default()
+        };
         let takes =
             |updated_at, told| expunge(100, 10).takes(Status::Sent, Time::from_millis(updated_at), told);
-        assert!(takes(99, Told::default()) && !takes(100, Told::default()));
+        assert!(takes(99, MessageDeliveryState::default()) && !takes(100, MessageDeliveryState::default()));
         assert!(takes(50, told(99)) && !takes(50, told(100)));
-        let dead = Told { is_dead: true, settled_at: Some(Time::from_millis(9)), ..Told::default() };
+        let dead = MessageDeliveryState {
+            is_dead: true,
+            settled_at: Some(Time::from_millis(9)),
+            ..MessageDeliveryState::default()
+        };
         assert!(takes(9, dead) && !takes(10, dead));
-        let died_later = Told { settled_at: Some(Time::from_millis(10)), ..dead };
+        let died_later = MessageDeliveryState { settled_at: Some(Time::from_millis(10)), ..dead };
         assert!(!takes(9, died_later), "it can be told again for as long after it died");
-        assert!(!takes(9, Told { is_open: true, ..dead }));
+        assert!(!takes(9, MessageDeliveryState { is_open: true, ..dead }));
     }
 
     #[test]

@@ -37,19 +37,19 @@ pub(crate) const PAGE: Sql = Sql::of_each(
 
 /// A message that may be removed, and the version it had when it was examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct SeenMessage {
     pub uid: MessageUid,
     pub version: i64,
 }
 
 /// The positions of unfinished scans.
 #[derive(Default)]
-pub(crate) struct Walks {
+pub(crate) struct RetentionScans {
     messages: Mutex<HashMap<TenantId, MessageUid>>,
     blobs: Mutex<Option<BlobCursor>>,
 }
 
-impl Walks {
+impl RetentionScans {
     fn take(&self, tenant: &TenantId) -> Option<MessageUid> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner).remove(tenant)
     }
@@ -71,9 +71,9 @@ impl Walks {
 /// Continues a scan until there is a slice of messages that may be removed, or enough messages were examined.
 pub(crate) async fn find(
     session: &mut dyn Session,
-    walks: &Walks,
+    walks: &RetentionScans,
     expunge: &Expunge,
-) -> Result<Vec<Seen>, StoreError> {
+) -> Result<Vec<SeenMessage>, StoreError> {
     let backlog = delivery_state::backlog(session, &expunge.tenant).await?;
     let limit = expunge.limit.min(SLICE_MAX) as usize;
     let (mut found, mut looked) = (Vec::new(), 0);
@@ -113,12 +113,12 @@ async fn read_page(
     tenant: &TenantId,
     after: MessageUid,
     until: MessageUid,
-) -> Result<Vec<(Seen, Status, Time)>, StoreError> {
+) -> Result<Vec<(SeenMessage, Status, Time)>, StoreError> {
     let tenant = tenant.as_str();
     let place = values![tenant, after.as_bytes(), tenant, until.as_bytes(), PAGE_MESSAGES];
     let rows = session.rows(PAGE, place).await?;
     let read = |row: &crate::sql::Row| {
-        let seen = Seen { uid: MessageUid::from_bytes(row.id16(0)?), version: row.int(3)? };
+        let seen = SeenMessage { uid: MessageUid::from_bytes(row.id16(0)?), version: row.int(3)? };
         Ok((seen, coded(row.int(1)?, Status::from_code)?, row.time(2)?))
     };
     rows.iter().map(read).collect()

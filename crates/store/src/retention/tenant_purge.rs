@@ -134,7 +134,7 @@ pub(crate) async fn purge(
 /// The last values of rows, grouped by the values before them.
 fn grouped(rows: &[Row]) -> Vec<(&[Value], Vec<Value>)> {
     let mut groups: Vec<(&[Value], Vec<Value>)> = Vec::new();
-    for (id, group) in rows.iter().filter_map(|row| row.0.split_last()) {
+    for (id, group) in rows.iter().filter_map(|row| row.values.split_last()) {
         match groups.last_mut() {
             Some((of, ids)) if *of == group => ids.push(id.clone()),
             _ => groups.push((group, vec![id.clone()])),

@@ -12,8 +12,8 @@ use crate::{
     sql::{Sql, numbered},
 };
 
-/// Each statement, and the index by which it must find: a tenant's slice must not cost what others keep, nor what the
-/// tenant has kept since.
+/// Each statement, and the index by which it must find: a tenant's slice must not cost what others keep, nor
+/// what the tenant has kept since.
 fn by_index() -> Vec<(Sql, &'static str)> {
     vec![
         (scan::PAGE, "message_tenant"),

@@ -8,6 +8,7 @@
 pub(crate) mod decode;
 pub mod durability;
 pub(crate) mod multi_row;
+mod row;
 pub mod schema;
 pub mod server_info;
 mod session;
@@ -17,6 +18,7 @@ use postway_domain::Time;
 
 use crate::{error::StoreError, record::Changed};
 
+pub(crate) use row::Row;
 pub(crate) use session::{MysqlSession, PostgresSession, SqliteSession, bound, in_time, without_nul};
 
 /// A value of a column; `None` is NULL, which still has a type.
@@ -97,98 +99,6 @@ macro_rules! values {
     ($($value:expr),* $(,)?) => { vec![$($crate::sql::Value::from($value)),*] };
 }
 pub(crate) use values;
-
-/// A row of a result.
-pub(crate) struct Row(pub Vec<Value>);
-
-impl Row {
-    fn wrong(&self, index: usize) -> StoreError {
-        StoreError::Unexpected(format!("a stored value that is not what it should be, in column {index}"))
-    }
-
-    pub fn opt_int(&self, index: usize) -> Result<Option<i64>, StoreError> {
-        match self.0.get(index) {
-            Some(Value::Int(number)) => Ok(*number),
-            Some(Value::Bool(flag)) => Ok(flag.map(i64::from)),
-            Some(Value::Text(None) | Value::Bytes(None)) => Ok(None),
-            _ => Err(self.wrong(index)),
-        }
-    }
-
-    pub fn int(&self, index: usize) -> Result<i64, StoreError> {
-        self.opt_int(index)?.ok_or_else(|| self.wrong(index))
-    }
-
-    pub fn opt_text(&self, index: usize) -> Result<Option<&str>, StoreError> {
-        match self.0.get(index) {
-            Some(Value::Text(text)) => Ok(text.as_deref()),
-            // Some databases return texts with a binary collation as bytes.
-            Some(Value::Bytes(bytes)) => {
-                bytes.as_deref().map(std::str::from_utf8).transpose().map_err(|_| self.wrong(index))
-            }
-            Some(Value::Int(None) | Value::Bool(None)) => Ok(None),
-            _ => Err(self.wrong(index)),
-        }
-    }
-
-    pub fn text(&self, index: usize) -> Result<&str, StoreError> {
-        self.opt_text(index)?.ok_or_else(|| self.wrong(index))
-    }
-
-    pub fn opt_bytes(&self, index: usize) -> Result<Option<&[u8]>, StoreError> {
-        match self.0.get(index) {
-            Some(Value::Bytes(bytes)) => Ok(bytes.as_deref()),
-            Some(Value::Int(None) | Value::Bool(None) | Value::Text(None)) => Ok(None),
-            _ => Err(self.wrong(index)),
-        }
-    }
-
-    pub fn id16(&self, index: usize) -> Result<[u8; 16], StoreError> {
-        decode::id16(self.opt_bytes(index)?.ok_or_else(|| self.wrong(index))?)
-    }
-
-    pub fn opt_id32(&self, index: usize) -> Result<Option<[u8; 32]>, StoreError> {
-        let bytes = self.opt_bytes(index)?;
-        bytes.map(|bytes| bytes.try_into().map_err(|_| self.wrong(index))).transpose()
-    }
-
-    pub fn id32(&self, index: usize) -> Result<[u8; 32], StoreError> {
-        self.opt_id32(index)?.ok_or_else(|| self.wrong(index))
-    }
-
-    pub fn opt_u32(&self, index: usize) -> Result<Option<u32>, StoreError> {
-        self.opt_int(index)?.map(|number| u32::try_from(number).map_err(|_| self.wrong(index))).transpose()
-    }
-
-    pub fn u32(&self, index: usize) -> Result<u32, StoreError> {
-        self.opt_u32(index)?.ok_or_else(|| self.wrong(index))
-    }
-
-    pub fn opt_string(&self, index: usize) -> Result<Option<String>, StoreError> {
-        Ok(self.opt_text(index)?.map(str::to_owned))
-    }
-
-    pub fn opt_time(&self, index: usize) -> Result<Option<Time>, StoreError> {
-        Ok(self.opt_int(index)?.map(Time::from_millis))
-    }
-
-    pub fn time(&self, index: usize) -> Result<Time, StoreError> {
-        self.int(index).map(Time::from_millis)
-    }
-
-    pub fn parsed<T: std::str::FromStr>(&self, index: usize) -> Result<T, StoreError> {
-        decode::parsed(self.text(index)?)
-    }
-
-    pub fn opt_parsed<T: std::str::FromStr>(&self, index: usize) -> Result<Option<T>, StoreError> {
-        self.opt_text(index)?.map(decode::parsed).transpose()
-    }
-
-    pub fn json<T: serde::de::DeserializeOwned>(&self, index: usize) -> Result<T, StoreError> {
-        serde_json::from_str(self.text(index)?)
-            .map_err(|error| StoreError::Unexpected(format!("a stored JSON value: {error}")))
-    }
-}
 
 /// A statement, in one form, two or three.
 #[derive(Clone, Copy, Debug)]
@@ -273,14 +183,5 @@ mod tests {
     fn question_marks_are_numbered() {
         assert_eq!(numbered("SELECT ? FROM t WHERE a = ?"), "SELECT $1 FROM t WHERE a = $2");
         assert_eq!(numbered("SELECT 1"), "SELECT 1");
-    }
-
-    #[test]
-    fn a_null_is_absent_whatever_its_type() {
-        let row = Row(vec![Value::Text(None), Value::Int(None), Value::Bytes(Some(b"a".to_vec()))]);
-        assert_eq!(row.opt_int(0).unwrap(), None);
-        assert_eq!(row.opt_text(1).unwrap(), None);
-        assert_eq!(row.text(2).unwrap(), "a");
-        assert!(row.int(2).is_err() && row.int(9).is_err() && row.text(0).is_err());
     }
 }

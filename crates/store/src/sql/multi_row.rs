@@ -16,13 +16,13 @@ const TEXTS: usize = EXACT + (POWER_MAX - EXACT.ilog2() + 1) as usize;
 /// A statement whose list of rows grows with the data.
 pub(crate) struct Multi {
     head: &'static str,
-    row: Row,
+    row: RepeatedPart,
     tail: &'static str,
     texts: [OnceLock<String>; TEXTS],
 }
 
 /// The part of the text that is repeated for each row.
-enum Row {
+enum RepeatedPart {
     /// This number of placeholders in brackets; a single one has no brackets.
     Placeholders(usize),
     /// A piece of SQL, and its separator.
@@ -41,7 +41,12 @@ fn shape(rows: usize) -> (usize, usize) {
 impl Multi {
     /// `head`, then rows of `columns` placeholders, then `tail`. One column makes a plain list.
     pub const fn new(head: &'static str, columns: usize, tail: &'static str) -> Self {
-        Self { head, row: Row::Placeholders(columns), tail, texts: [const { OnceLock::new() }; TEXTS] }
+        Self {
+            head,
+            row: RepeatedPart::Placeholders(columns),
+            tail,
+            texts: [const { OnceLock::new() }; TEXTS],
+        }
     }
 
     /// `head`, then `sql` once per row separated by `between`, then `tail`.
@@ -51,17 +56,22 @@ impl Multi {
         between: &'static str,
         tail: &'static str,
     ) -> Self {
-        Self { head, row: Row::Piece { sql, between }, tail, texts: [const { OnceLock::new() }; TEXTS] }
+        Self {
+            head,
+            row: RepeatedPart::Piece { sql, between },
+            tail,
+            texts: [const { OnceLock::new() }; TEXTS],
+        }
     }
 
     fn text(&'static self, rows: usize, place: usize) -> &'static str {
         self.texts[place].get_or_init(|| {
             let list = match self.row {
-                Row::Placeholders(1) => vec!["?"; rows].join(","),
-                Row::Placeholders(columns) => {
+                RepeatedPart::Placeholders(1) => vec!["?"; rows].join(","),
+                RepeatedPart::Placeholders(columns) => {
                     vec![format!("({})", vec!["?"; columns].join(",")); rows].join(",")
                 }
-                Row::Piece { sql, between } => vec![sql; rows].join(between),
+                RepeatedPart::Piece { sql, between } => vec![sql; rows].join(between),
             };
             format!("{}{list}{}", self.head, self.tail)
         })

@@ -63,11 +63,12 @@ macro_rules! session {
                 let rows = in_time(bound!(sqlx::query($text(&sql)), values, $fit).fetch_all(&mut *self.conn))
                     .await?;
                 let rows = rows.map_err(self.failed)?;
-                rows.iter().map(|row| $decode(row).map_err(self.failed)).collect()
+                let statement = $text(&sql);
+                rows.iter().map(|row| $decode(row, statement).map_err(self.failed)).collect()
             }
         }
 
-        fn $decode(row: &$row) -> Result<Row, sqlx::Error> {
+        fn $decode(row: &$row, statement: &'static str) -> Result<Row, sqlx::Error> {
             let value = |index: usize| {
                 let raw = row.try_get_raw(index)?;
                 if raw.is_null() {
@@ -75,13 +76,14 @@ macro_rules! session {
                 }
                 let kind = kind_of(raw.type_info().name());
                 Ok(match kind {
-                    Kind::Int => Value::Int(Some(row.try_get(index)?)),
-                    Kind::Bool => Value::Bool(Some(row.try_get(index)?)),
-                    Kind::Text => Value::Text(Some(row.try_get(index)?)),
-                    Kind::Bytes => Value::Bytes(Some(row.try_get(index)?)),
+                    SqlColumnKind::Int => Value::Int(Some(row.try_get(index)?)),
+                    SqlColumnKind::Bool => Value::Bool(Some(row.try_get(index)?)),
+                    SqlColumnKind::Text => Value::Text(Some(row.try_get(index)?)),
+                    SqlColumnKind::Bytes => Value::Bytes(Some(row.try_get(index)?)),
                 })
             };
-            (0..row.len()).map(value).collect::<Result<Vec<Value>, sqlx::Error>>().map(Row)
+            let values = (0..row.len()).map(value).collect::<Result<Vec<Value>, sqlx::Error>>()?;
+            Ok(Row { values, statement })
         }
     };
 }
@@ -104,7 +106,7 @@ pub(crate) fn without_nul(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
 }
 
-enum Kind {
+enum SqlColumnKind {
     Int,
     Bool,
     Text,
@@ -112,12 +114,12 @@ enum Kind {
 }
 
 /// The type of a column, from the name that the driver gives it.
-fn kind_of(name: &str) -> Kind {
+fn kind_of(name: &str) -> SqlColumnKind {
     match name {
-        "INTEGER" | "INT8" | "BIGINT" | "INT" => Kind::Int,
-        "BOOL" | "BOOLEAN" => Kind::Bool,
-        "TEXT" | "VARCHAR" | "CHAR" | "LONGTEXT" | "MEDIUMTEXT" | "TINYTEXT" => Kind::Text,
-        _ => Kind::Bytes,
+        "INTEGER" | "INT8" | "BIGINT" | "INT" => SqlColumnKind::Int,
+        "BOOL" | "BOOLEAN" => SqlColumnKind::Bool,
+        "TEXT" | "VARCHAR" | "CHAR" | "LONGTEXT" | "MEDIUMTEXT" | "TINYTEXT" => SqlColumnKind::Text,
+        _ => SqlColumnKind::Bytes,
     }
 }
 

@@ -19,7 +19,7 @@ use async_trait::async_trait;
 pub(crate) use statements::statements;
 
 use crate::{
-    engine::Writers, error::StoreError, queue::hand_over::HandOver, retention::Walks, sql::Session,
+    engine::Writers, error::StoreError, queue::hand_over::HandOver, retention::RetentionScans, sql::Session,
     view_definitions,
 };
 
@@ -31,7 +31,7 @@ pub(crate) trait Portable: Send + Sync {
     /// Hand-over and wake-ups.
     fn handover(&self) -> &HandOver;
     /// The positions of retention's scans.
-    fn walks(&self) -> &Walks;
+    fn walks(&self) -> &RetentionScans;
     /// A reading connection.
     async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError>;
 }

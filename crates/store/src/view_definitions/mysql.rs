@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Connection, MySqlConnection, Row, mysql::MySqlDatabase
 
 use super::{
     ViewsError, connected, said,
-    template::{Dialect, INDEX_COLUMN, Place},
+    template::{INDEX_COLUMN, ViewsDialect, ViewsLocation},
 };
 
 /// The time that a statement waits for tables in use. The character set is that of the texts.
@@ -25,7 +25,11 @@ pub(crate) async fn connect(url: &str) -> Result<MySqlConnection, ViewsError> {
 }
 
 /// Creates the database, the index if wanted, and the views.
-pub(crate) async fn install(url: &str, mut place: Place, wants_index: bool) -> Result<(), ViewsError> {
+pub(crate) async fn install(
+    url: &str,
+    mut place: ViewsLocation,
+    wants_index: bool,
+) -> Result<(), ViewsError> {
     let mut conn = connect(url).await?;
     let refused = |error| refused(&place, error);
     // A user who may not create databases may still use an existing one.
@@ -46,7 +50,7 @@ pub(crate) async fn install(url: &str, mut place: Place, wants_index: bool) -> R
 }
 
 /// Removes the views, and what else was created for them.
-pub(crate) async fn remove(url: &str, place: &Place, drops_schema: bool) -> Result<(), ViewsError> {
+pub(crate) async fn remove(url: &str, place: &ViewsLocation, drops_schema: bool) -> Result<(), ViewsError> {
     let mut conn = connect(url).await?;
     let mut steps = Vec::new();
     if has_database(&mut conn, &place.schema).await? {
@@ -80,7 +84,7 @@ async fn make_again(conn: &mut MySqlConnection) -> Result<(), sqlx::Error> {
     let has_column = has_column(&mut *conn).await?;
     for row in sqlx::query(OURS).fetch_all(&mut *conn).await? {
         let (schema, database) = (row.try_get(0)?, row.try_get(1)?);
-        let place = Place { dialect: Dialect::Mysql, schema, database, has_column };
+        let place = ViewsLocation { dialect: ViewsDialect::Mysql, schema, database, has_column };
         sqlx::raw_sql(AssertSqlSafe(place.make_views())).execute(&mut *conn).await?;
     }
     Ok(())
@@ -99,7 +103,7 @@ async fn has_column(conn: &mut MySqlConnection) -> Result<bool, sqlx::Error> {
     Ok(found > 0)
 }
 
-fn refused(place: &Place, error: sqlx::Error) -> ViewsError {
+fn refused(place: &ViewsLocation, error: sqlx::Error) -> ViewsError {
     let database = error.as_database_error();
     let number = database.and_then(|error| error.try_downcast_ref::<MySqlDatabaseError>());
     // The error codes for denied access to a database, a table, a column, or an administrative action.

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
 use super::{
     ViewsError, connected, said,
-    template::{Dialect, INDEX, MARK, Place, VIEWS},
+    template::{INDEX, MARK, VIEWS, ViewsDialect, ViewsLocation},
 };
 
 const SETTINGS: &str = "SET lock_timeout = '10s'; SET client_min_messages = warning";
@@ -42,7 +42,7 @@ pub(crate) async fn connect(url: &str) -> Result<PgConnection, ViewsError> {
 }
 
 /// Creates the schema, the index if wanted, and the views.
-pub(crate) async fn install(url: &str, place: &Place, wants_index: bool) -> Result<(), ViewsError> {
+pub(crate) async fn install(url: &str, place: &ViewsLocation, wants_index: bool) -> Result<(), ViewsError> {
     let mut conn = connect(url).await?;
     if wants_index {
         make_index(&mut conn, place).await?;
@@ -59,7 +59,7 @@ pub(crate) async fn install(url: &str, place: &Place, wants_index: bool) -> Resu
 
 /// Replaces the views in place if their columns are the same, else recreates them with their grants. Called
 /// in a transaction.
-async fn make(conn: &mut PgConnection, place: &Place) -> Result<(), ViewsError> {
+async fn make(conn: &mut PgConnection, place: &ViewsLocation) -> Result<(), ViewsError> {
     let (ours, others) = named(conn, place).await?;
     if let Some(view) = others.into_iter().next() {
         return Err(ViewsError::Taken { schema: place.schema.clone(), view });
@@ -79,7 +79,10 @@ async fn make(conn: &mut PgConnection, place: &Place) -> Result<(), ViewsError> 
 }
 
 /// The views here that have names of ours: ours, and foreign ones.
-async fn named(conn: &mut PgConnection, place: &Place) -> Result<(Vec<String>, Vec<String>), sqlx::Error> {
+async fn named(
+    conn: &mut PgConnection,
+    place: &ViewsLocation,
+) -> Result<(Vec<String>, Vec<String>), sqlx::Error> {
     let names = VIEWS.map(|(view, _)| view);
     let found = sqlx::query_as(NAMED).bind(MARK).bind(&place.schema).bind(&names[..]);
     let found: Vec<(String, bool)> = found.fetch_all(conn).await?;
@@ -88,13 +91,13 @@ async fn named(conn: &mut PgConnection, place: &Place) -> Result<(Vec<String>, V
     Ok((names(ours), names(others)))
 }
 
-async fn run(conn: &mut PgConnection, place: &Place, script: String) -> Result<(), ViewsError> {
+async fn run(conn: &mut PgConnection, place: &ViewsLocation, script: String) -> Result<(), ViewsError> {
     let done = sqlx::raw_sql(AssertSqlSafe(script)).execute(conn).await;
     done.map(drop).map_err(|error| refused(place, error))
 }
 
 /// Built concurrently with writes; an unfinished index is built again.
-async fn make_index(conn: &mut PgConnection, place: &Place) -> Result<(), ViewsError> {
+async fn make_index(conn: &mut PgConnection, place: &ViewsLocation) -> Result<(), ViewsError> {
     let query = sqlx::query_scalar(
         "SELECT EXISTS (SELECT 1 FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT indisvalid)",
     );
@@ -110,7 +113,7 @@ async fn make_index(conn: &mut PgConnection, place: &Place) -> Result<(), ViewsE
 }
 
 /// Removes the views, and what else was created for them.
-pub(crate) async fn remove(url: &str, place: &Place, drops_schema: bool) -> Result<(), ViewsError> {
+pub(crate) async fn remove(url: &str, place: &ViewsLocation, drops_schema: bool) -> Result<(), ViewsError> {
     let mut conn = connect(url).await?;
     if has_schema(&mut conn, &place.schema).await? {
         let mut txn = conn.begin().await?;
@@ -151,7 +154,12 @@ pub(crate) async fn stand_aside(conn: &mut PgConnection) -> Result<(), sqlx::Err
 pub(crate) async fn come_back(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
     for row in sqlx::query(OURS).bind(MARK).fetch_all(&mut *conn).await? {
         let schema: String = row.try_get(0)?;
-        let place = Place { dialect: Dialect::Postgres, schema, database: String::new(), has_column: false };
+        let place = ViewsLocation {
+            dialect: ViewsDialect::Postgres,
+            schema,
+            database: String::new(),
+            has_column: false,
+        };
         sqlx::raw_sql("SAVEPOINT views").execute(&mut *conn).await?;
         if let Err(error) = make(&mut *conn, &place).await {
             tracing::warn!(%error, schema = place.schema, "views cannot be brought up to date: remove and install them");
@@ -171,7 +179,7 @@ fn is_coded(error: &sqlx::Error, codes: &[&str]) -> bool {
     code.is_some_and(|code| codes.contains(&&*code))
 }
 
-fn refused(place: &Place, error: sqlx::Error) -> ViewsError {
+fn refused(place: &ViewsLocation, error: sqlx::Error) -> ViewsError {
     let (schema, said) = (place.schema.clone(), said(&error));
     match error {
         error if is_coded(&error, &["42501"]) => ViewsError::Denied { schema, error: said },

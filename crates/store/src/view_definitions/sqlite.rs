@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row, SqliteConnection, sql
 
 use super::{
     ViewsError, WAIT_MAX,
-    template::{Dialect, MARK, Place, VIEWS},
+    template::{MARK, VIEWS, ViewsDialect, ViewsLocation},
 };
 
 /// Finds our views by the comment in their text.
@@ -21,13 +21,13 @@ pub(crate) async fn connect(path: &Path) -> Result<SqliteConnection, sqlx::Error
 }
 
 /// Creates the views, and the index if wanted.
-pub(crate) async fn install(path: &Path, place: &Place, wants_index: bool) -> Result<(), ViewsError> {
+pub(crate) async fn install(path: &Path, place: &ViewsLocation, wants_index: bool) -> Result<(), ViewsError> {
     let index = if wants_index { place.make_index() } else { String::new() };
     Ok(run(path, place.make_views() + &index).await?)
 }
 
 /// Removes the views and the index.
-pub(crate) async fn remove(path: &Path, place: &Place) -> Result<(), ViewsError> {
+pub(crate) async fn remove(path: &Path, place: &ViewsLocation) -> Result<(), ViewsError> {
     Ok(run(path, place.drop_views() + &place.drop_index()).await?)
 }
 
@@ -57,8 +57,8 @@ pub(crate) async fn come_back(conn: &mut SqliteConnection) -> Result<(), sqlx::E
         let Some(schema) = name.strip_suffix(last).and_then(|start| start.strip_suffix('_')) else {
             continue;
         };
-        let (dialect, schema) = (Dialect::Sqlite, schema.to_owned());
-        let place = Place { dialect, schema, database: String::new(), has_column: false };
+        let (dialect, schema) = (ViewsDialect::Sqlite, schema.to_owned());
+        let place = ViewsLocation { dialect, schema, database: String::new(), has_column: false };
         sqlx::raw_sql(AssertSqlSafe(place.make_views())).execute(&mut *conn).await?;
     }
     Ok(())

@@ -12,7 +12,7 @@ use postway_domain::{
 
 /// A row of words: the codes it applies to, and the word.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
+pub(crate) struct StatusWordRow {
     pub code: i64,
     pub wait: i64,
     pub mark: i64,
@@ -66,18 +66,23 @@ fn senses_of(kind: EventKind) -> &'static [Sense] {
 }
 
 /// The rows that a view joins to find its words.
-pub(crate) fn rows(view: &str) -> Vec<Row> {
+pub(crate) fn rows(view: &str) -> Vec<StatusWordRow> {
     // A message in `sending` has one code, whether its dot is allowed or not.
     let states = State::ALL.iter().filter(|state| **state != State::Sending { wire_committed: true });
     let of_state = |state: State, mark: i64, word| {
         let wait = state.wait().map_or(0, Wait::code);
-        Row { code: state.status().code(), wait, mark, word }
+        StatusWordRow { code: state.status().code(), wait, mark, word }
     };
     let of_event = |words: fn(EventKind, Sense) -> Option<&'static str>| {
         let kinds =
             EventKind::ALL.iter().flat_map(|kind| senses_of(*kind).iter().map(move |it| (*kind, *it)));
         let row = |(kind, sense): (EventKind, Sense)| {
-            words(kind, sense).map(|word| Row { code: kind.code(), wait: 0, mark: sense as i64, word })
+            words(kind, sense).map(|word| StatusWordRow {
+                code: kind.code(),
+                wait: 0,
+                mark: sense as i64,
+                word,
+            })
         };
         kinds.filter_map(row).collect()
     };
@@ -95,7 +100,7 @@ pub(crate) fn rows(view: &str) -> Vec<Row> {
             .flat_map(|state| forwarded_of(*state).iter().map(move |forwarded| (*state, *forwarded)))
             .map(|(state, forwarded)| {
                 let word = status_002(state, forwarded);
-                Row { code: state.code(), wait: 0, mark: forwarded as i64, word }
+                StatusWordRow { code: state.code(), wait: 0, mark: forwarded as i64, word }
             })
             .collect(),
         "email_statuses" => of_event(history_000),

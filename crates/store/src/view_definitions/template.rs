@@ -33,7 +33,7 @@ pub(crate) const MARK: &str = "made by postway views install";
 
 /// The SQL dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum ViewsDialect {
     Sqlite,
     Postgres,
     Mysql,
@@ -41,8 +41,8 @@ pub(crate) enum Dialect {
 
 /// The location of views, and of the tables they show.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
-    pub dialect: Dialect,
+pub(crate) struct ViewsLocation {
+    pub dialect: ViewsDialect,
     /// The schema or database of the views; the prefix of their names on SQLite.
     pub schema: String,
     /// The database of our tables, on MySQL.
@@ -51,12 +51,12 @@ pub(crate) struct Place {
     pub has_column: bool,
 }
 
-impl Place {
+impl ViewsLocation {
     /// A view's name as statements write it.
     pub fn name(&self, view: &str) -> String {
         self.quoted(&match self.dialect {
-            Dialect::Sqlite => format!("\"{}_{view}\"", self.schema),
-            Dialect::Postgres | Dialect::Mysql => format!("\"{}\".\"{view}\"", self.schema),
+            ViewsDialect::Sqlite => format!("\"{}_{view}\"", self.schema),
+            ViewsDialect::Postgres | ViewsDialect::Mysql => format!("\"{}\".\"{view}\"", self.schema),
         })
     }
 
@@ -64,9 +64,9 @@ impl Place {
     pub fn make_schema(&self) -> Option<String> {
         let schema = &self.schema;
         match self.dialect {
-            Dialect::Sqlite => None,
-            Dialect::Postgres => Some(format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\";\n")),
-            Dialect::Mysql => Some(format!("CREATE DATABASE IF NOT EXISTS `{schema}`;\n")),
+            ViewsDialect::Sqlite => None,
+            ViewsDialect::Postgres => Some(format!("CREATE SCHEMA IF NOT EXISTS \"{schema}\";\n")),
+            ViewsDialect::Mysql => Some(format!("CREATE DATABASE IF NOT EXISTS `{schema}`;\n")),
         }
     }
 
@@ -74,11 +74,11 @@ impl Place {
     pub fn make_index(&self) -> String {
         let by_id = self.expand("COALESCE(client_id, {uuid:uid})", "");
         match self.dialect {
-            Dialect::Sqlite => format!("CREATE INDEX IF NOT EXISTS {INDEX} ON content ({by_id});\n"),
-            Dialect::Postgres => {
+            ViewsDialect::Sqlite => format!("CREATE INDEX IF NOT EXISTS {INDEX} ON content ({by_id});\n"),
+            ViewsDialect::Postgres => {
                 format!("CREATE INDEX CONCURRENTLY IF NOT EXISTS {INDEX} ON content (({by_id}));\n")
             }
-            Dialect::Mysql => format!(
+            ViewsDialect::Mysql => format!(
                 "ALTER TABLE `{}`.content ADD COLUMN {INDEX_COLUMN} VARCHAR(128) CHARACTER SET utf8mb4 \
                  COLLATE utf8mb4_bin GENERATED ALWAYS AS ({by_id}) VIRTUAL, ADD KEY {INDEX} ({INDEX_COLUMN});\n",
                 self.database
@@ -89,9 +89,9 @@ impl Place {
     /// Removes the index.
     pub fn drop_index(&self) -> String {
         match self.dialect {
-            Dialect::Sqlite => format!("DROP INDEX IF EXISTS {INDEX};\n"),
-            Dialect::Postgres => format!("DROP INDEX CONCURRENTLY IF EXISTS {INDEX};\n"),
-            Dialect::Mysql => format!(
+            ViewsDialect::Sqlite => format!("DROP INDEX IF EXISTS {INDEX};\n"),
+            ViewsDialect::Postgres => format!("DROP INDEX CONCURRENTLY IF EXISTS {INDEX};\n"),
+            ViewsDialect::Mysql => format!(
                 "ALTER TABLE `{}`.content DROP KEY {INDEX}, DROP COLUMN {INDEX_COLUMN};\n",
                 self.database
             ),
@@ -101,19 +101,19 @@ impl Place {
     /// Creates or recreates the views.
     pub fn make_views(&self) -> String {
         let mut script = match self.dialect {
-            Dialect::Postgres => include_str!("sql/payload.sql").replace("{schema}", &self.schema),
-            Dialect::Sqlite | Dialect::Mysql => String::new(),
+            ViewsDialect::Postgres => include_str!("sql/payload.sql").replace("{schema}", &self.schema),
+            ViewsDialect::Sqlite | ViewsDialect::Mysql => String::new(),
         };
         for (view, text) in VIEWS {
             let (name, text) = (self.name(view), self.quoted(&self.expand(text, view)));
             script.push_str(&match self.dialect {
-                Dialect::Sqlite => {
+                ViewsDialect::Sqlite => {
                     format!("DROP VIEW IF EXISTS {name};\nCREATE VIEW {name} AS /* {MARK} */\n{text};\n")
                 }
-                Dialect::Postgres => format!(
+                ViewsDialect::Postgres => format!(
                     "CREATE OR REPLACE VIEW {name} AS\n{text};\nCOMMENT ON VIEW {name} IS '{MARK}';\n"
                 ),
-                Dialect::Mysql => format!("CREATE OR REPLACE VIEW {name} AS\n{text};\n"),
+                ViewsDialect::Mysql => format!("CREATE OR REPLACE VIEW {name} AS\n{text};\n"),
             });
         }
         script
@@ -137,8 +137,8 @@ impl Place {
 
     fn quoted(&self, text: &str) -> String {
         match self.dialect {
-            Dialect::Mysql => text.replace('"', "`"),
-            Dialect::Sqlite | Dialect::Postgres => text.to_owned(),
+            ViewsDialect::Mysql => text.replace('"', "`"),
+            ViewsDialect::Sqlite | ViewsDialect::Postgres => text.to_owned(),
         }
     }
 
@@ -172,82 +172,86 @@ impl Place {
             ("words", _) => self.words(view),
             // MySQL writes through a view to every table that it names; never through a subquery, which it
             // reads as the table.
-            ("rows", Dialect::Mysql) => format!("(SELECT * FROM {})", self.table(argument)),
+            ("rows", ViewsDialect::Mysql) => format!("(SELECT * FROM {})", self.table(argument)),
             ("rows", _) => self.table(argument),
             ("ended", _) => codes(Status::is_final),
             ("unsent", _) => codes(|status| status.is_final() && status != Status::Sent),
             ("moves", _) => moves().map(|kind| kind.code().to_string()).collect::<Vec<_>>().join(", "),
-            ("later", Dialect::Sqlite) => format!("MAX({first}, COALESCE({last}, 0))"),
+            ("later", ViewsDialect::Sqlite) => format!("MAX({first}, COALESCE({last}, 0))"),
             ("later", _) => format!("GREATEST({first}, COALESCE({last}, 0))"),
             // A blob's path below the root of the blob storage.
-            ("file", Dialect::Mysql) => {
+            ("file", ViewsDialect::Mysql) => {
                 format!("CONCAT(SUBSTR({argument}, 1, 2), '/', SUBSTR({argument}, 3, 2), '/', {argument})")
             }
             ("file", _) => {
                 format!("substr({argument}, 1, 2) || '/' || substr({argument}, 3, 2) || '/' || {argument}")
             }
-            ("id", Dialect::Mysql) if self.has_column => format!("c.{INDEX_COLUMN}"),
+            ("id", ViewsDialect::Mysql) if self.has_column => format!("c.{INDEX_COLUMN}"),
             ("id", _) => self.expand("COALESCE(c.client_id, {uuid:c.uid})", view),
             ("no_receipt", _) => format!("'{NO_RECEIPT}'"),
             ("unsaid", _) => format!("'{UNSAID}'"),
             ("bounced", _) => format!("'{BOUNCED}'"),
-            ("now", Dialect::Postgres) => "(extract(epoch FROM clock_timestamp()) * 1000)::bigint".to_owned(),
-            ("now", Dialect::Sqlite) => {
+            ("now", ViewsDialect::Postgres) => {
+                "(extract(epoch FROM clock_timestamp()) * 1000)::bigint".to_owned()
+            }
+            ("now", ViewsDialect::Sqlite) => {
                 "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)".to_owned()
             }
-            ("now", Dialect::Mysql) => {
+            ("now", ViewsDialect::Mysql) => {
                 let start = "TIMESTAMP'1970-01-01 00:00:00.000000'";
                 format!("(TIMESTAMPDIFF(MICROSECOND, {start}, UTC_TIMESTAMP(3)) DIV 1000)")
             }
-            ("text", Dialect::Mysql) => "CHAR".to_owned(),
+            ("text", ViewsDialect::Mysql) => "CHAR".to_owned(),
             ("text", _) => "TEXT".to_owned(),
             // Joins words before messages. MySQL knows only the average number of messages of a status, which
             // is high, and would read them all to find a rare status.
-            ("then", Dialect::Mysql) => "STRAIGHT_JOIN".to_owned(),
+            ("then", ViewsDialect::Mysql) => "STRAIGHT_JOIN".to_owned(),
             ("then", _) => "JOIN".to_owned(),
             // Without a hint SQLite assumes that every status is rare, and prefers its index to that of ids.
-            ("same", Dialect::Sqlite) => format!("likelihood({first} = {last}, 0.5)"),
+            ("same", ViewsDialect::Sqlite) => format!("likelihood({first} = {last}, 0.5)"),
             ("same", _) => format!("{first} = {last}"),
-            ("uuid", Dialect::Postgres) => format!("encode({argument}, 'hex')::uuid::text"),
-            ("uuid", Dialect::Sqlite) => {
+            ("uuid", ViewsDialect::Postgres) => format!("encode({argument}, 'hex')::uuid::text"),
+            ("uuid", ViewsDialect::Sqlite) => {
                 format!(
                     "CASE WHEN {argument} IS NOT NULL THEN lower({}) END",
                     pieces(argument, " || '-' || ")
                 )
             }
-            ("uuid", Dialect::Mysql) => format!("LOWER(CONCAT({}))", pieces(argument, ", '-', ")),
-            ("at", Dialect::Postgres) => format!("to_timestamp(({argument}) / 1000.0)"),
-            ("at", Dialect::Sqlite) => {
+            ("uuid", ViewsDialect::Mysql) => format!("LOWER(CONCAT({}))", pieces(argument, ", '-', ")),
+            ("at", ViewsDialect::Postgres) => format!("to_timestamp(({argument}) / 1000.0)"),
+            ("at", ViewsDialect::Sqlite) => {
                 format!("strftime('%Y-%m-%d %H:%M:%f', ({argument}) / 1000.0, 'unixepoch')")
             }
-            ("at", Dialect::Mysql) => {
+            ("at", ViewsDialect::Mysql) => {
                 let start = "TIMESTAMP'1970-01-01 00:00:00.000000'";
                 format!("TIMESTAMPADD(MICROSECOND, ({argument}) * 1000, {start})")
             }
-            ("seconds", Dialect::Mysql) => format!("({argument}) DIV 1000"),
+            ("seconds", ViewsDialect::Mysql) => format!("({argument}) DIV 1000"),
             ("seconds", _) => format!("({argument}) / 1000"),
-            ("json", Dialect::Postgres) => format!("({} ->> '{last}')", document(first)),
-            ("json", Dialect::Sqlite) => format!("json_extract({first}, '$.{last}')"),
-            ("json", Dialect::Mysql) => {
+            ("json", ViewsDialect::Postgres) => format!("({} ->> '{last}')", document(first)),
+            ("json", ViewsDialect::Sqlite) => format!("json_extract({first}, '$.{last}')"),
+            ("json", ViewsDialect::Mysql) => {
                 let value = format!("JSON_EXTRACT({first}, '$.{last}')");
                 format!("CASE WHEN JSON_TYPE({value}) <> 'NULL' THEN JSON_UNQUOTE({value}) END")
             }
-            ("flag", Dialect::Postgres) => format!("({} ->> '{last}')::boolean", document(first)),
-            ("flag", Dialect::Sqlite) => format!("json_extract({first}, '$.{last}')"),
-            ("flag", Dialect::Mysql) => {
+            ("flag", ViewsDialect::Postgres) => format!("({} ->> '{last}')::boolean", document(first)),
+            ("flag", ViewsDialect::Sqlite) => format!("json_extract({first}, '$.{last}')"),
+            ("flag", ViewsDialect::Mysql) => {
                 format!("(JSON_UNQUOTE(JSON_EXTRACT({first}, '$.{last}')) = 'true')")
             }
             ("object", _) => self.object(first, last),
-            ("payload", Dialect::Postgres) => self.unless_sensitive("TRUE", |it| self.function("text", it)),
+            ("payload", ViewsDialect::Postgres) => {
+                self.unless_sensitive("TRUE", |it| self.function("text", it))
+            }
             ("payload", _) => self.unless_sensitive("JSON_VALID({payload_chars})", str::to_owned),
-            ("html", Dialect::Postgres) => self.unless_sensitive("TRUE", |it| self.function("html", it)),
+            ("html", ViewsDialect::Postgres) => self.unless_sensitive("TRUE", |it| self.function("html", it)),
             ("html", _) => {
                 let html = |chars: &str| self.expand(&format!("{{json:{chars}:html}}"), view);
                 self.unless_sensitive("JSON_VALID({payload_chars})", html)
             }
-            ("payload_chars", Dialect::Postgres) => "c.payload".to_owned(),
-            ("payload_chars", Dialect::Sqlite) => "CAST(c.payload AS TEXT)".to_owned(),
-            ("payload_chars", Dialect::Mysql) => "CONVERT(c.payload USING utf8mb4)".to_owned(),
+            ("payload_chars", ViewsDialect::Postgres) => "c.payload".to_owned(),
+            ("payload_chars", ViewsDialect::Sqlite) => "CAST(c.payload AS TEXT)".to_owned(),
+            ("payload_chars", ViewsDialect::Mysql) => "CONVERT(c.payload USING utf8mb4)".to_owned(),
             (table, _) => match SHARED.iter().find(|(name, _)| *name == table) {
                 Some((_, text)) => self.expand(text, view),
                 None => self.table(table),
@@ -258,8 +262,8 @@ impl Place {
     /// One of our tables.
     fn table(&self, name: &str) -> String {
         match self.dialect {
-            Dialect::Mysql => format!("\"{}\".\"{name}\"", self.database),
-            Dialect::Sqlite | Dialect::Postgres => format!("\"{name}\""),
+            ViewsDialect::Mysql => format!("\"{}\".\"{name}\"", self.database),
+            ViewsDialect::Sqlite | ViewsDialect::Postgres => format!("\"{name}\""),
         }
     }
 
@@ -277,17 +281,18 @@ impl Place {
     fn object(&self, document_text: &str, pairs: &str) -> String {
         let pairs = pairs.split(',').filter_map(|pair| pair.split_once('='));
         let pair = |(theirs, ours): (&str, &str)| match self.dialect {
-            Dialect::Postgres => format!("'{theirs}', {} -> '{ours}'", document(document_text)),
-            Dialect::Sqlite => format!("'{theirs}', {document_text} -> '$.{ours}'"),
-            Dialect::Mysql => format!("'{theirs}', JSON_EXTRACT({document_text}, '$.{ours}')"),
+            ViewsDialect::Postgres => format!("'{theirs}', {} -> '{ours}'", document(document_text)),
+            ViewsDialect::Sqlite => format!("'{theirs}', {document_text} -> '$.{ours}'"),
+            ViewsDialect::Mysql => format!("'{theirs}', JSON_EXTRACT({document_text}, '$.{ours}')"),
         };
         let pairs = pairs.map(pair).collect::<Vec<_>>().join(", ");
-        let function = if self.dialect == Dialect::Postgres { "json_build_object" } else { "json_object" };
+        let function =
+            if self.dialect == ViewsDialect::Postgres { "json_build_object" } else { "json_object" };
         format!("{function}({pairs})")
     }
 
     fn words(&self, view: &str) -> String {
-        let row = |row: &status_words::Row| {
+        let row = |row: &status_words::StatusWordRow| {
             format!(
                 "SELECT {} AS code, {} AS wait, {} AS mark, '{}' AS word",
                 row.code, row.wait, row.mark, row.word

@@ -19,7 +19,7 @@ impl Tables {
             let mut events = stored.into_iter().flat_map(|stored| &stored.record.events);
             events.any(|event| finding.is_told(routed.uid, event.kind, event.data.as_deref()))
         };
-        // What it has told before, not with this call: one report may speak of a recipient twice.
+        // Its events from before this call: one report may name a recipient twice.
         let new: Vec<&Finding> = routed.findings.iter().filter(|finding| !is_told(finding)).collect();
         for finding in new {
             let uid = finding.message;

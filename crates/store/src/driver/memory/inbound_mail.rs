@@ -9,7 +9,7 @@ use postway_domain::{
 
 use super::{mailboxes::InboundTables, tables::Tables};
 use crate::{
-    inbound::{Next, RouteTurns, add_tags},
+    inbound::{NextMailState, RouteTurns, add_tags},
     record::{
         Body, Changed, InboundFilter, InboundRecord, InboundReplay, InboundView, Lease, MailboxKey,
         NewInbound, Registered, Registration, RouteRequest, RouteState, Routed, ToRoute,
@@ -92,7 +92,7 @@ impl Mail {
     /// Writes what came of it.
     fn settle(&mut self, routed: &Routed) {
         let view = &mut self.view;
-        let next = Next::of(routed, view.resolved_at.is_some());
+        let next = NextMailState::of(routed, view.resolved_at.is_some());
         (view.state, view.due_at) = (next.state, next.due_at);
         (view.follow_up, view.settled_at) = (next.follow_up, next.settled_at);
         (view.tries, view.reminders) = (routed.tries, routed.reminders);
@@ -222,7 +222,7 @@ impl InboundTables {
 }
 
 impl Tables {
-    /// Whether somebody may deal with the mail of this mailbox.
+    /// Whether mail of this mailbox may be claimed.
     pub(super) fn is_served(&self, key: &MailboxKey) -> bool {
         let tenant = self.directory.tenants.get(&key.tenant);
         tenant.is_some_and(|tenant| tenant.deleted_at.is_none())
@@ -299,7 +299,7 @@ impl Tables {
         self.reports.forget_message(uid);
     }
 
-    /// Whether it is settled, and nobody is still to be told or reminded of it.
+    /// Whether it is settled, without open notifications or reminders.
     fn is_over(&self, mail: &Mail) -> bool {
         mail.view.state.is_settled()
             && mail.view.due_at.is_none()

@@ -1,13 +1,14 @@
 //! The store in memory: the port's meaning without a database, for the simulation and for tests.
 //!
-//! Every call is one critical section under one lock, so it is one transaction; nothing is awaited inside. Everything
-//! is kept in ordered maps, so the same calls give the same answers in the same order. Nothing is durable.
+//! Every call is one critical section under one lock, so it is one transaction; nothing is awaited inside.
+//! Everything is kept in ordered maps, so the same calls give the same answers in the same order. Nothing is
+//! durable.
 //!
-//! One store may have several views, one for each node of a simulation: they see the same tables, and each has hints and
-//! standing claims of its own, as processes that share a database have.
+//! One store may have several views, one for each node of a simulation: they see the same tables, and each
+//! has hints and standing claims of its own, as processes that share a database have.
 //!
-//! It fails only where a caller broke the port's terms (a message id used twice) or an earlier call panicked and may
-//! have left the tables half written.
+//! It fails only where a caller broke the port's terms (a message id used twice) or an earlier call panicked
+//! and may have left the tables half written.
 
 mod accept;
 mod admin;
@@ -100,7 +101,7 @@ impl MemoryStore {
         }
     }
 
-    /// Hints that there is something new to tell, if there is.
+    /// Wakes reporting if there is something new.
     fn tell(&self, news: bool) {
         if news {
             self.hand_over.wake_reports();
@@ -143,7 +144,8 @@ impl Work for MemoryStore {
         for want in &request.wants {
             let (taken, rest) = tables.claim(want, &request);
             if want.park {
-                // Under the tables' lock, so that nothing is accepted between the last look and the standing claim.
+                // Under the tables' lock, so that nothing is accepted between the last look and the standing
+                // claim.
                 self.hand_over.park(rest, &request.lease, request.now);
             }
             claimed.extend(taken);

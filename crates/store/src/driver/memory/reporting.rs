@@ -37,7 +37,7 @@ pub(super) struct Left {
     pub position: Option<i64>,
 }
 
-/// Everything that is told.
+/// The tables of reporting.
 #[derive(Default)]
 pub(super) struct Reports {
     /// What the call under way will leave in the journal.

@@ -8,13 +8,15 @@ use crate::{
     error::StoreError,
     port::Retain,
     record::{Erased, Expunge, NotificationState, StatisticsRow, Tombstone},
-    retention::{ERASED_ADDRESS, FanOutBacklog, KEY_LASTS, SLICE_MAX, TRACE_LASTS, Told, without},
+    retention::{
+        ERASED_ADDRESS, FanOutBacklog, KEY_LASTS, MessageDeliveryState, SLICE_MAX, TRACE_LASTS, without,
+    },
 };
 
 impl Tables {
-    /// How far telling of a message has come.
-    pub(super) fn told(&self, uid: MessageUid) -> Told {
-        let mut told = Told::default();
+    /// The state of a message's notifications.
+    pub(super) fn told(&self, uid: MessageUid) -> MessageDeliveryState {
+        let mut told = MessageDeliveryState::default();
         let of_message = self.reports.notifications.values().map(|one| &one.view);
         for view in of_message.filter(|view| view.key.uid == uid) {
             told.is_open |= !view.state.is_settled();

@@ -155,7 +155,7 @@ impl Stored {
         self.record.summary.expires_at.is_some_and(|expires_at| expires_at <= now)
     }
 
-    /// Whether nobody works on it any more: its process is gone, or its lease is past the backstop.
+    /// Whether its worker is gone: its process died, or its lease is past the backstop.
     pub fn abandoned(&self, alive: &[Incarnation], now: Time) -> bool {
         match &self.holder {
             Some(holder) => !alive.contains(&holder.incarnation) || holder.until <= now,
@@ -215,7 +215,7 @@ impl Stored {
 
     fn claimed(&self, token: LeaseToken, now: Time, inline_bytes_max: u32) -> Claimed {
         let count = |status| self.record.recipients.iter().filter(|one| one.status == status).count() as u32;
-        // A resend goes to the doubtful, but only once nobody waits for a first try.
+        // A resend goes to recipients in doubt, but only once none waits for a first try.
         let (aim, doubtful_before) = match count(RecipientStatus::Pending) {
             0 => (RecipientStatus::InDoubt, 0),
             _ => (RecipientStatus::Pending, count(RecipientStatus::InDoubt)),

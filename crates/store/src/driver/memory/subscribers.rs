@@ -1,4 +1,4 @@
-//! Who is told.
+//! Subscribers.
 
 use postway_domain::{Subscriber, Tenant, TenantId, Time, id::SubscriberId};
 

@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Tables {
-    /// Whoever dispatches for these accounts must look again.
+    /// The accounts that the dispatcher must check again after this change.
     pub fn woken_by(&self, change: &DirectoryChange) -> Vec<AccountKey> {
         match change {
             DirectoryChange::Activate(tenant, scope) => {

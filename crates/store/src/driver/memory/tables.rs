@@ -1,6 +1,7 @@
 //! The tables and the index of what waits to be claimed.
 //!
-//! A message is only ever changed through [`Tables::insert`] and [`Tables::edit`], so that the index cannot go stale.
+//! A message is only ever changed through [`Tables::insert`] and [`Tables::edit`], so that the index cannot
+//! go stale.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +16,7 @@ use crate::record::{AccountKey, DedupKind, Tombstone};
 /// Messages that wait, by when they are due.
 pub(super) type Queue = BTreeSet<(Time, MessageUid)>;
 
-/// What a deduplication key stands for.
+/// What a deduplication key refers to.
 #[derive(Clone, Copy)]
 pub(super) struct Key {
     pub uid: MessageUid,
@@ -104,7 +105,7 @@ impl Tables {
         self.keys.retain(|(of, ..), _| of != tenant);
     }
 
-    /// What a key stands for, if it was used.
+    /// What a key refers to, if it was used.
     pub fn key(&self, tenant: &TenantId, kind: DedupKind, key: &str) -> Option<Key> {
         self.keys.get(&(tenant.clone(), kind as u8, key.to_owned())).copied()
     }

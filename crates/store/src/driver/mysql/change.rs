@@ -1,7 +1,7 @@
 //! The fenced writes: wire commits and changes.
 //!
-//! There is no `RETURNING` here. The rows are locked in the order of their ids and read, the fence is checked against
-//! what was read, and what holds is written: nobody else can change a row between the two.
+//! There is no `RETURNING` here. The rows are locked in the order of their ids and read, fences are checked
+//! against the rows read, and matching changes are written: no other transaction can change a row in between.
 
 use std::collections::{HashMap, HashSet};
 
@@ -38,7 +38,8 @@ pub(super) static COMMIT_WIRE: Multi = Multi::of_pieces(
      SET m.wire_committed = 1, m.version = m.version + 1, m.updated_at = v.at, m.event_seq = m.event_seq + v.events",
 );
 
-/// A doubt that is not to be sent again has no due time: a newer message may have taken its place since it was claimed.
+/// A doubt that is not to be sent again has no due time: a newer message may have taken its place since it
+/// was claimed.
 pub(super) static APPLY: Multi = Multi::of_pieces(
     "UPDATE (",
     "SELECT CAST(? AS BINARY(16)) AS uid, CAST(? AS SIGNED) AS status, CAST(? AS SIGNED) AS wait, \
@@ -61,7 +62,7 @@ pub(super) static APPLY: Multi = Multi::of_pieces(
 pub(super) static LANES: Multi = Multi::new("SELECT id, tenant, account FROM lane WHERE id IN (", 1, ")");
 
 /// A locked message.
-struct Locked {
+struct LockedRow {
     status: Status,
     token: Option<i64>,
     version: i64,
@@ -73,7 +74,7 @@ struct Locked {
     on_doubt: OnDoubt,
 }
 
-impl Locked {
+impl LockedRow {
     fn permits(&self, commit: &WireCommit) -> bool {
         self.status == Status::Sending
             && !self.wire_committed
@@ -93,7 +94,7 @@ impl Locked {
 async fn lock(
     txn: &mut Txn,
     uids: impl Iterator<Item = MessageUid>,
-) -> Result<HashMap<MessageUid, Locked>, StoreError> {
+) -> Result<HashMap<MessageUid, LockedRow>, StoreError> {
     let mut uids: Vec<MessageUid> = uids.collect();
     uids.sort_unstable();
     let mut locked = HashMap::with_capacity(uids.len());
@@ -103,7 +104,7 @@ async fn lock(
             query = query.bind(uid.as_bytes().as_slice());
         }
         for row in query.fetch_all(txn.conn()?).await.map_err(failed)? {
-            let message = Locked {
+            let message = LockedRow {
                 status: coded(&row, 1, Status::from_code)?,
                 token: row.try_get(2).map_err(failed)?,
                 version: row.try_get(3).map_err(failed)?,
@@ -138,7 +139,7 @@ pub(super) async fn wire_commit(txn: &mut Txn, commits: &[&WireCommit]) -> Resul
     Ok(held)
 }
 
-async fn write_commits(txn: &mut Txn, commits: &[(&WireCommit, &Locked)]) -> Result<(), StoreError> {
+async fn write_commits(txn: &mut Txn, commits: &[(&WireCommit, &LockedRow)]) -> Result<(), StoreError> {
     for (sql, run) in COMMIT_WIRE.runs(commits) {
         let mut query = sqlx::query(sql);
         for (commit, _) in run {
@@ -177,7 +178,7 @@ pub(super) async fn apply(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool
     Ok(held)
 }
 
-async fn apply_round(txn: &mut Txn, done: &[(&Change, &Locked)]) -> Result<(), StoreError> {
+async fn apply_round(txn: &mut Txn, done: &[(&Change, &LockedRow)]) -> Result<(), StoreError> {
     update(txn, done).await?;
     let mut events = Vec::with_capacity(done.len());
     let mut lanes = HashSet::new();
@@ -205,7 +206,7 @@ async fn apply_round(txn: &mut Txn, done: &[(&Change, &Locked)]) -> Result<(), S
     insert_attempts(txn, &changes).await
 }
 
-async fn update(txn: &mut Txn, done: &[(&Change, &Locked)]) -> Result<(), StoreError> {
+async fn update(txn: &mut Txn, done: &[(&Change, &LockedRow)]) -> Result<(), StoreError> {
     for (sql, run) in APPLY.runs(done) {
         let mut query = sqlx::query(sql);
         for (change, message) in run {

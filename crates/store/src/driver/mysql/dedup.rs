@@ -1,8 +1,8 @@
 //! The table of deduplication keys.
 //!
-//! Keys are inserted in their own order, so that writers that want the same ones wait for each other rather than
-//! deadlock. A key that another writer has inserted and not yet committed makes the insert wait; what it then finds is
-//! read back by a statement of its own, which at READ COMMITTED sees the winner.
+//! Keys are inserted in their own order, so that writers that want the same ones wait for each other rather
+//! than deadlock. A key that another writer has inserted and not yet committed makes the insert wait; what it
+//! then finds is read back by a statement of its own, which at READ COMMITTED sees the winner.
 
 use async_trait::async_trait;
 use postway_domain::MessageUid;

@@ -13,13 +13,13 @@ use tokio::time::timeout;
 
 use super::{
     accept, change, failed,
-    open::{self, Server},
+    open::{self, MysqlServer},
 };
 use crate::{
     error::StoreError,
     nodes::{
         placement::Peers,
-        server_silence::{HeardSession, Silences},
+        server_silence::{HeardSession, SilenceListener},
     },
     queue::{
         claim,
@@ -38,7 +38,7 @@ const STEP_LASTS_MAX: Duration = Duration::from_secs(60);
 const WORD_LASTS_MAX: Duration = Duration::from_secs(10);
 /// On a cluster, how long mail waits for the node that serves its account first.
 const OTHERS_FIRST: Duration = Duration::from_secs(2);
-/// How often the server is asked what became of a commit whose answer was lost, with a pause between.
+/// How often the server is asked for the result of a commit whose answer was lost, with a pause between.
 const SETTLE_TRIES: u32 = 60;
 const SETTLE_PAUSE: Duration = Duration::from_millis(250);
 /// Fails at once where the server takes no writes.
@@ -50,7 +50,7 @@ pub(super) struct Seat {
     pub writer: i64,
     /// Whether the server is a node of a cluster.
     pub is_cluster: bool,
-    pub silences: Silences,
+    pub silences: SilenceListener,
 }
 
 impl Seat {
@@ -58,8 +58,8 @@ impl Seat {
         self.peers.shard(self.writer)
     }
 
-    /// How long an account's mail must have waited before this node takes it. On a cluster two nodes that claim the same
-    /// rows both succeed until one of them commits, and the other has worked for nothing.
+    /// How long an account's mail must have waited before this node takes it. On a cluster two nodes that
+    /// claim the same rows both succeed until one of them commits, and the other has worked for nothing.
     pub fn patience(&self, key: &AccountKey) -> Duration {
         if self.is_cluster && !self.peers.serves_first(key) { OTHERS_FIRST } else { Duration::ZERO }
     }
@@ -67,7 +67,7 @@ impl Seat {
 
 /// The connection, and what is known of the transaction under way.
 pub(super) struct Txn {
-    server: Arc<Server>,
+    server: Arc<MysqlServer>,
     conn: Option<MySqlConnection>,
     pub seat: Seat,
     pub packet_bytes_max: u64,
@@ -92,7 +92,7 @@ pub(super) static COUNT: Multi = Multi::new(
 );
 
 impl Txn {
-    pub fn new(server: Arc<Server>, packet_bytes_max: u64, seat: Seat, handover: Arc<HandOver>) -> Self {
+    pub fn new(server: Arc<MysqlServer>, packet_bytes_max: u64, seat: Seat, handover: Arc<HandOver>) -> Self {
         Self {
             server,
             conn: None,
@@ -151,7 +151,8 @@ impl Txn {
         Err(error)
     }
 
-    /// What came of a step; the connection is given up if it took too long, because half an answer may be on its way.
+    /// What came of a step; the connection is given up if it took too long, because half an answer may be on
+    /// its way.
     fn in_time<T>(
         &mut self,
         done: Result<Result<T, StoreError>, tokio::time::error::Elapsed>,
@@ -189,7 +190,7 @@ impl Txn {
         }
     }
 
-    /// Finds out what became of a transaction whose commit was not answered.
+    /// Finds out whether a transaction whose commit was not answered is durable.
     async fn settle(&mut self, shard: i64, mark: [u8; 16]) -> Result<(), StoreError> {
         for _ in 0..SETTLE_TRIES {
             match self.last_mark(shard).await {

@@ -1,5 +1,5 @@
-//! Migrations: numbered, forward only. DDL commits by itself here, so each step can be run again: its record is written
-//! last, and whoever migrates holds the database's lock.
+//! Migrations: numbered, forward only. DDL commits by itself here, so each step can be run again: its record
+//! is written last, and the migrating process has the database's lock.
 
 use sqlx::MySqlConnection;
 

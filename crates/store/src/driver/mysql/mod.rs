@@ -1,15 +1,16 @@
 //! A store in MySQL 8 or MariaDB 10.6 and later, shared with whatever else its server does.
 //!
-//! Every statement is one that both have; tests run on MariaDB, and on MySQL where one is named (CONTRIBUTING.md).
-//! Transactions are READ COMMITTED, several connections write at once, rows are locked in the order of their ids, and what
-//! is being leased by another is skipped.
+//! Every statement is one that both have; tests run on MariaDB, and on MySQL where one is named
+//! (CONTRIBUTING.md). Transactions are READ COMMITTED, several connections write at once, rows are locked in
+//! the order of their ids, and what is being leased by another is skipped.
 //!
-//! Any number of processes share a database; they find each other in the table of nodes. On a Galera cluster, where rows
-//! are locked on one node only and the second to commit loses, each account is served by one process first, and by
-//! the others when its mail has waited. A message must fit into the server's `max_allowed_packet`.
+//! Any number of processes share a database; they find each other in the table of nodes. On a Galera cluster,
+//! where rows are locked on one node only and the second to commit loses, each account is served by one
+//! process first, and by the others when its mail has waited. A message must fit into the server's
+//! `max_allowed_packet`.
 //!
-//! A lost connection is replaced; what became of a commit whose answer was lost is read back. Deadlocks, lock timeouts
-//! and failed certifications are [`StoreError::Conflict`].
+//! A lost connection is replaced; the result of a commit whose answer was lost is read back. Deadlocks, lock
+//! timeouts and failed certifications are [`StoreError::Conflict`].
 
 mod accept;
 mod change;
@@ -38,7 +39,7 @@ use tokio::time::timeout;
 use self::{
     accept::insert_events,
     error::failed,
-    open::Server,
+    open::MysqlServer,
     row_values::{bytes16, coded, on_doubt, state, text, time, unsigned},
 };
 use crate::{
@@ -54,7 +55,7 @@ use crate::{
         WireCommit,
     },
     reporting,
-    retention::Walks,
+    retention::RetentionScans,
     sql::{
         MysqlSession, Session,
         durability::{DurabilityRisk, DurabilityWatch},
@@ -72,9 +73,9 @@ pub struct MysqlStore {
     packing: PackingPolicy,
     readers: MySqlPool,
     handover: Arc<HandOver>,
-    walks: Walks,
+    walks: RetentionScans,
     durability: DurabilityWatch,
-    server: Arc<Server>,
+    server: Arc<MysqlServer>,
     peers: Arc<Peers>,
     /// For the register of nodes: a heartbeat must not wait for the writers.
     registrar: Registrar<MySqlConnection>,
@@ -203,7 +204,7 @@ impl Portable for MysqlStore {
         &self.handover
     }
 
-    fn walks(&self) -> &Walks {
+    fn walks(&self) -> &RetentionScans {
         &self.walks
     }
 

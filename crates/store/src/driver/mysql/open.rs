@@ -20,10 +20,10 @@ use crate::{
     nodes::{
         placement::{Peers, WRITERS},
         registry::Registrar,
-        server_silence::SilenceTeller,
+        server_silence::SilenceAnnouncer,
     },
     queue::{hand_over::HandOver, packing::PackingPolicy},
-    retention::Walks,
+    retention::RetentionScans,
     sql::{
         MysqlSession,
         durability::{DurabilityRisk, DurabilityWatch},
@@ -35,7 +35,7 @@ use crate::{
 
 /// Connections that read.
 const READERS: u32 = 8;
-/// A read waits so long for a connection: whoever asks shall hear soon that the database is away.
+/// The longest a read waits for a connection, so that callers soon learn that the database is unreachable.
 const READ_WAIT_MAX: Duration = Duration::from_secs(3);
 /// How long a connection may take to be made, or to become free.
 const CONNECT_LASTS_MAX: Duration = Duration::from_secs(10);
@@ -48,21 +48,21 @@ const PACKET_BYTES_WISH: u64 = 64 * 1024 * 1024;
 
 const WRITER_SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
      SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 5";
-/// REPEATABLE READ, so that the statements of one transaction see one snapshot. The limit of 30 s has a name of its own
-/// in MySQL (in ms) and in MariaDB (in s).
+/// REPEATABLE READ, so that the statements of one transaction see one snapshot. The limit of 30 s has a name
+/// of its own in MySQL (in ms) and in MariaDB (in s).
 const READER_SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; \
      SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION' \
      /*!80000 , max_execution_time = 30000 */ /*M!100600 , max_statement_time = 30 */";
-/// Named locks are the server's, not the database's, and their names have 64 characters at most. A second is enough for
-/// those that start together.
+/// Named locks are the server's, not the database's, and their names have 64 characters at most. A second is
+/// enough for those that start together.
 const LOCK: &str = "SELECT GET_LOCK(CONCAT('postway.', SHA2(DATABASE(), 224)), 1)";
 
 /// Where the database is.
-pub(super) struct Server {
+pub(super) struct MysqlServer {
     options: MySqlConnectOptions,
 }
 
-impl Server {
+impl MysqlServer {
     fn parse(url: &str) -> Result<Self, StoreError> {
         // The driver knows one scheme for both.
         let url = match url.strip_prefix("mariadb://") {
@@ -113,8 +113,8 @@ impl Server {
         self.connect(WRITER_SESSION).await
     }
 
-    /// Brings the schema up to date, alone; whoever else starts meanwhile waits for it. On a cluster a lock is of no
-    /// use, because it is known to one node only: there, migrations that meet do the same twice.
+    /// Migrates the schema under a lock; other starting processes wait for it. On a cluster the lock is
+    /// useless, because it is known to one server only: there, concurrent migrations do the same work twice.
     async fn migrate(&self) -> Result<Vec<Migration>, StoreError> {
         let mut conn = self.connect(WRITER_SESSION).await?;
         if !is_cluster(&mut conn).await? {
@@ -137,7 +137,7 @@ impl Server {
 impl MysqlStore {
     /// Opens the store at `url` (`mysql://user:password@host:port/database`), making its schema as needed.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
-        let server = Arc::new(Server::parse(url)?);
+        let server = Arc::new(MysqlServer::parse(url)?);
         let mut conn = server.writer().await?;
         check_version(&mut conn).await?;
         schema::check_whole(&mut conn).await?;
@@ -167,7 +167,7 @@ impl MysqlStore {
             .connect_lazy_with(server.options.clone());
         let handover = Arc::new(HandOver::default());
         let peers = Arc::new(Peers::default());
-        let silence = Arc::new(SilenceTeller::default());
+        let silence = Arc::new(SilenceAnnouncer::default());
         let engines = (0..WRITERS)
             .map(|writer| {
                 let seat = Seat { peers: peers.clone(), writer, is_cluster, silences: silence.listener() };
@@ -181,7 +181,7 @@ impl MysqlStore {
             packing,
             readers,
             handover,
-            walks: Walks::default(),
+            walks: RetentionScans::default(),
             server,
             peers,
             registrar,
@@ -191,7 +191,7 @@ impl MysqlStore {
 
     /// Which migrations the database at `url` has.
     pub async fn migration_status(url: &str) -> Result<Vec<MigrationState>, StoreError> {
-        let mut conn = Server::parse(url)?.writer().await?;
+        let mut conn = MysqlServer::parse(url)?.writer().await?;
         let status = schema::status(&mut conn).await;
         close(conn).await;
         status
@@ -202,7 +202,7 @@ impl MysqlStore {
         const FACTS: &str = "SELECT VERSION(), CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED), \
                              CAST(COALESCE((SELECT SUM(data_length + index_length) FROM information_schema.tables \
                              WHERE table_schema = DATABASE()), 0) AS SIGNED)";
-        let mut conn = Server::parse(url)?.writer().await?;
+        let mut conn = MysqlServer::parse(url)?.writer().await?;
         let facts = sqlx::query_as(FACTS).fetch_one(&mut conn).await.map_err(failed);
         let risks = risks(&mut conn).await;
         close(conn).await;
@@ -212,7 +212,7 @@ impl MysqlStore {
 
     /// Brings the schema of the database at `url` up to date, and returns what that took.
     pub async fn migrate(url: &str) -> Result<Vec<Migration>, StoreError> {
-        Server::parse(url)?.migrate().await
+        MysqlServer::parse(url)?.migrate().await
     }
 }
 
@@ -224,8 +224,8 @@ pub(super) async fn risks(conn: &mut MySqlConnection) -> Result<Vec<DurabilityRi
     Ok(DurabilityRisk::of_mysql(flush, sync_binlog, has_binlog != 0))
 }
 
-/// Takes leave: all that was asked is answered. Over TLS the server may be gone before the last word, or a lost one be
-/// waited for.
+/// Takes leave: all that was asked is answered. Over TLS the server may be gone before the last word, or a
+/// lost one be waited for.
 pub(super) async fn close(conn: MySqlConnection) {
     if !matches!(timeout(CLOSE_LASTS_MAX, conn.close()).await, Ok(Ok(()))) {
         tracing::debug!("a connection was gone already");
@@ -274,9 +274,9 @@ mod tests {
     fn an_address_must_name_a_database() {
         for wrong in ["mysql://root@localhost", "postgres://a/b", "mysql:", ""] {
             assert!(
-                matches!(Server::parse(wrong), Err(StoreError::Unexpected(text)) if text.contains("must be like"))
+                matches!(MysqlServer::parse(wrong), Err(StoreError::Unexpected(text)) if text.contains("must be like"))
             );
         }
-        assert!(Server::parse("mariadb://root@localhost/mail").is_ok());
+        assert!(MysqlServer::parse("mariadb://root@localhost/mail").is_ok());
     }
 }

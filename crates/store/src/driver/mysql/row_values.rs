@@ -1,4 +1,4 @@
-//! Values of a row. The driver is strict: signed, unsigned, text and bytes are told apart.
+//! Values of a row. The driver is strict: it distinguishes signed, unsigned, text and bytes.
 
 use postway_domain::{State, Time, message::OnDoubt};
 use sqlx::{Row, mysql::MySqlRow};

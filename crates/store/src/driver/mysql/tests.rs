@@ -132,7 +132,7 @@ async fn a_server_that_is_away_is_said_to_be() {
     assert!(matches!(away, Err(StoreError::Unavailable(text)) if text.contains("mail on 127.0.0.1:1")));
 }
 
-/// Whoever was connected is cut off; the next call finds a new connection.
+/// Existing connections are cut off; the next call makes a new one.
 #[tokio::test]
 async fn a_lost_connection_is_replaced() {
     let (store, url) = mariadb().await;
@@ -237,7 +237,8 @@ async fn a_tombstone_whose_time_is_over_is_taken_over() {
     store.close().await;
 }
 
-/// Clients repeat their keys in any order while workers claim and settle: writers that meet wait or try again.
+/// Clients repeat their keys in any order while workers claim and settle: writers that meet wait or try
+/// again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writers_that_meet_lose_nothing_and_send_nothing_twice() {
     const CLIENTS: u32 = 8;
@@ -444,7 +445,7 @@ async fn hot_statements_use_their_indexes() {
     let pool = MySqlPool::connect(&url).await.unwrap();
     sqlx::raw_sql("ANALYZE TABLE message, lane, recipient, dedup").execute(&pool).await.unwrap();
     let mut conn = pool.acquire().await.unwrap();
-    // Whether the subscriber is active is asked while planning, and there is none.
+    // Whether the subscriber is active is checked while planning, and there is no subscriber.
     let report_due = reporting::DUE.mysql.replace(") = 1 ORDER", ") IS NULL ORDER");
     for (sql, table, index) in [
         (claim::DUE_MESSAGES, "m", "message_due"),
@@ -477,7 +478,8 @@ async fn hot_statements_use_their_indexes() {
         assert!(!of_table.is_empty(), "{sql}\n{plan:#?}");
         for step in of_table {
             let is_looked_up = step.key == index && step.kind != "index" && step.kind != "ALL";
-            // MariaDB sorts what a unique index has without a value: here the few pages that have no place yet.
+            // MariaDB sorts what a unique index has without a value: here the few pages that have no place
+            // yet.
             let is_sorted = step.extra.contains("filesort") && index != "journal_position";
             assert!(is_looked_up && !is_sorted, "{sql}\n{plan:#?}");
         }

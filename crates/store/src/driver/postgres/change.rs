@@ -13,14 +13,16 @@ use crate::{
     sql::decode::parsed,
 };
 
-// `status + 0` keeps the planner off the index by status: a message is found by its id, in the order of the ids.
+// `status + 0` keeps the planner off the index by status: a message is found by its id, in the order of the
+// ids.
 pub(super) const COMMIT_WIRE: &str = "UPDATE message m SET wire_committed = TRUE, version = m.version + 1, \
      updated_at = v.at, event_seq = m.event_seq + v.events \
      FROM UNNEST($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) AS v(uid, token, version, at, events) \
      WHERE m.uid = v.uid AND m.status + 0 = 4 AND NOT m.wire_committed AND m.lease_token = v.token \
      AND m.version = v.version AND (m.expires_at IS NULL OR m.expires_at > v.at) RETURNING m.uid, m.event_seq";
 
-/// A doubt that is not to be sent again has no due time: a newer message may have taken its place since it was claimed.
+/// A doubt that is not to be sent again has no due time: a newer message may have taken its place since it
+/// was claimed.
 pub(super) const APPLY: &str = "UPDATE message m SET status = v.status, wait = v.wait, \
      due_at = CASE WHEN v.status = 8 AND m.on_doubt = 1 THEN NULL ELSE v.due_at END, \
      wire_committed = v.wire_committed, lease_node = NULL, lease_until = NULL, \
@@ -116,7 +118,7 @@ pub(super) async fn apply(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool
 }
 
 /// What an update says of a message it changed.
-struct Written {
+struct PostgresWrite {
     event_seq: i64,
     tenant: TenantId,
     lane: LaneId,
@@ -124,7 +126,10 @@ struct Written {
     is_due: bool,
 }
 
-async fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid, Written>, StoreError> {
+async fn apply_round(
+    txn: &mut Txn,
+    changes: &[&Change],
+) -> Result<HashMap<MessageUid, PostgresWrite>, StoreError> {
     let written = update(txn, changes).await?;
     let done: Vec<&Change> =
         changes.iter().copied().filter(|change| written.contains_key(&change.uid)).collect();
@@ -155,7 +160,10 @@ async fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<Messa
     Ok(written)
 }
 
-async fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid, Written>, StoreError> {
+async fn update(
+    txn: &mut Txn,
+    changes: &[&Change],
+) -> Result<HashMap<MessageUid, PostgresWrite>, StoreError> {
     let mut written = HashMap::with_capacity(changes.len());
     let rows = sqlx::query(APPLY)
         .bind(column(changes, |change| change.uid.as_bytes().as_slice()))
@@ -178,7 +186,7 @@ async fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid
         .await
         .map_err(undone)?;
     for row in rows {
-        let of_message = Written {
+        let of_message = PostgresWrite {
             event_seq: row.try_get(1).map_err(failed)?,
             tenant: parsed(row.try_get(2).map_err(failed)?)?,
             lane: LaneId::from_bytes(bytes16(&row, 3)?),

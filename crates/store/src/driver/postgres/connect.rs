@@ -1,8 +1,9 @@
 //! Connections: how this process reaches the database.
 //!
-//! A connection says at once how long a statement may run and how its statements shall be planned. A queue's tables are
-//! empty one minute and large the next, so their statistics are always late: a plan made for the empty table would scan
-//! the large one. Every statement here has its index; the settings keep the planner on it.
+//! A connection says at once how long a statement may run and how its statements shall be planned. A queue's
+//! tables are empty one minute and large the next, so their statistics are always late: a plan made for the
+//! empty table would scan the large one. Every statement here has its index; the settings keep the planner on
+//! it.
 
 use std::{future::Future, time::Duration};
 
@@ -13,15 +14,17 @@ use crate::error::StoreError;
 
 /// The longest wait for a connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest wait for a step of a transaction: more than the server allows a statement, for servers that are gone.
+/// The longest wait for a step of a transaction: more than the server allows a statement, for servers that
+/// are gone.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 /// Prepared statements to keep: a writer with webhooks meets more than three hundred texts.
 const STATEMENTS: usize = 512;
 /// Names the migrators' lock among the advisory locks of a database.
 const LOCK: i64 = i64::from_be_bytes(*b"postway\x01");
 
-/// For every connection. A dead peer is noticed within a minute. What is acknowledged is durable, whatever the server's
-/// default. Cost limits of the planner are meaningless with `enable_seqscan` off, and so is compiling by them.
+/// For every connection. A dead peer is noticed within a minute. What is acknowledged is durable, whatever
+/// the server's default. Cost limits of the planner are meaningless with `enable_seqscan` off, and so is
+/// compiling by them.
 pub(super) const SETTINGS: &str = "SET statement_timeout = '30s'; SET lock_timeout = '5s'; \
      SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3; \
      SET jit = off; SET enable_seqscan = off; \
@@ -70,7 +73,7 @@ fn place(options: &PgConnectOptions) -> String {
     format!("PostgreSQL at {}:{}, database {database},", options.get_host(), options.get_port())
 }
 
-/// What waiting heals is told from what somebody must correct.
+/// Errors that pass with time are distinguished from those that an operator must correct.
 pub(super) fn unreachable(options: &PgConnectOptions, error: sqlx::Error) -> StoreError {
     let place = place(options);
     let refused =
@@ -92,7 +95,7 @@ pub(super) async fn within<T>(step: impl Future<Output = Result<T, StoreError>>)
     tokio::time::timeout(STEP_TIMEOUT, step).await.map_err(late)?
 }
 
-/// A connection that may migrate: alone, and as long as it takes. Whoever else starts meanwhile waits for it.
+/// A connection for migrating: under a lock, and without a time limit. Other starting processes wait for it.
 pub(super) async fn migrator(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
     let mut conn = connect(options, MIGRATOR_SETTINGS).await?;
     match sqlx::query("SELECT pg_advisory_lock($1)").bind(LOCK).execute(&mut conn).await {

@@ -1,7 +1,7 @@
 //! The table of deduplication keys.
 //!
-//! Between two writers the key that is inserted first wins: the other insert waits for that transaction to end, and the
-//! statement after it sees who holds the key.
+//! Between two writers the key that is inserted first wins: the other insert waits for that transaction to
+//! end, and the statement after it sees who holds the key.
 
 use async_trait::async_trait;
 use postway_domain::MessageUid;
@@ -31,8 +31,8 @@ pub(super) const DROP_DEDUP: &str = "DELETE FROM dedup WHERE uid = ANY ($1::byte
 #[async_trait]
 impl KeyTable for Txn {
     async fn claim_keys(&mut self, keyed: &[Keyed<'_>]) -> Result<Winners, StoreError> {
-        // In the order of the keys, so that two writers wait for each other in the same order. The sort is stable: of two
-        // with the same key the first stays first.
+        // In the order of the keys, so that two writers wait for each other in the same order. The sort is
+        // stable: of two with the same key the first stays first.
         let mut keyed: Vec<&Keyed<'_>> = keyed.iter().collect();
         keyed.sort_by_key(|one| (&one.message.lane.tenant, one.kind as i64, one.key));
         let tenants = column(&keyed, |one| one.message.lane.tenant.as_str());

@@ -1,8 +1,9 @@
 //! A connection that writes.
 //!
-//! A connection that fails before its commit has changed nothing: the transaction is tried again on a new one. One that
-//! fails while it commits leaves a doubt, which is settled by a mark that the transaction wrote. The server's own number of the
-//! transaction would not do: a standby that is promoted gives out again what it has not seen.
+//! A connection that fails before its commit has changed nothing: the transaction is tried again on a new
+//! one. One that fails while it commits leaves a doubt, which is settled by a mark that the transaction
+//! wrote. The server's own number of the transaction would not do: a standby that is promoted gives out again
+//! what it has not seen.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -23,7 +24,7 @@ use crate::{
     error::StoreError,
     nodes::{
         placement::Peers,
-        server_silence::{HeardSession, Silences},
+        server_silence::{HeardSession, SilenceListener},
     },
     queue::{
         claim,
@@ -36,8 +37,8 @@ use crate::{
     sql::{PostgresSession, Session},
 };
 
-/// How often the database is asked what became of a commit whose answer was lost, with a pause between: as long as a failover
-/// usually takes.
+/// How often the database is asked for the result of a commit whose answer was lost, with a pause between: as
+/// long as a failover usually takes.
 const SETTLE_TRIES: u32 = 60;
 const SETTLE_PAUSE: Duration = Duration::from_millis(250);
 
@@ -59,7 +60,7 @@ pub(super) const MARKED: &str = "INSERT INTO writer_mark AS w (shard, mark) VALU
 pub(super) struct Seat {
     pub peers: Arc<Peers>,
     pub writer: i64,
-    pub silences: Silences,
+    pub silences: SilenceListener,
 }
 
 /// The connection, and what is known of the transaction under way.
@@ -151,8 +152,8 @@ impl Txn {
         Ok(())
     }
 
-    /// After a failure that is not about the work, the connection is not trusted: it may lead to a server that is
-    /// shutting down, read-only or gone.
+    /// After a failure that is not about the work, the connection is not trusted: it may lead to a server
+    /// that is shutting down, read-only or gone.
     fn noted<T>(&mut self, done: Result<T, StoreError>) -> Result<T, StoreError> {
         self.sound &= !matches!(done, Err(StoreError::Unavailable(_) | StoreError::Unsettled(_)));
         done
@@ -178,7 +179,7 @@ impl Txn {
         if self.after.wrote { self.settle(shard, &mark).await } else { Err(lost) }
     }
 
-    /// Finds out what became of a transaction whose commit was not answered.
+    /// Finds out whether a transaction whose commit was not answered is durable.
     async fn settle(&mut self, shard: i64, mark: &[u8; 16]) -> Result<(), StoreError> {
         for _ in 0..SETTLE_TRIES {
             if self.reconnect().await.is_ok() {

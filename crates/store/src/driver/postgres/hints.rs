@@ -1,7 +1,8 @@
 //! Wake-ups between nodes: LISTEN and NOTIFY.
 //!
-//! Hints only. They are sent after the commit, on a connection of their own and a few at a time, because a NOTIFY inside
-//! a transaction makes its commit wait for every other such commit of the server. What is lost is found by polling.
+//! Hints only. They are sent after the commit, on a connection of their own and a few at a time, because a
+//! NOTIFY inside a transaction makes its commit wait for every other such commit of the server. What is lost
+//! is found by polling.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +19,7 @@ const COLLECT: Duration = Duration::from_millis(20);
 /// How long to leave a server alone that could not be reached.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Two tasks: one tells, one hears.
+/// Two tasks: one notifies, one listens.
 pub(super) struct Hints(Vec<JoinHandle<()>>);
 
 impl Hints {
@@ -27,7 +28,7 @@ impl Hints {
             .max_connections(2)
             .acquire_timeout(CONNECT_TIMEOUT)
             .connect_lazy_with(options);
-        // What a node tells itself it knows already.
+        // A node's own notifications are nothing new to it.
         let me = format!("{:016x}", rand::random::<u64>());
         let hearing = tokio::spawn(hear(pool.clone(), handover.clone(), me.clone()));
         let telling = tokio::spawn(tell(pool, handover.clone(), me));

@@ -1,7 +1,8 @@
 //! Migrations: numbered as SQLite's, forward only, each in one transaction with its own record.
 //!
-//! Nodes of an older program go on meanwhile. What takes long by the rows there are (indexes) is done before the transaction, beside
-//! whoever writes; the transaction itself waits only briefly for its locks, because others queue behind it, and is tried again.
+//! Nodes of an older program continue in the meantime. Work whose time depends on the number of rows
+//! (indexes) is done before the transaction, concurrently with writes; the transaction itself waits only
+//! briefly for its locks, because others queue behind it, and is tried again.
 
 use sqlx::{AssertSqlSafe, PgConnection};
 
@@ -23,11 +24,11 @@ pub(super) const WRITABLE: &str =
 
 /// How long a transaction waits for a lock, and others behind it.
 const BRIEF_LOCKS: &str = "SET lock_timeout = '1s'";
-/// Statements beside whoever writes wait for transactions that are under way, and nobody for them.
+/// Concurrent statements wait for transactions under way, and no transaction waits for them.
 const LONG_LOCKS: &str = "SET lock_timeout = 0";
 /// How often a step is tried that others' locks hold up: an hour's worth, for dumps.
 const TRIES_MAX: u32 = 1_200;
-/// What begins a statement that makes an index beside whoever writes.
+/// The beginning of a statement that creates an index concurrently with writes.
 const CREATE_INDEX: &str = "CREATE INDEX CONCURRENTLY IF NOT EXISTS ";
 /// An index that a try which died has left unfinished.
 const IS_INVALID: &str = "SELECT EXISTS (SELECT 1 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid \
@@ -98,11 +99,11 @@ pub(super) async fn up_to(conn: &mut PgConnection, newest: i64) -> Result<Vec<Mi
 struct StepPlace {
     is_first: bool,
     is_last: bool,
-    /// Whether the database had nothing: nobody else uses it, so all of it can be done at once.
+    /// Whether the database was empty: no other process uses it, so everything can be done at once.
     is_new: bool,
 }
 
-/// Runs a statement beside whoever writes. It can be run again.
+/// Runs a statement concurrently with writes. It can be run again.
 async fn run_online(
     conn: &mut PgConnection,
     migration: &Migration,

@@ -1,11 +1,12 @@
-//! The store on PostgreSQL 15 and later: several writers, READ COMMITTED, set-wise statements with array parameters.
+//! The store on PostgreSQL 15 and later: several writers, READ COMMITTED, set-wise statements with array
+//! parameters.
 //!
-//! A statement takes its rows as arrays, so that it is the same statement for one row and for a thousand. Rows are locked
-//! in the order of their ids; what still ends in a deadlock or a lock timeout is tried again. Claims skip what another
-//! writer has locked.
+//! A statement takes its rows as arrays, so that it is the same statement for one row and for a thousand.
+//! Rows are locked in the order of their ids; what still ends in a deadlock or a lock timeout is tried again.
+//! Claims skip what another writer has locked.
 //!
-//! Any number of processes share a database; they find each other in the table of nodes and wake each other with NOTIFY.
-//! A lost connection is replaced; a lost answer to a commit is settled by asking the server.
+//! Any number of processes share a database; they find each other in the table of nodes and wake each other
+//! with NOTIFY. A lost connection is replaced; a lost answer to a commit is settled by asking the server.
 
 mod accept;
 mod change;
@@ -46,7 +47,7 @@ use crate::{
         WireCommit,
     },
     reporting,
-    retention::Walks,
+    retention::RetentionScans,
     sql::{
         PostgresSession, Session, decode,
         durability::{DurabilityRisk, DurabilityWatch},
@@ -67,7 +68,7 @@ pub struct PostgresStore {
     packing: PackingPolicy,
     readers: PgPool,
     handover: Arc<HandOver>,
-    walks: Walks,
+    walks: RetentionScans,
     durability: DurabilityWatch,
     peers: Arc<Peers>,
     hints: Hints,
@@ -198,7 +199,7 @@ impl Portable for PostgresStore {
         &self.handover
     }
 
-    fn walks(&self) -> &Walks {
+    fn walks(&self) -> &RetentionScans {
         &self.walks
     }
 
@@ -284,7 +285,8 @@ fn failed(error: sqlx::Error) -> StoreError {
     }
 }
 
-/// The same inside a transaction, before its commit: a lost connection has undone it, so it can be tried again.
+/// The same inside a transaction, before its commit: a lost connection has undone it, so it can be tried
+/// again.
 fn undone(error: sqlx::Error) -> StoreError {
     if is_lost(&error) { StoreError::Conflict(error.to_string()) } else { failed(error) }
 }
@@ -294,8 +296,8 @@ fn column<'r, T, U>(rows: &'r [T], value: impl Fn(&'r T) -> U) -> Vec<U> {
     rows.iter().map(value).collect()
 }
 
-/// Text of strangers (a relay's reply, a client's label) may hold NUL, which PostgreSQL's text cannot: the outcome of
-/// an attempt must not be lost for that.
+/// Text of strangers (a relay's reply, a client's label) may hold NUL, which PostgreSQL's text cannot: the
+/// outcome of an attempt must not be lost for that.
 fn text(value: &str) -> Cow<'_, str> {
     if value.contains('\0') { value.replace('\0', "\u{fffd}").into() } else { value.into() }
 }

@@ -21,10 +21,10 @@ use crate::{
     nodes::{
         placement::{Peers, WRITERS},
         registry::Registrar,
-        server_silence::SilenceTeller,
+        server_silence::SilenceAnnouncer,
     },
     queue::{hand_over::HandOver, packing::PackingPolicy},
-    retention::Walks,
+    retention::RetentionScans,
     sql::{
         PostgresSession,
         durability::{DurabilityRisk, DurabilityWatch},
@@ -34,7 +34,7 @@ use crate::{
     view_definitions,
 };
 
-/// A read waits so long for a connection: whoever asks shall hear soon that the database is away.
+/// The longest a read waits for a connection, so that callers soon learn that the database is unreachable.
 const READ_WAIT_MAX: Duration = Duration::from_secs(3);
 /// Connections that read, at most.
 const READERS: u32 = 8;
@@ -56,7 +56,7 @@ impl PostgresStore {
         let readers = readers(&options).await?;
         let handover = Arc::new(HandOver::default());
         let peers = Arc::new(Peers::default());
-        let silence = Arc::new(SilenceTeller::default());
+        let silence = Arc::new(SilenceAnnouncer::default());
         let mut engines = Vec::new();
         for writer in 0..WRITERS {
             let conn = connect::connect(&options, WRITER_SETTINGS).await?;
@@ -70,7 +70,7 @@ impl PostgresStore {
         let writers = Writers::start(engines, &handover);
         let hints = Hints::start(options.clone(), &handover);
         let registrar = Registrar::new(conn, silence);
-        let walks = Walks::default();
+        let walks = RetentionScans::default();
         Ok(Self { writers, packing, readers, handover, walks, peers, hints, registrar, options, durability })
     }
 

@@ -226,8 +226,8 @@ async fn a_deadlock_is_tried_again() {
         let store = store.clone();
         async move { store.apply(changes.into()).await }
     });
-    // The writer holds the lower one and waits for the higher; now the other wants the lower. The writer looks for
-    // deadlocks after a second, the other after a minute: so the writer is the one to be undone.
+    // The writer holds the lower one and waits for the higher; now the other wants the lower. The writer
+    // looks for deadlocks after a second, the other after a minute: so the writer is the one to be undone.
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     while sqlx::query_scalar::<_, i64>(waits).fetch_one(&pool).await.unwrap() == 0 {
         tokio::task::yield_now().await;

@@ -18,8 +18,8 @@ pub(super) const COMMIT_WIRE: &str = "UPDATE OR FAIL message SET wire_committed 
 
 pub(super) const LAST_EVENT: &str = "SELECT event_seq FROM message WHERE uid = ?";
 
-/// What is known of a message that its writer still holds. The transaction is the only one that writes, so that it is so
-/// until the update.
+/// What is known of a message that its writer still holds. The transaction is the only one that writes, so
+/// that it is so until the update.
 pub(super) const FENCED: &str = "SELECT event_seq, tenant, lane, on_doubt FROM message WHERE uid = ?1 AND status = ?2 \
      AND (?3 IS NULL OR lease_token = ?3) AND (?4 IS NULL OR version = ?4)";
 
@@ -105,7 +105,7 @@ pub(super) fn apply(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, Sto
 }
 
 /// What an update says of a message it changed.
-struct Written {
+struct SqliteWrite {
     event_seq: i64,
     tenant: TenantId,
     lane: LaneId,
@@ -144,7 +144,7 @@ fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, StoreErr
     Ok(changes.iter().map(|change| written.contains_key(&change.uid)).collect())
 }
 
-fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid, Written>, StoreError> {
+fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid, SqliteWrite>, StoreError> {
     let mut written = HashMap::with_capacity(changes.len());
     let mut fenced = txn.conn.query(FENCED)?;
     let mut query = txn.conn.query(APPLY)?;
@@ -155,10 +155,11 @@ fn update(txn: &mut Txn, changes: &[&Change]) -> Result<HashMap<MessageUid, Writ
             .bind(change.fence.token.map(|token| token.as_i64()))
             .bind(change.fence.version);
         let Some(row) = fenced.find_row()? else { continue };
-        // A doubt that is not to be sent again has no due time: a newer message may have taken its place since it was claimed.
+        // A doubt that is not to be sent again has no due time: a newer message may have taken its place
+        // since it was claimed.
         let stays = change.to == State::InDoubt && on_doubt(row.int(3)?) == OnDoubt::Hold;
         let due_at = change.claimable_at().filter(|_| !stays);
-        let of_message = Written {
+        let of_message = SqliteWrite {
             event_seq: row.int(0)? + change.events.len() as i64,
             tenant: row.parsed(1)?,
             lane: LaneId::from_bytes(row.id16(2)?),

@@ -1,8 +1,8 @@
 //! The connection that writes, used from one thread that nothing else runs on.
 //!
-//! A statement of `sqlx` crosses to the driver's thread and back, and its continuation queues behind whatever else the runtime
-//! does. A group of mails is some twenty statements, so the writer spent more time on the way than in SQLite. Here a statement
-//! is a function call.
+//! A statement of `sqlx` crosses to the driver's thread and back, and its continuation queues behind whatever
+//! else the runtime does. A group of mails is some twenty statements, so the writer spent more time on the
+//! way than in SQLite. Here a statement is a function call.
 
 use std::{path::Path, time::Duration};
 
@@ -31,6 +31,7 @@ pub(super) struct LogState {
 /// A prepared statement and the values bound to it so far, in their order.
 pub(super) struct Query<'c> {
     statement: CachedStatement<'c>,
+    text: &'static str,
     bound: usize,
     fault: Option<rusqlite::Error>,
 }
@@ -49,7 +50,7 @@ impl WriterConnection {
 
     pub fn query(&self, sql: &'static str) -> Result<Query<'_>, StoreError> {
         let statement = self.0.prepare_cached(sql).map_err(failed)?;
-        Ok(Query { statement, bound: 0, fault: None })
+        Ok(Query { statement, text: sql, bound: 0, fault: None })
     }
 
     /// Begins a transaction that writes.
@@ -78,7 +79,7 @@ impl WriterConnection {
             .map_or_else(|| Err(StoreError::Unexpected("a file without pages".into())), |row| row.int(0))
     }
 
-    /// Folds back into the file what nobody reads from the log any more. Stops nobody.
+    /// Checkpoints what no reader needs from the log any more. Blocks nothing.
     pub fn fold_log(&self) -> Result<(), StoreError> {
         self.query("PRAGMA wal_checkpoint(PASSIVE)")?.rows().map(drop)
     }
@@ -94,7 +95,7 @@ impl WriterConnection {
 }
 
 impl Query<'_> {
-    /// Binds the next value. A value that cannot be bound is told when the statement runs.
+    /// Binds the next value. A value that cannot be bound is an error when the statement runs.
     pub fn bind(mut self, value: impl ToSql) -> Self {
         self.bound += 1;
         if self.fault.is_none() {
@@ -107,8 +108,8 @@ impl Query<'_> {
         values.iter().fold(self, Query::bind)
     }
 
-    /// Runs it with the values of one row; the next row's may be bound then. On the writer's thread that costs less than one
-    /// statement for many rows, for which SQLite makes a table of its own each time.
+    /// Runs it with the values of one row; the next row's may be bound then. On the writer's thread that
+    /// costs less than one statement for many rows, for which SQLite makes a table of its own each time.
     pub fn execute_row(&mut self) -> Result<usize, StoreError> {
         self.bound = 0;
         self.check().and_then(|()| self.statement.raw_execute()).map_err(failed)
@@ -118,9 +119,9 @@ impl Query<'_> {
     pub fn find_row(&mut self) -> Result<Option<Row>, StoreError> {
         self.bound = 0;
         self.check().map_err(failed)?;
-        let columns = self.statement.column_count();
+        let (columns, text) = (self.statement.column_count(), self.text);
         let mut cursor = self.statement.raw_query();
-        cursor.next().map_err(failed)?.map(|row| read_row(row, columns)).transpose()
+        cursor.next().map_err(failed)?.map(|row| read_row(row, columns, text)).transpose()
     }
 
     fn check(&mut self) -> Result<(), rusqlite::Error> {
@@ -132,7 +133,7 @@ impl Query<'_> {
         self.statement.raw_execute()
     }
 
-    /// Runs it and tells how many rows it touched.
+    /// Runs it. Returns the number of affected rows.
     pub fn execute(self) -> Result<usize, StoreError> {
         self.run().map_err(failed)
     }
@@ -146,19 +147,19 @@ impl Query<'_> {
     pub fn find_rows(&mut self) -> Result<Vec<Row>, StoreError> {
         self.bound = 0;
         self.check().map_err(failed)?;
-        let columns = self.statement.column_count();
+        let (columns, text) = (self.statement.column_count(), self.text);
         let mut cursor = self.statement.raw_query();
         let mut rows = Vec::new();
         while let Some(row) = cursor.next().map_err(failed)? {
-            rows.push(read_row(row, columns)?);
+            rows.push(read_row(row, columns, text)?);
         }
         Ok(rows)
     }
 }
 
-fn read_row(row: &rusqlite::Row<'_>, columns: usize) -> Result<Row, StoreError> {
+fn read_row(row: &rusqlite::Row<'_>, columns: usize, statement: &'static str) -> Result<Row, StoreError> {
     let value = |index| row.get_ref(index).map_err(failed).and_then(read_value);
-    Ok(Row((0..columns).map(value).collect::<Result<_, _>>()?))
+    Ok(Row { values: (0..columns).map(value).collect::<Result<_, _>>()?, statement })
 }
 
 fn read_value(value: ValueRef<'_>) -> Result<Value, StoreError> {
@@ -185,7 +186,8 @@ impl ToSql for Value {
     }
 }
 
-/// SQL that is written once for every database. Nothing here waits for anything but the disk, and the thread is the writer's own.
+/// SQL that is written once for every database. Nothing here waits for anything but the disk, and the thread
+/// is the writer's own.
 #[async_trait]
 impl Session for &mut WriterConnection {
     async fn execute(&mut self, sql: Sql, values: Vec<Value>) -> Result<u64, StoreError> {

@@ -29,7 +29,8 @@ use crate::{
     sql::{Session, multi_row::Multi},
 };
 
-/// How long a transaction waits for a file that the last one found locked: those that came meanwhile have waited for long enough.
+/// How long a transaction waits for a file that the last one found locked: those that came meanwhile have
+/// waited for long enough.
 const BUSY_AGAIN_MAX: Duration = Duration::from_millis(100);
 
 /// The connection, and what is known of the transaction under way.
@@ -37,7 +38,8 @@ pub(super) struct Txn {
     pub conn: WriterConnection,
     log: LogFolder,
     files: DatabaseFiles,
-    /// Whether another process held the file, for as long as is waited for it, when the last transaction was to begin.
+    /// Whether another process held the file, for as long as is waited for it, when the last transaction was
+    /// to begin.
     is_locked_out: bool,
     pub handover: Arc<HandOver>,
     pub known_lanes: BTreeSet<LaneId>,
@@ -187,7 +189,7 @@ impl Engine for Txn {
     }
 
     async fn close(self) {
-        // The last connection to go folds the log back, which whoever closes the store waits for.
+        // The last connection to close checkpoints the log, and closing the store waits for that.
         self.log.close();
         if let Err(error) = self.conn.close() {
             tracing::warn!(%error, "the database did not close cleanly");

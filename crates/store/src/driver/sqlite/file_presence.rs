@@ -1,7 +1,8 @@
 //! Whether the database is still where it was opened.
 //!
-//! A file that is deleted or moved under a running process takes writes as before, and all of them are gone with the
-//! process. So a commit counts only while the names of the file and of its log lead to what was opened.
+//! A file that is deleted or moved under a running process takes writes as before, and all of them are gone
+//! with the process. So a commit counts only while the names of the file and of its log lead to what was
+//! opened.
 
 use std::{
     fs, io,

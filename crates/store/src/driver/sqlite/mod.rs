@@ -1,7 +1,8 @@
 //! The embedded store: SQLite in WAL mode with `synchronous=FULL`, one writer, several readers.
 //!
-//! One process per file, held by an OS lock beside it: a second one is refused with a sentence that says so. Because
-//! of that, whatever an earlier life of the process had leased is known to be stale as soon as this one starts.
+//! One process per file, held by an OS lock beside it: a second one is refused with a sentence that says so.
+//! Because of that, whatever an earlier life of the process had leased is known to be stale as soon as this
+//! one starts.
 
 mod accept;
 pub mod backup;
@@ -41,7 +42,7 @@ use crate::{
         NodeRecord, Pace, QueueState, Stalled, Stats, StoreSpace, WireCommit,
     },
     reporting,
-    retention::Walks,
+    retention::RetentionScans,
     sql::{Session, SqliteSession, decode},
     sql_store::Portable,
     sql_store::are_installed,
@@ -57,7 +58,7 @@ pub struct SqliteStore {
     readers: SqlitePool,
     space: SpaceKeeper,
     handover: Arc<HandOver>,
-    walks: Walks,
+    walks: RetentionScans,
     nodes: LocalNodes,
     _lock: File,
 }
@@ -185,7 +186,7 @@ impl Portable for SqliteStore {
         &self.handover
     }
 
-    fn walks(&self) -> &Walks {
+    fn walks(&self) -> &RetentionScans {
         &self.walks
     }
 
@@ -269,8 +270,8 @@ fn failed(error: sqlx::Error) -> StoreError {
 /// What an extended result code of SQLite means to the port.
 fn failed_with(code: u32, text: String) -> StoreError {
     match code & 0xff {
-        // SQLITE_BUSY, _LOCKED, _NOMEM, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB. When the disk dies under it, a file
-        // looks damaged that is whole once the disk is back.
+        // SQLITE_BUSY, _LOCKED, _NOMEM, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB. When the disk
+        // dies under it, a file looks damaged that is whole once the disk is back.
         5 | 6 | 7 | 8 | 10 | 11 | 13 | 14 | 26 => StoreError::Unavailable(text),
         _ => StoreError::Unexpected(text),
     }

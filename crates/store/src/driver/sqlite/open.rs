@@ -30,7 +30,7 @@ use crate::{
     error::StoreError,
     nodes::single::LocalNodes,
     queue::{hand_over::HandOver, packing::PackingPolicy},
-    retention::Walks,
+    retention::RetentionScans,
     sql::{
         SqliteSession,
         schema::{self, Migration, MigrationState},
@@ -41,16 +41,16 @@ use crate::{
 
 /// Connections that read.
 const READERS: u32 = 4;
-/// Holds two packed bodies. Most pages that a group writes are of indexes, of which it touches a few entries each: larger pages write
-/// more for the same. A file keeps the pages that it was made with.
+/// Holds two packed bodies. Most pages that a group writes are of indexes, of which it touches a few entries
+/// each: larger pages write more for the same. A file keeps the pages that it was made with.
 const PAGE_BYTES: u32 = 4_096;
-/// The WAL is folded back into the file when it has so many bytes: rarely enough to keep fsyncs few. As much stays of it once it is
-/// begun anew.
+/// The size at which the WAL is checkpointed: rarely enough to keep fsyncs few. This much of it stays when it
+/// is restarted.
 pub(super) const LOG_BYTES_KEPT: i64 = 64 * 1024 * 1024;
-/// How long another process may hold the file before whoever waits is told.
+/// How long another process may lock the file before waiting calls fail.
 pub(super) const BUSY_MAX: Duration = Duration::from_secs(4);
-/// Page cache of the writer, in KiB, negative as SQLite wants it. As long as the file is below 1 GiB, most commits walk through all of the
-/// cache, so more than the pages in use costs time.
+/// Page cache of the writer, in KiB, negative as SQLite wants it. As long as the file is below 1 GiB, most
+/// commits walk through all of the cache, so more than the pages in use costs time.
 const WRITER_CACHE_KIB: i64 = -8_192;
 /// Page cache of each reader.
 const READER_CACHE_KIB: &str = "-4096";
@@ -68,7 +68,7 @@ pub(super) fn options(path: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// For a file that nobody else has, and that is only read: nothing is made beside it.
+/// For a file that no other process has open, and that is only read: nothing is created beside it.
 pub(super) fn options_alone(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new().filename(path).read_only(true).immutable(true).disable_statement_logging()
 }
@@ -84,7 +84,7 @@ pub(super) const WRITER_PRAGMAS: [(&str, &dyn ToSql); 7] = [
     ("foreign_keys", &"OFF"),
 ];
 
-/// For whoever makes the file and its schema.
+/// For creating the file and its schema.
 fn maker_options(path: &Path) -> SqliteConnectOptions {
     options(path)
         .create_if_missing(true)
@@ -98,7 +98,8 @@ fn maker_options(path: &Path) -> SqliteConnectOptions {
 }
 
 impl SqliteStore {
-    /// Opens the store in `path`, making the file and its schema as needed. Refuses if another process has it open.
+    /// Opens the store in `path`, making the file and its schema as needed. Refuses if another process has it
+    /// open.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         let lock = take_lock(path)?;
         let mut conn = connect(path).await?;
@@ -155,7 +156,7 @@ impl SqliteStore {
             readers,
             space,
             handover,
-            walks: Walks::default(),
+            walks: RetentionScans::default(),
             nodes: LocalNodes::default(),
             _lock: lock,
         })
@@ -179,7 +180,8 @@ impl SqliteStore {
         facts.map(|(version, bytes)| Facts::new(version, None, bytes))
     }
 
-    /// What is wrong with the file in `path`, as `PRAGMA quick_check` finds it; empty if it is sound. Reads all of it.
+    /// What is wrong with the file in `path`, as `PRAGMA quick_check` finds it; empty if it is sound. Reads
+    /// all of it.
     pub async fn faults(path: &Path) -> Result<Vec<String>, StoreError> {
         let mut conn = connect(path).await?;
         let faults = sqlx::query_scalar("PRAGMA quick_check(10)").fetch_all(&mut conn).await.map_err(failed);
@@ -187,8 +189,8 @@ impl SqliteStore {
         faults.map(|lines: Vec<String>| lines.into_iter().filter(|line| line != "ok").collect())
     }
 
-    /// Rewrites the file in `path` without what is free in it, and so that it gives back by itself what becomes free later. Needs as
-    /// much room again as the file has, and nobody may have it open.
+    /// Rewrites the file in `path` without its free pages, and so that it returns later free pages by itself.
+    /// Needs free disk space of the size of the file, and no other process may have it open.
     pub async fn compact(path: &Path) -> Result<(), StoreError> {
         let _lock = take_lock(path)?;
         let mut conn = connect(path).await?;

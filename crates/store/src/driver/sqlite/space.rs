@@ -1,11 +1,12 @@
 //! Space: the write-ahead log stays short, and what was removed is given back to the disk.
 //!
-//! SQLite folds the log back into the file by itself, at the end of a commit, and begins it anew when nobody reads from it. Under
-//! load somebody always does, and one long read keeps all that is written meanwhile. So a log that has grown is folded back from
-//! here, beside the writer, and cut off at a moment when nobody reads; where a reader is in the way for long, that is told.
+//! SQLite checkpoints the log by itself at the end of a commit, and restarts it when no reader needs it.
+//! Under load there is always a reader, and one long read keeps everything written in the meantime. So a log
+//! that has grown is checkpointed from here, beside the writer, and truncated at a moment without readers; if
+//! a reader is in the way for long, that is logged.
 //!
-//! Pages that were freed stay in the file and are used again. Beyond a reserve they are given back in small transactions, each
-//! of which the writer waits for like for another process's.
+//! Pages that were freed stay in the file and are used again. Beyond a reserve they are given back in small
+//! transactions, each of which the writer waits for like for another process's.
 //!
 //! This has a connection of its own. It gives way: whatever is busy is left for the next time.
 
@@ -37,7 +38,7 @@ pub(super) struct SpaceBounds {
     pub log_bytes_large: u64,
     /// Free pages that stay, for what is written next.
     pub free_pages_kept: i64,
-    /// The same as a part of all pages: one in so many.
+    /// The same bound as a divisor of all pages.
     pub free_part_kept: i64,
     /// Pages given back in one transaction.
     pub slice_pages: u32,
@@ -72,7 +73,7 @@ struct SpaceTurn {
 }
 
 /// How much of the log is folded back, in frames.
-struct LogState {
+struct LogGrowth {
     is_busy: bool,
     frames: i64,
     folded: i64,
@@ -140,10 +141,10 @@ impl SpaceTurn {
         Ok(())
     }
 
-    async fn fold(&mut self, how: &'static str) -> Result<LogState, StoreError> {
+    async fn fold(&mut self, how: &'static str) -> Result<LogGrowth, StoreError> {
         let (busy, frames, folded): (i64, i64, i64) =
             sqlx::query_as(how).fetch_one(&mut self.conn).await.map_err(failed)?;
-        Ok(LogState { is_busy: busy != 0, frames, folded })
+        Ok(LogGrowth { is_busy: busy != 0, frames, folded })
     }
 
     /// Gives free pages back for a while. Tells whether there are more.
@@ -186,7 +187,7 @@ impl SpaceTurn {
     }
 }
 
-/// What `PRAGMA auto_vacuum` calls a file that gives pages back when it is told to.
+/// The `PRAGMA auto_vacuum` value of a file that returns pages on request.
 const INCREMENTAL: i64 = 2;
 
 /// The name of the log of a database.

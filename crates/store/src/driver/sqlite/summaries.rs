@@ -13,7 +13,8 @@ use crate::{
     sql::decode,
 };
 
-/// The ids come as a JSON list, so that there is one text for any number of them, and first, so that each is looked up.
+/// The ids come as a JSON list, so that there is one text for any number of them, and first, so that each is
+/// looked up.
 const MESSAGES: &str = " FROM json_each(?1) j CROSS JOIN message m ON m.uid = unhex(j.value, '-') \
      JOIN content c ON c.uid = m.uid JOIN lane l ON l.id = m.lane WHERE m.tenant = ?2";
 /// One more than may be had, to know those that have too many.

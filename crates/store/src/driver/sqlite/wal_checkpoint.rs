@@ -1,8 +1,9 @@
 //! Folding the write-ahead log back into the file, beside the writer.
 //!
-//! SQLite does it at the end of the commit that made the log long: tens of megabytes and an fsync, while everybody waits for the
-//! writer. Here a thread with a connection of its own does nearly all of it while the writer goes on. What was written meanwhile is
-//! the writer's to fold, between two transactions: it is little, and only then does the next transaction begin the log anew.
+//! SQLite does it at the end of the commit that made the log long: tens of megabytes and an fsync, while
+//! everybody waits for the writer. Here a thread with a connection of its own does nearly all of it while the
+//! writer goes on. What was written meanwhile is the writer's to fold, between two transactions: it is
+//! little, and only then does the next transaction begin the log anew.
 
 use std::{
     path::Path,
@@ -17,9 +18,10 @@ use std::{
 use super::connection::{LogState, WriterConnection};
 use crate::error::StoreError;
 
-/// When the log is long: one in so many parts of that is what the writer folds back itself.
+/// The part of a long log that the writer checkpoints itself, as a divisor.
 const LAST_PART: i64 = 8;
-/// A log of so many times that is folded back by the writer, whatever the thread did: it must not outgrow the disk.
+/// A log of this many times that length is checkpointed by the writer, whatever the thread did: it must not
+/// outgrow the disk.
 const TIMES_MAX: i64 = 4;
 
 /// How often the thread folds back what was written while it did, before the writer does.
@@ -55,7 +57,8 @@ impl LogFolder {
         let run = move || {
             while woken.recv().is_ok() {
                 if let Err(error) = conn.fold_log() {
-                    // The writer folds back what this could not, and whoever writes hears of a broken disk.
+                    // The writer checkpoints what this could not, and callers that write learn of a broken
+                    // disk.
                     tracing::debug!(%error, "the log was not folded back");
                 }
                 of_thread.store(DONE, Ordering::Release);

@@ -86,7 +86,7 @@ pub(super) fn statements() -> Vec<crate::sql::Sql> {
 
 /// The part of a failure that is compared.
 #[derive(Deserialize)]
-struct Failure<'a> {
+struct FailureCode<'a> {
     #[serde(borrow)]
     code: Option<std::borrow::Cow<'a, str>>,
 }
@@ -179,9 +179,8 @@ fn has_text(
     let has_code = match (filter.error_code.as_deref(), row.opt_text(1)?) {
         (None, _) => true,
         (Some(_), None) => false,
-        (Some(code), Some(error)) => {
-            serde_json::from_str::<Failure>(error).is_ok_and(|failure| failure.code.as_deref() == Some(code))
-        }
+        (Some(code), Some(error)) => serde_json::from_str::<FailureCode>(error)
+            .is_ok_and(|failure| failure.code.as_deref() == Some(code)),
     };
     let shown = row.opt_text(2)?.map(str::to_lowercase).unwrap_or_default();
     let has_subject = subject.is_none_or(|wanted| shown.contains(wanted));

@@ -9,7 +9,7 @@
 
 use postway_domain::{EmailAddress, EventKind, LaneId, MessageUid, Status, TenantId};
 
-use super::Range;
+use super::IdRange;
 use crate::{
     error::StoreError,
     record::Filter,
@@ -138,7 +138,7 @@ pub(super) fn by_index() -> Vec<(Sql, &'static str)> {
 
 /// What a search follows.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Lead {
+pub(super) enum SearchLead {
     Request(String),
     Provider(String),
     Exhausted,
@@ -154,13 +154,13 @@ pub(super) enum Lead {
 }
 
 /// Messages that a lead has read, the newest first.
-pub(super) struct Met {
+pub(super) struct LeadMessages {
     pub uids: Vec<MessageUid>,
     /// Whether there are no more.
     pub is_end: bool,
 }
 
-impl Lead {
+impl SearchLead {
     /// The lead for this filter.
     pub async fn of(
         session: &mut dyn Session,
@@ -168,42 +168,42 @@ impl Lead {
         filter: &Filter,
     ) -> Result<Self, StoreError> {
         if let Some(id) = &filter.request_id {
-            return Ok(Lead::Request(id.clone()));
+            return Ok(SearchLead::Request(id.clone()));
         }
         if let Some(id) = &filter.provider_message_id {
-            return Ok(Lead::Provider(id.clone()));
+            return Ok(SearchLead::Provider(id.clone()));
         }
         if filter.exhausted {
-            return Ok(Lead::Exhausted);
+            return Ok(SearchLead::Exhausted);
         }
         if let Some(status) = filter.status
             && count(session, tenant, status).await? <= FEW
         {
-            return Ok(Lead::Status(status));
+            return Ok(SearchLead::Status(status));
         }
         if let Some(address) = &filter.recipient {
-            return Ok(Lead::Recipient(address.clone()));
+            return Ok(SearchLead::Recipient(address.clone()));
         }
         if let Some(outcome) = filter.outcome {
-            return Ok(Lead::Outcome(outcome));
+            return Ok(SearchLead::Outcome(outcome));
         }
         if filter.batch.is_some() {
-            return lanes(session, tenant, filter).await.map(Lead::Lanes);
+            return lanes(session, tenant, filter).await.map(SearchLead::Lanes);
         }
         if let Some(tag) = &filter.tag {
-            return Ok(Lead::Tag(tag.clone()));
+            return Ok(SearchLead::Tag(tag.clone()));
         }
         if filter.account.is_some() {
             let lanes = lanes(session, tenant, filter).await?;
             let is_alone = filter.status.is_none() && !super::check::reads_text(filter);
             if is_alone || lanes.len() <= LANES_FEW {
-                return Ok(Lead::Lanes(lanes));
+                return Ok(SearchLead::Lanes(lanes));
             }
         }
         Ok(match filter.status {
-            Some(status) => Lead::Status(status),
-            None if filter.waits => Lead::Waiting,
-            None => Lead::Tenant,
+            Some(status) => SearchLead::Status(status),
+            None if filter.waits => SearchLead::Waiting,
+            None => SearchLead::Tenant,
         })
     }
 
@@ -213,21 +213,26 @@ impl Lead {
         // Times are settled by the range of ids.
         let mut left = Filter { since: None, until: None, ..filter.clone() };
         match self {
-            Lead::Request(_) => left.request_id = None,
-            Lead::Provider(_) => left.provider_message_id = None,
-            Lead::Recipient(_) => left.recipient = None,
-            Lead::Outcome(_) => left.outcome = None,
-            Lead::Exhausted => {
+            SearchLead::Request(_) => left.request_id = None,
+            SearchLead::Provider(_) => left.provider_message_id = None,
+            SearchLead::Recipient(_) => left.recipient = None,
+            SearchLead::Outcome(_) => left.outcome = None,
+            SearchLead::Exhausted => {
                 left.exhausted = false;
                 left.status = left.status.filter(|status| *status != Status::Failed);
             }
-            Lead::Lanes(_) => (left.account, left.batch) = (None, None),
-            Lead::Tag(_) => left.tag = None,
-            Lead::Status(_) => left.status = None,
-            Lead::Waiting | Lead::Tenant => {}
+            SearchLead::Lanes(_) => (left.account, left.batch) = (None, None),
+            SearchLead::Tag(_) => left.tag = None,
+            SearchLead::Status(_) => left.status = None,
+            SearchLead::Waiting | SearchLead::Tenant => {}
         }
-        let is_of_all =
-            matches!(self, Lead::Request(_) | Lead::Provider(_) | Lead::Recipient(_) | Lead::Outcome(_));
+        let is_of_all = matches!(
+            self,
+            SearchLead::Request(_)
+                | SearchLead::Provider(_)
+                | SearchLead::Recipient(_)
+                | SearchLead::Outcome(_)
+        );
         (is_of_all || left != Filter::default()).then_some(left)
     }
 
@@ -236,35 +241,35 @@ impl Lead {
         &self,
         session: &mut dyn Session,
         tenant: &TenantId,
-        range: Range,
+        range: IdRange,
         limit: usize,
-    ) -> Result<Met, StoreError> {
+    ) -> Result<LeadMessages, StoreError> {
         let (tenant, from, before) = (tenant.as_str(), range.from.as_bytes(), range.before.as_bytes());
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
         let (sql, values) = match self {
-            Lead::Lanes(lanes) => return newest_of_lanes(session, lanes, range, limit).await,
-            Lead::Request(id) => (OF_REQUEST, values![id.as_str(), from, id.as_str(), before, most]),
-            Lead::Provider(id) => (OF_PROVIDER, values![id.as_str(), from, id.as_str(), before, most]),
-            Lead::Exhausted => (EXHAUSTED, values![tenant, from, tenant, before, most]),
-            Lead::Recipient(address) => return newest_to(session, address, range, limit).await,
-            Lead::Waiting => return newest_waiting(session, tenant, range, limit).await,
-            Lead::Outcome(outcome) => {
+            SearchLead::Lanes(lanes) => return newest_of_lanes(session, lanes, range, limit).await,
+            SearchLead::Request(id) => (OF_REQUEST, values![id.as_str(), from, id.as_str(), before, most]),
+            SearchLead::Provider(id) => (OF_PROVIDER, values![id.as_str(), from, id.as_str(), before, most]),
+            SearchLead::Exhausted => (EXHAUSTED, values![tenant, from, tenant, before, most]),
+            SearchLead::Recipient(address) => return newest_to(session, address, range, limit).await,
+            SearchLead::Waiting => return newest_waiting(session, tenant, range, limit).await,
+            SearchLead::Outcome(outcome) => {
                 (OF_OUTCOME, values![outcome.code(), from, outcome.code(), before, most])
             }
-            Lead::Tag(tag) => {
+            SearchLead::Tag(tag) => {
                 (OF_TAG, values![tenant, tag.as_str(), from, tenant, tag.as_str(), before, most])
             }
-            Lead::Status(status) => {
+            SearchLead::Status(status) => {
                 (OF_STATUS, values![status.code(), tenant, from, status.code(), tenant, before, most])
             }
-            Lead::Tenant => (OF_TENANT, values![tenant, from, tenant, before, most]),
+            SearchLead::Tenant => (OF_TENANT, values![tenant, from, tenant, before, most]),
         };
         let rows = session.rows(sql, values).await?;
         let is_end = rows.len() < limit;
         let mut uids = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         // A mail may be tried twice under one name.
         uids.dedup();
-        Ok(Met { uids, is_end })
+        Ok(LeadMessages { uids, is_end })
     }
 }
 
@@ -272,9 +277,9 @@ impl Lead {
 async fn newest_waiting(
     session: &mut dyn Session,
     tenant: &str,
-    range: Range,
+    range: IdRange,
     limit: usize,
-) -> Result<Met, StoreError> {
+) -> Result<LeadMessages, StoreError> {
     let (from, before) = (range.from.as_bytes(), range.before.as_bytes());
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
     let (mut uids, mut is_end) = (Vec::new(), true);
@@ -289,7 +294,7 @@ async fn newest_waiting(
     uids.sort_unstable_by(|a: &MessageUid, b| b.cmp(a));
     is_end &= uids.len() <= limit;
     uids.truncate(limit);
-    Ok(Met { uids, is_end })
+    Ok(LeadMessages { uids, is_end })
 }
 
 /// The newest messages to an address, under either spelling of its domain: mail accepted by earlier versions
@@ -297,9 +302,9 @@ async fn newest_waiting(
 async fn newest_to(
     session: &mut dyn Session,
     address: &str,
-    range: Range,
+    range: IdRange,
     limit: usize,
-) -> Result<Met, StoreError> {
+) -> Result<LeadMessages, StoreError> {
     let (from, before) = (range.from.as_bytes(), range.before.as_bytes());
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
     let (mut uids, mut is_end) = (Vec::new(), true);
@@ -316,7 +321,7 @@ async fn newest_to(
     uids.truncate(limit);
     // A mail may go to an address twice.
     uids.dedup();
-    Ok(Met { uids, is_end })
+    Ok(LeadMessages { uids, is_end })
 }
 
 fn read(row: &Row) -> Result<MessageUid, StoreError> {
@@ -349,9 +354,9 @@ async fn lanes(
 async fn newest_of_lanes(
     session: &mut dyn Session,
     lanes: &[LaneId],
-    range: Range,
+    range: IdRange,
     limit: usize,
-) -> Result<Met, StoreError> {
+) -> Result<LeadMessages, StoreError> {
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut from = range.from;
     let mut uids: Vec<MessageUid> = Vec::new();
@@ -369,5 +374,5 @@ async fn newest_of_lanes(
             from = *oldest;
         }
     }
-    Ok(Met { is_end: uids.len() < limit, uids })
+    Ok(LeadMessages { is_end: uids.len() < limit, uids })
 }

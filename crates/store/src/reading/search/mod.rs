@@ -2,10 +2,10 @@
 //! database.
 //!
 //! A list is in the order of ids, whatever the filter. So a search follows one index that has this order for
-//! one condition, the [`Lead`], and checks the other conditions on the messages it meets, stride by stride.
-//! If the lead is the only condition, nothing is read that is not shown. Otherwise about [`LOOKED_MAX`]
-//! messages are examined for one page, and then the page says where to continue, even if it is short or
-//! empty.
+//! one condition, the [`SearchLead`], and checks the other conditions on the messages it meets, stride by
+//! stride. If the lead is the only condition, nothing is read that is not shown. Otherwise about
+//! [`LOOKED_MAX`] messages are examined for one page, and then the page says where to continue, even if it is
+//! short or empty.
 
 mod check;
 mod index_choice;
@@ -14,7 +14,7 @@ pub(crate) mod query_plans;
 
 use postway_domain::{MessageUid, TenantId, Time};
 
-use self::index_choice::Lead;
+use self::index_choice::SearchLead;
 use crate::{
     error::StoreError,
     record::{Filter, LaneHolders, MessageCount, MessagePage, MessageSummary},
@@ -30,14 +30,14 @@ const STRIDE_MAX: usize = 2_048;
 
 /// The range of ids of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range {
+struct IdRange {
     /// The lowest id.
     from: MessageUid,
     /// The first id that is too high.
     before: MessageUid,
 }
 
-impl Range {
+impl IdRange {
     fn of(filter: &Filter, before: Option<MessageUid>) -> Self {
         let end = MessageUid::from_bytes([0xff; 16]);
         let until = filter.until.map_or(end, first_at);
@@ -59,12 +59,12 @@ fn first_at(time: Time) -> MessageUid {
 
 /// The messages of a page, and where the next begins.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundMessages {
     pub uids: Vec<MessageUid>,
     next: Option<MessageUid>,
 }
 
-impl Found {
+impl FoundMessages {
     /// Makes the page from the summaries that were read. Messages that changed since they were found are left
     /// out.
     pub fn page(self, filter: &Filter, mut messages: Vec<MessageSummary>) -> MessagePage {
@@ -85,13 +85,13 @@ pub(crate) async fn find(
     filter: &Filter,
     before: Option<MessageUid>,
     limit: u32,
-) -> Result<Found, StoreError> {
+) -> Result<FoundMessages, StoreError> {
     if limit == 0 || is_impossible(filter) {
-        return Ok(Found::default());
+        return Ok(FoundMessages::default());
     }
     let limit = limit as usize;
-    let mut range = Range::of(filter, before);
-    let lead = Lead::of(session, tenant, filter).await?;
+    let mut range = IdRange::of(filter, before);
+    let lead = SearchLead::of(session, tenant, filter).await?;
     let left = lead.leaves(filter);
     // One more than requested shows whether there is a next page.
     let mut stride = if left.is_some() { STRIDE_MIN.max(limit + 1) } else { limit + 1 };
@@ -107,11 +107,11 @@ pub(crate) async fn find(
         }
         if uids.len() > limit {
             uids.truncate(limit);
-            return Ok(Found { next: uids.last().copied(), uids });
+            return Ok(FoundMessages { next: uids.last().copied(), uids });
         }
-        let Some(last) = last.filter(|_| !met.is_end) else { return Ok(Found { uids, next: None }) };
+        let Some(last) = last.filter(|_| !met.is_end) else { return Ok(FoundMessages { uids, next: None }) };
         if looked >= looked_max {
-            return Ok(Found { uids, next: Some(last) });
+            return Ok(FoundMessages { uids, next: Some(last) });
         }
         range.before = last;
         stride = (stride * 2).min(STRIDE_MAX.max(limit + 1));
@@ -179,9 +179,9 @@ mod tests {
         let at = |ms| Some(Time::from_millis(ms));
         let uid = |ms| first_at(Time::from_millis(ms));
         let filter = Filter { since: at(1_000), until: at(2_000), ..Filter::default() };
-        assert_eq!(Range::of(&filter, None), Range { from: uid(1_000), before: uid(2_000) });
-        assert_eq!(Range::of(&filter, Some(uid(1_500))).before, uid(1_500));
-        assert_eq!(Range::of(&filter, Some(uid(9_000))).before, uid(2_000));
+        assert_eq!(IdRange::of(&filter, None), IdRange { from: uid(1_000), before: uid(2_000) });
+        assert_eq!(IdRange::of(&filter, Some(uid(1_500))).before, uid(1_500));
+        assert_eq!(IdRange::of(&filter, Some(uid(9_000))).before, uid(2_000));
         assert_eq!(first_at(Time::from_millis(-5)).as_bytes(), &[0; 16]);
         assert!(
             first_at(Time::from_millis(i64::MAX)) > uid(1 << 47),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use sqlx::{mysql::MySqlConnectOptions, postgres::PgConnectOptions};
 
-use super::{CopyError, Database, Role, mysql::MysqlSide, postgres::PostgresSide, sqlite::SqliteSide};
+use super::{CopyConnection, CopyError, Role, mysql::MysqlSide, postgres::PostgresSide, sqlite::SqliteSide};
 use crate::driver::{
     mysql::MysqlStore,
     postgres::PostgresStore,
@@ -13,10 +13,10 @@ use crate::driver::{
 
 /// The address of a database.
 #[derive(Clone)]
-pub struct Address(Kind);
+pub struct Address(DatabaseKind);
 
 #[derive(Clone)]
-enum Kind {
+enum DatabaseKind {
     Sqlite(PathBuf),
     Postgres(String),
     Mysql(String),
@@ -25,7 +25,7 @@ enum Kind {
 impl Address {
     /// A SQLite file.
     pub fn sqlite(path: impl Into<PathBuf>) -> Self {
-        Self(Kind::Sqlite(path.into()))
+        Self(DatabaseKind::Sqlite(path.into()))
     }
 
     /// Reads a URL: `sqlite://` and a path, `postgres://…` or `mysql://…`.
@@ -41,13 +41,13 @@ impl Address {
             "postgres" | "postgresql" => {
                 let options: PgConnectOptions = url.parse().map_err(|_| wrong())?;
                 options.get_database().ok_or_else(wrong)?;
-                Ok(Self(Kind::Postgres(url.to_owned())))
+                Ok(Self(DatabaseKind::Postgres(url.to_owned())))
             }
             "mysql" | "mariadb" => {
                 let url = format!("mysql:{rest}");
                 let options: MySqlConnectOptions = url.parse().map_err(|_| wrong())?;
                 options.get_database().ok_or_else(wrong)?;
-                Ok(Self(Kind::Mysql(url)))
+                Ok(Self(DatabaseKind::Mysql(url)))
             }
             _ => Err(wrong()),
         }
@@ -64,18 +64,18 @@ impl Address {
                 format!("{scheme}://{place}/{}", database.unwrap_or_default())
             };
         match &self.0 {
-            Kind::Sqlite(path) => {
+            DatabaseKind::Sqlite(path) => {
                 let path = path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or(path.clone());
                 format!("sqlite://{}", path.display())
             }
-            Kind::Postgres(url) => url
+            DatabaseKind::Postgres(url) => url
                 .parse()
                 .map(|options: PgConnectOptions| {
                     let (host, database) = (options.get_host(), options.get_database());
                     server("postgres", host, options.get_port(), options.get_socket(), database)
                 })
                 .unwrap_or_default(),
-            Kind::Mysql(url) => url
+            DatabaseKind::Mysql(url) => url
                 .parse()
                 .map(|options: MySqlConnectOptions| {
                     let (host, database) = (options.get_host(), options.get_database());
@@ -86,22 +86,22 @@ impl Address {
     }
 
     /// Migrates the schema and connects. Fails if another process has the database open exclusively.
-    pub(super) async fn open(&self, role: Role) -> Result<Box<dyn Database>, CopyError> {
+    pub(super) async fn open(&self, role: Role) -> Result<Box<dyn CopyConnection>, CopyError> {
         if role == Role::Source {
             self.check_source().await?;
         }
         let opening = |error| CopyError::Open { role, error };
         Ok(match &self.0 {
             // A file stays locked as long as its store is open.
-            Kind::Sqlite(path) => {
+            DatabaseKind::Sqlite(path) => {
                 let store = SqliteStore::open_half_copied(path).await.map_err(opening)?;
                 Box::new(SqliteSide::connect(path, store, role).await?)
             }
-            Kind::Postgres(url) => {
+            DatabaseKind::Postgres(url) => {
                 PostgresStore::migrate(url).await.map_err(opening)?;
                 Box::new(PostgresSide::connect(url, role).await?)
             }
-            Kind::Mysql(url) => {
+            DatabaseKind::Mysql(url) => {
                 MysqlStore::migrate(url).await.map_err(opening)?;
                 Box::new(MysqlSide::connect(url, role).await?)
             }
@@ -112,10 +112,10 @@ impl Address {
     async fn check_source(&self) -> Result<(), CopyError> {
         let opening = |error| CopyError::Open { role: Role::Source, error };
         let states: Vec<MigrationState> = match &self.0 {
-            Kind::Sqlite(path) if !path.is_file() => Vec::new(),
-            Kind::Sqlite(path) => SqliteStore::migration_status(path).await.map_err(opening)?,
-            Kind::Postgres(url) => PostgresStore::migration_status(url).await.map_err(opening)?,
-            Kind::Mysql(url) => MysqlStore::migration_status(url).await.map_err(opening)?,
+            DatabaseKind::Sqlite(path) if !path.is_file() => Vec::new(),
+            DatabaseKind::Sqlite(path) => SqliteStore::migration_status(path).await.map_err(opening)?,
+            DatabaseKind::Postgres(url) => PostgresStore::migration_status(url).await.map_err(opening)?,
+            DatabaseKind::Mysql(url) => MysqlStore::migration_status(url).await.map_err(opening)?,
         };
         match states.iter().any(|state| state.applied) {
             true => Ok(()),

@@ -1,8 +1,8 @@
 //! The columns of the widest tables that are copied.
 
-use super::table_description::{Column, bool, bytes, int, text};
+use super::table_description::{CopiedColumn, bool, bytes, int, text};
 
-pub(super) const CONTENT: &[Column] = &[
+pub(super) const CONTENT: &[CopiedColumn] = &[
     bytes("uid"),
     text("client_id"),
     text("sender"),
@@ -26,7 +26,7 @@ pub(super) const CONTENT: &[Column] = &[
     bytes("payload"),
 ];
 
-pub(super) const INBOUND: &[Column] = &[
+pub(super) const INBOUND: &[CopiedColumn] = &[
     bytes("uid"),
     text("tenant"),
     text("mailbox"),
@@ -62,7 +62,7 @@ pub(super) const INBOUND: &[Column] = &[
     int("attempts"),
 ];
 
-pub(super) const MESSAGE: &[Column] = &[
+pub(super) const MESSAGE: &[CopiedColumn] = &[
     bytes("uid"),
     text("tenant"),
     bytes("lane"),

@@ -3,19 +3,19 @@
 use postway_domain::liveness::{BEAT_EVERY, DEAD_AFTER};
 use tokio::time::{Instant, sleep};
 
-use super::{CopyError, Database, Dialect, Kind, Value};
+use super::{ColumnKind, CopyConnection, CopyDialect, CopyError, Value};
 
 const NODES: &str = "SELECT incarnation, name, beat FROM node";
 
 /// Refuses a database in use. A node that stopped is not registered any more; one that died is, and is
 /// watched until that is certain.
-pub(super) async fn check(database: &mut dyn Database) -> Result<(), CopyError> {
+pub(super) async fn check(database: &mut dyn CopyConnection) -> Result<(), CopyError> {
     match database.dialect() {
         // A file is locked by the one process that uses it.
-        Dialect::Sqlite => return Ok(()),
-        Dialect::Postgres | Dialect::Mysql => {}
+        CopyDialect::Sqlite => return Ok(()),
+        CopyDialect::Postgres | CopyDialect::Mysql => {}
     }
-    let kinds = [Kind::Bytes, Kind::Text, Kind::Int];
+    let kinds = [ColumnKind::Bytes, ColumnKind::Text, ColumnKind::Int];
     let (started, first) = (Instant::now(), database.rows(NODES.to_owned(), Vec::new(), &kinds).await?);
     let mut seen = first.clone();
     while !seen.is_empty() && started.elapsed() <= DEAD_AFTER {

@@ -33,9 +33,9 @@ use async_trait::async_trait;
 
 pub use self::address::Address;
 use self::{
-    progress::Entry,
-    statement::Dialect,
-    table_description::{Kind, Table},
+    progress::TableProgress,
+    statement::CopyDialect,
+    table_description::{ColumnKind, CopiedTable},
     tables::TABLES,
     value::{Row, Value},
 };
@@ -177,10 +177,10 @@ impl Report {
 
 /// A connection that the transfer reads or writes with.
 #[async_trait]
-trait Database: Send {
+trait CopyConnection: Send {
     fn role(&self) -> Role;
 
-    fn dialect(&self) -> Dialect;
+    fn dialect(&self) -> CopyDialect;
 
     /// Runs a statement without values.
     async fn run(&mut self, sql: &str) -> Result<(), CopyError>;
@@ -189,10 +189,15 @@ trait Database: Send {
     async fn execute(&mut self, sql: String, values: Vec<Value>) -> Result<u64, CopyError>;
 
     /// Reads rows with columns of these kinds.
-    async fn rows(&mut self, sql: String, values: Vec<Value>, kinds: &[Kind]) -> Result<Vec<Row>, CopyError>;
+    async fn rows(
+        &mut self,
+        sql: String,
+        values: Vec<Value>,
+        kinds: &[ColumnKind],
+    ) -> Result<Vec<Row>, CopyError>;
 
     /// Writes rows; existing ones are replaced.
-    async fn insert(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), CopyError>;
+    async fn insert(&mut self, table: &CopiedTable, rows: Vec<Row>) -> Result<(), CopyError>;
 
     /// Ends the connection.
     async fn close(self: Box<Self>);
@@ -251,9 +256,9 @@ pub async fn copy(
 
 /// One page is read while the one before it is written.
 async fn copy_table(
-    source: &mut dyn Database,
-    target: &mut dyn Database,
-    entry: &mut Entry,
+    source: &mut dyn CopyConnection,
+    target: &mut dyn CopyConnection,
+    entry: &mut TableProgress,
     on_page: &mut (dyn FnMut(i64) + Send),
 ) -> Result<(), CopyError> {
     let table = entry.table;
@@ -269,7 +274,7 @@ async fn copy_table(
 
 /// Rebuilds the counters from the copied messages: they have other columns on each database, and may be split
 /// among writers.
-async fn count_anew(target: &mut dyn Database) -> Result<(), CopyError> {
+async fn count_anew(target: &mut dyn CopyConnection) -> Result<(), CopyError> {
     target.run("BEGIN").await?;
     for sql in target.dialect().count_anew() {
         target.run(sql).await?;

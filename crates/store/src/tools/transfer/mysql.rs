@@ -9,7 +9,7 @@ use sqlx::{
     query::Query,
 };
 
-use super::{CopyError, Database, Dialect, Kind, Role, Row, Table, Value, ended};
+use super::{ColumnKind, CopiedTable, CopyConnection, CopyDialect, CopyError, Role, Row, Value, ended};
 use crate::sql::bound;
 
 /// Strict mode, so that a value that does not fit is an error and not truncated.
@@ -41,13 +41,13 @@ impl MysqlSide {
 }
 
 #[async_trait]
-impl Database for MysqlSide {
+impl CopyConnection for MysqlSide {
     fn role(&self) -> Role {
         self.role
     }
 
-    fn dialect(&self) -> Dialect {
-        Dialect::Mysql
+    fn dialect(&self) -> CopyDialect {
+        CopyDialect::Mysql
     }
 
     async fn run(&mut self, sql: &str) -> Result<(), CopyError> {
@@ -60,13 +60,18 @@ impl Database for MysqlSide {
         done.map(|done| done.rows_affected()).map_err(|error| self.role.failed(error))
     }
 
-    async fn rows(&mut self, sql: String, values: Vec<Value>, kinds: &[Kind]) -> Result<Vec<Row>, CopyError> {
+    async fn rows(
+        &mut self,
+        sql: String,
+        values: Vec<Value>,
+        kinds: &[ColumnKind],
+    ) -> Result<Vec<Row>, CopyError> {
         let rows = query(sql, values).fetch_all(&mut self.conn).await;
         let rows = rows.and_then(|rows| rows.iter().map(|row| decode(row, kinds)).collect());
         rows.map_err(|error| self.role.failed(error))
     }
 
-    async fn insert(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), CopyError> {
+    async fn insert(&mut self, table: &CopiedTable, rows: Vec<Row>) -> Result<(), CopyError> {
         let (mut batch, mut batch_bytes) = (Vec::new(), 0);
         for row in rows {
             let bytes: usize = row.iter().map(Value::size).sum();
@@ -92,11 +97,11 @@ impl Database for MysqlSide {
 }
 
 impl MysqlSide {
-    async fn insert_batch(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), CopyError> {
+    async fn insert_batch(&mut self, table: &CopiedTable, rows: Vec<Row>) -> Result<(), CopyError> {
         if rows.is_empty() {
             return Ok(());
         }
-        let sql = Dialect::Mysql.insert(table, rows.len());
+        let sql = CopyDialect::Mysql.insert(table, rows.len());
         self.execute(sql, rows.into_iter().flatten().collect()).await.map(drop)
     }
 }
@@ -107,14 +112,14 @@ fn query(sql: String, values: Vec<Value>) -> Query<'static, MySql, MySqlArgument
     bound!(query, values, identity)
 }
 
-fn decode(row: &MySqlRow, kinds: &[Kind]) -> Result<Row, sqlx::Error> {
-    let value = |(place, kind): (usize, &Kind)| {
+fn decode(row: &MySqlRow, kinds: &[ColumnKind]) -> Result<Row, sqlx::Error> {
+    let value = |(place, kind): (usize, &ColumnKind)| {
         Ok(match kind {
-            Kind::Int => Value::Int(row.try_get(place)?),
-            Kind::Bool => Value::Bool(row.try_get(place)?),
-            Kind::Bytes => Value::Bytes(row.try_get(place)?),
+            ColumnKind::Int => Value::Int(row.try_get(place)?),
+            ColumnKind::Bool => Value::Bool(row.try_get(place)?),
+            ColumnKind::Bytes => Value::Bytes(row.try_get(place)?),
             // Some texts are stored as bytes, to be compared as such.
-            Kind::Text => {
+            ColumnKind::Text => {
                 let bytes: Option<Vec<u8>> = row.try_get(place)?;
                 let text = bytes.map(String::from_utf8).transpose();
                 Value::Text(text.map_err(|error| sqlx::Error::Decode(error.into()))?)

@@ -1,6 +1,6 @@
 //! Reading the source: pages that are bounded in rows and in bytes, and counts.
 
-use super::{CopyError, Count, Database, Kind, Row, Table, Value};
+use super::{ColumnKind, CopiedTable, CopyConnection, CopyError, Count, Row, Value};
 
 /// The most rows of a page. With the columns of the widest table that is well below the 32,766 values that
 /// SQLite accepts in one statement.
@@ -10,8 +10,8 @@ const BYTES_MAX: i64 = 8 * 1024 * 1024;
 
 /// The rows after a key in the order of keys; empty at the end of the table.
 pub(super) async fn read(
-    source: &mut dyn Database,
-    table: &Table,
+    source: &mut dyn CopyConnection,
+    table: &CopiedTable,
     after: Option<&[Value]>,
 ) -> Result<Vec<Row>, CopyError> {
     let rows_max = match table.bytes {
@@ -19,20 +19,20 @@ pub(super) async fn read(
         None => ROWS_MAX,
     };
     let (sql, places) = source.dialect().page(table, after.is_some(), rows_max);
-    let kinds: Vec<Kind> = table.columns.iter().map(|column| column.kind).collect();
+    let kinds: Vec<ColumnKind> = table.columns.iter().map(|column| column.kind).collect();
     source.rows(sql, bound(after, &places), &kinds).await
 }
 
 /// The number of the next rows that make a page. Read first, because a server sends everything it was asked
 /// for.
 async fn rows_that_fit(
-    source: &mut dyn Database,
-    table: &Table,
+    source: &mut dyn CopyConnection,
+    table: &CopiedTable,
     bytes: &str,
     after: Option<&[Value]>,
 ) -> Result<usize, CopyError> {
     let (sql, places) = source.dialect().sizes(table, bytes, after.is_some(), ROWS_MAX);
-    let sizes = source.rows(sql, bound(after, &places), &[Kind::Int]).await?;
+    let sizes = source.rows(sql, bound(after, &places), &[ColumnKind::Int]).await?;
     let sizes = sizes.iter().map(|row| row[0].as_int().unwrap_or(0));
     Ok(fitting(sizes, BYTES_MAX).max(1))
 }
@@ -51,9 +51,12 @@ fn bound(key: Option<&[Value]>, places: &[usize]) -> Vec<Value> {
 }
 
 /// The counts of a table.
-pub(super) async fn count(database: &mut dyn Database, table: &Table) -> Result<Count, CopyError> {
+pub(super) async fn count(
+    database: &mut dyn CopyConnection,
+    table: &CopiedTable,
+) -> Result<Count, CopyError> {
     let sql = database.dialect().count(table);
-    let rows = database.rows(sql, Vec::new(), &[Kind::Int, Kind::Int]).await?;
+    let rows = database.rows(sql, Vec::new(), &[ColumnKind::Int, ColumnKind::Int]).await?;
     let number = |place: usize| rows.first().and_then(|row| row[place].as_int());
     match (number(0), number(1)) {
         (Some(rows), Some(sum)) => Ok(Count { rows, sum }),

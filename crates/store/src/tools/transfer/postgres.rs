@@ -7,7 +7,7 @@ use sqlx::{
     query::Query,
 };
 
-use super::{CopyError, Database, Dialect, Kind, Role, Row, Table, Value, ended};
+use super::{ColumnKind, CopiedTable, CopyConnection, CopyDialect, CopyError, Role, Row, Value, ended};
 use crate::sql::{bound, without_nul};
 
 /// A count may take long. Pages are read in the order of the primary key, whatever the statistics say.
@@ -32,13 +32,13 @@ impl PostgresSide {
 }
 
 #[async_trait]
-impl Database for PostgresSide {
+impl CopyConnection for PostgresSide {
     fn role(&self) -> Role {
         self.role
     }
 
-    fn dialect(&self) -> Dialect {
-        Dialect::Postgres
+    fn dialect(&self) -> CopyDialect {
+        CopyDialect::Postgres
     }
 
     async fn run(&mut self, sql: &str) -> Result<(), CopyError> {
@@ -51,20 +51,25 @@ impl Database for PostgresSide {
         done.map(|done| done.rows_affected()).map_err(|error| self.role.failed(error))
     }
 
-    async fn rows(&mut self, sql: String, values: Vec<Value>, kinds: &[Kind]) -> Result<Vec<Row>, CopyError> {
+    async fn rows(
+        &mut self,
+        sql: String,
+        values: Vec<Value>,
+        kinds: &[ColumnKind],
+    ) -> Result<Vec<Row>, CopyError> {
         let rows = query(sql, values).fetch_all(&mut self.conn).await;
         let rows = rows.and_then(|rows| rows.iter().map(|row| decode(row, kinds)).collect());
         rows.map_err(|error| self.role.failed(error))
     }
 
-    async fn insert(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), CopyError> {
-        let mut query = sqlx::query(AssertSqlSafe(Dialect::Postgres.insert(table, rows.len())));
+    async fn insert(&mut self, table: &CopiedTable, rows: Vec<Row>) -> Result<(), CopyError> {
+        let mut query = sqlx::query(AssertSqlSafe(CopyDialect::Postgres.insert(table, rows.len())));
         for array in arrays(table, rows) {
             query = match array {
-                Array::Int(values) => query.bind(values),
-                Array::Bool(values) => query.bind(values),
-                Array::Text(values) => query.bind(values),
-                Array::Bytes(values) => query.bind(values),
+                ColumnArray::Int(values) => query.bind(values),
+                ColumnArray::Bool(values) => query.bind(values),
+                ColumnArray::Text(values) => query.bind(values),
+                ColumnArray::Bytes(values) => query.bind(values),
             };
         }
         query.execute(&mut self.conn).await.map(drop).map_err(|error| self.role.failed(error))
@@ -76,7 +81,7 @@ impl Database for PostgresSide {
 }
 
 /// The values of one column.
-enum Array {
+enum ColumnArray {
     Int(Vec<Option<i64>>),
     Bool(Vec<Option<bool>>),
     Text(Vec<Option<String>>),
@@ -84,20 +89,20 @@ enum Array {
 }
 
 /// One array for each column, in which a statement takes any number of rows.
-fn arrays(table: &Table, rows: Vec<Row>) -> Vec<Array> {
-    let empty = |kind: Kind| match kind {
-        Kind::Int => Array::Int(Vec::with_capacity(rows.len())),
-        Kind::Bool => Array::Bool(Vec::with_capacity(rows.len())),
-        Kind::Text => Array::Text(Vec::with_capacity(rows.len())),
-        Kind::Bytes => Array::Bytes(Vec::with_capacity(rows.len())),
+fn arrays(table: &CopiedTable, rows: Vec<Row>) -> Vec<ColumnArray> {
+    let empty = |kind: ColumnKind| match kind {
+        ColumnKind::Int => ColumnArray::Int(Vec::with_capacity(rows.len())),
+        ColumnKind::Bool => ColumnArray::Bool(Vec::with_capacity(rows.len())),
+        ColumnKind::Text => ColumnArray::Text(Vec::with_capacity(rows.len())),
+        ColumnKind::Bytes => ColumnArray::Bytes(Vec::with_capacity(rows.len())),
     };
-    let mut arrays: Vec<Array> = table.columns.iter().map(|column| empty(column.kind)).collect();
+    let mut arrays: Vec<ColumnArray> = table.columns.iter().map(|column| empty(column.kind)).collect();
     for (array, value) in rows.into_iter().flat_map(|row| (0..).zip(row)) {
         match (&mut arrays[array], value) {
-            (Array::Int(values), Value::Int(value)) => values.push(value),
-            (Array::Bool(values), Value::Bool(value)) => values.push(value),
-            (Array::Text(values), Value::Text(value)) => values.push(value.map(without_nul)),
-            (Array::Bytes(values), Value::Bytes(value)) => values.push(value),
+            (ColumnArray::Int(values), Value::Int(value)) => values.push(value),
+            (ColumnArray::Bool(values), Value::Bool(value)) => values.push(value),
+            (ColumnArray::Text(values), Value::Text(value)) => values.push(value.map(without_nul)),
+            (ColumnArray::Bytes(values), Value::Bytes(value)) => values.push(value),
             _ => unreachable!("values are read by the kinds of these columns"),
         }
     }
@@ -109,13 +114,13 @@ fn query(sql: String, values: Vec<Value>) -> Query<'static, Postgres, PgArgument
     bound!(query, values, without_nul)
 }
 
-fn decode(row: &PgRow, kinds: &[Kind]) -> Result<Row, sqlx::Error> {
-    let value = |(place, kind): (usize, &Kind)| {
+fn decode(row: &PgRow, kinds: &[ColumnKind]) -> Result<Row, sqlx::Error> {
+    let value = |(place, kind): (usize, &ColumnKind)| {
         Ok(match kind {
-            Kind::Int => Value::Int(row.try_get(place)?),
-            Kind::Bool => Value::Bool(row.try_get(place)?),
-            Kind::Text => Value::Text(row.try_get(place)?),
-            Kind::Bytes => Value::Bytes(row.try_get(place)?),
+            ColumnKind::Int => Value::Int(row.try_get(place)?),
+            ColumnKind::Bool => Value::Bool(row.try_get(place)?),
+            ColumnKind::Text => Value::Text(row.try_get(place)?),
+            ColumnKind::Bytes => Value::Bytes(row.try_get(place)?),
         })
     };
     kinds.iter().enumerate().map(value).collect()

@@ -3,17 +3,18 @@
 //! not done.
 
 use super::{
-    CopyError, Count, Database, Kind, Row, TABLES, Table, Value, page,
+    ColumnKind, CopiedTable, CopyConnection, CopyError, Count, Row, TABLES, Value, page,
     value::{read_key, write_key},
 };
 
 const DROP: &str = "DROP TABLE copy_progress";
 const READ: &str = "SELECT name, source, rows_total, sum_total, rows_done, last_key FROM copy_progress";
-const READ_KINDS: [Kind; 6] = [Kind::Text, Kind::Text, Kind::Int, Kind::Int, Kind::Int, Kind::Text];
+const READ_KINDS: [ColumnKind; 6] =
+    [ColumnKind::Text, ColumnKind::Text, ColumnKind::Int, ColumnKind::Int, ColumnKind::Int, ColumnKind::Text];
 
 /// The progress of one table.
-pub(super) struct Entry {
-    pub table: &'static Table,
+pub(super) struct TableProgress {
+    pub table: &'static CopiedTable,
     /// The counts of the source.
     pub total: Count,
     pub rows_done: i64,
@@ -23,14 +24,14 @@ pub(super) struct Entry {
 
 /// Begins a transfer, or resumes the one that is under way.
 pub(super) async fn begin(
-    source: &mut dyn Database,
-    target: &mut dyn Database,
+    source: &mut dyn CopyConnection,
+    target: &mut dyn CopyConnection,
     identity: &str,
-) -> Result<Vec<Entry>, CopyError> {
+) -> Result<Vec<TableProgress>, CopyError> {
     let mut entries = Vec::with_capacity(TABLES.len());
     for table in TABLES {
         let total = page::count(source, table).await?;
-        entries.push(Entry { table, total, rows_done: 0, last_key: None });
+        entries.push(TableProgress { table, total, rows_done: 0, last_key: None });
     }
     target.run(&target.dialect().create_journal()).await?;
     let found = target.rows(READ.to_owned(), Vec::new(), &READ_KINDS).await?;
@@ -65,7 +66,7 @@ pub(super) async fn begin(
     Ok(entries)
 }
 
-async fn check_empty(target: &mut dyn Database) -> Result<(), CopyError> {
+async fn check_empty(target: &mut dyn CopyConnection) -> Result<(), CopyError> {
     // The queue is copied last, so its presence means that something else wrote it.
     for table in TABLES.iter().rev() {
         let sql = target.dialect().foreign_row(table);
@@ -77,13 +78,17 @@ async fn check_empty(target: &mut dyn Database) -> Result<(), CopyError> {
     Ok(())
 }
 
-fn damaged(target: &dyn Database) -> CopyError {
+fn damaged(target: &dyn CopyConnection) -> CopyError {
     target.role().failed("its table copy_progress is not as this version writes it")
 }
 
 /// Fails without text if the record cannot be read.
-fn resume(entries: Vec<Entry>, found: &[Row], identity: &str) -> Result<Vec<Entry>, Option<CopyError>> {
-    let take_up = |entry: Entry| {
+fn resume(
+    entries: Vec<TableProgress>,
+    found: &[Row],
+    identity: &str,
+) -> Result<Vec<TableProgress>, Option<CopyError>> {
+    let take_up = |entry: TableProgress| {
         let row = found.iter().find(|row| row[0].as_text() == Some(entry.table.name)).ok_or(None)?;
         let source = row[1].as_text().ok_or(None)?;
         if source != identity {
@@ -97,15 +102,15 @@ fn resume(entries: Vec<Entry>, found: &[Row], identity: &str) -> Result<Vec<Entr
             Some(text) => Some(read_key(text, entry.table.key_columns()).ok_or(None)?),
             None => None,
         };
-        Ok(Entry { rows_done: number(4)?, last_key, ..entry })
+        Ok(TableProgress { rows_done: number(4)?, last_key, ..entry })
     };
     entries.into_iter().map(take_up).collect()
 }
 
 /// Writes a page and its progress in one transaction.
 pub(super) async fn write(
-    target: &mut dyn Database,
-    entry: &mut Entry,
+    target: &mut dyn CopyConnection,
+    entry: &mut TableProgress,
     rows: Vec<Row>,
     last_key: Vec<Value>,
 ) -> Result<(), CopyError> {
@@ -137,6 +142,6 @@ pub(super) async fn write(
 }
 
 /// Ends a finished transfer.
-pub(super) async fn end(target: &mut dyn Database) -> Result<(), CopyError> {
+pub(super) async fn end(target: &mut dyn CopyConnection) -> Result<(), CopyError> {
     target.run(DROP).await
 }

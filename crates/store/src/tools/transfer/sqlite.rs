@@ -9,7 +9,7 @@ use sqlx::{
     sqlite::{SqliteArguments, SqliteConnectOptions, SqliteRow},
 };
 
-use super::{CopyError, Database, Dialect, Kind, Role, Row, Table, Value, ended};
+use super::{ColumnKind, CopiedTable, CopyConnection, CopyDialect, CopyError, Role, Row, Value, ended};
 use crate::{driver::sqlite::SqliteStore, port::Operate, sql::bound};
 
 /// The rows that the driver reads ahead; each may contain a complete mail.
@@ -37,13 +37,13 @@ impl SqliteSide {
 }
 
 #[async_trait]
-impl Database for SqliteSide {
+impl CopyConnection for SqliteSide {
     fn role(&self) -> Role {
         self.role
     }
 
-    fn dialect(&self) -> Dialect {
-        Dialect::Sqlite
+    fn dialect(&self) -> CopyDialect {
+        CopyDialect::Sqlite
     }
 
     async fn run(&mut self, sql: &str) -> Result<(), CopyError> {
@@ -56,14 +56,19 @@ impl Database for SqliteSide {
         done.map(|done| done.rows_affected()).map_err(|error| self.role.failed(error))
     }
 
-    async fn rows(&mut self, sql: String, values: Vec<Value>, kinds: &[Kind]) -> Result<Vec<Row>, CopyError> {
+    async fn rows(
+        &mut self,
+        sql: String,
+        values: Vec<Value>,
+        kinds: &[ColumnKind],
+    ) -> Result<Vec<Row>, CopyError> {
         let rows = query(sql, values).fetch_all(&mut self.conn).await;
         let rows = rows.and_then(|rows| rows.iter().map(|row| decode(row, kinds)).collect());
         rows.map_err(|error| self.role.failed(error))
     }
 
-    async fn insert(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), CopyError> {
-        let sql = Dialect::Sqlite.insert(table, rows.len());
+    async fn insert(&mut self, table: &CopiedTable, rows: Vec<Row>) -> Result<(), CopyError> {
+        let sql = CopyDialect::Sqlite.insert(table, rows.len());
         self.execute(sql, rows.into_iter().flatten().collect()).await.map(drop)
     }
 
@@ -79,13 +84,13 @@ fn query(sql: String, values: Vec<Value>) -> Query<'static, Sqlite, SqliteArgume
     bound!(query, values, identity)
 }
 
-fn decode(row: &SqliteRow, kinds: &[Kind]) -> Result<Row, sqlx::Error> {
-    let value = |(place, kind): (usize, &Kind)| {
+fn decode(row: &SqliteRow, kinds: &[ColumnKind]) -> Result<Row, sqlx::Error> {
+    let value = |(place, kind): (usize, &ColumnKind)| {
         Ok(match kind {
-            Kind::Int => Value::Int(row.try_get(place)?),
-            Kind::Bool => Value::Bool(row.try_get(place)?),
-            Kind::Text => Value::Text(row.try_get(place)?),
-            Kind::Bytes => Value::Bytes(row.try_get(place)?),
+            ColumnKind::Int => Value::Int(row.try_get(place)?),
+            ColumnKind::Bool => Value::Bool(row.try_get(place)?),
+            ColumnKind::Text => Value::Text(row.try_get(place)?),
+            ColumnKind::Bytes => Value::Bytes(row.try_get(place)?),
         })
     };
     kinds.iter().enumerate().map(value).collect()

@@ -1,10 +1,10 @@
 //! The SQL of a transfer, generated from the list of tables for each database.
 
-use super::table_description::{Column, Kind, Table};
+use super::table_description::{ColumnKind, CopiedColumn, CopiedTable};
 
 /// The SQL dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dialect {
+pub(super) enum CopyDialect {
     Sqlite,
     Postgres,
     Mysql,
@@ -13,24 +13,24 @@ pub(super) enum Dialect {
 /// The values of the key to bind, by their positions in it.
 pub(super) type KeyPlaces = Vec<usize>;
 
-impl Dialect {
+impl CopyDialect {
     /// Quotes a name that may be a keyword, such as `key`.
     fn quoted(self, name: &str) -> String {
         match self {
-            Dialect::Mysql => format!("`{name}`"),
-            Dialect::Sqlite | Dialect::Postgres => format!("\"{name}\""),
+            CopyDialect::Mysql => format!("`{name}`"),
+            CopyDialect::Sqlite | CopyDialect::Postgres => format!("\"{name}\""),
         }
     }
 
-    fn list(self, columns: &[Column]) -> String {
+    fn list(self, columns: &[CopiedColumn]) -> String {
         columns.iter().map(|column| self.quoted(column.name)).collect::<Vec<_>>().join(", ")
     }
 
     /// The placeholder of the n-th value, counted from one.
     pub fn place(self, n: usize) -> String {
         match self {
-            Dialect::Postgres => format!("${n}"),
-            Dialect::Sqlite | Dialect::Mysql => "?".to_owned(),
+            CopyDialect::Postgres => format!("${n}"),
+            CopyDialect::Sqlite | CopyDialect::Mysql => "?".to_owned(),
         }
     }
 
@@ -40,14 +40,14 @@ impl Dialect {
     }
 
     /// The condition for rows after a key.
-    fn after(self, table: &Table) -> (String, KeyPlaces) {
+    fn after(self, table: &CopiedTable) -> (String, KeyPlaces) {
         let key = table.key_columns();
         match self {
-            Dialect::Sqlite | Dialect::Postgres => {
+            CopyDialect::Sqlite | CopyDialect::Postgres => {
                 (format!("({}) > ({})", self.list(key), self.places(key.len())), (0..key.len()).collect())
             }
             // MySQL reads an index from its beginning for a comparison of row values.
-            Dialect::Mysql => {
+            CopyDialect::Mysql => {
                 let (mut steps, mut places) = (Vec::new(), Vec::new());
                 for last in 0..key.len() {
                     let equal = key[..last].iter().map(|column| format!("{} = ?", self.quoted(column.name)));
@@ -60,9 +60,9 @@ impl Dialect {
         }
     }
 
-    fn page_of(self, what: &str, table: &Table, after_key: bool, rows: usize) -> (String, KeyPlaces) {
+    fn page_of(self, what: &str, table: &CopiedTable, after_key: bool, rows: usize) -> (String, KeyPlaces) {
         let mut sql = format!("SELECT {what} FROM {}", self.quoted(table.name));
-        if self == Dialect::Mysql {
+        if self == CopyDialect::Mysql {
             sql.push_str(" FORCE INDEX (PRIMARY)");
         }
         let (condition, places) = match after_key {
@@ -77,46 +77,52 @@ impl Dialect {
     }
 
     /// Reads the next rows of a table.
-    pub fn page(self, table: &Table, after_key: bool, rows: usize) -> (String, KeyPlaces) {
+    pub fn page(self, table: &CopiedTable, after_key: bool, rows: usize) -> (String, KeyPlaces) {
         self.page_of(&self.list(table.columns), table, after_key, rows)
     }
 
     /// Reads how large the next rows are.
-    pub fn sizes(self, table: &Table, bytes: &str, after_key: bool, rows: usize) -> (String, KeyPlaces) {
+    pub fn sizes(
+        self,
+        table: &CopiedTable,
+        bytes: &str,
+        after_key: bool,
+        rows: usize,
+    ) -> (String, KeyPlaces) {
         self.page_of(bytes, table, after_key, rows)
     }
 
     /// Counts a table, and sums its change numbers.
-    pub fn count(self, table: &Table) -> String {
+    pub fn count(self, table: &CopiedTable) -> String {
         let integer = match self {
-            Dialect::Mysql => "SIGNED",
-            Dialect::Sqlite | Dialect::Postgres => "BIGINT",
+            CopyDialect::Mysql => "SIGNED",
+            CopyDialect::Sqlite | CopyDialect::Postgres => "BIGINT",
         };
         let (name, summed) = (self.quoted(table.name), table.summed);
         format!("SELECT COUNT(*), CAST(COALESCE(SUM({summed}), 0) AS {integer}) FROM {name}")
     }
 
     /// Finds a row that no first start writes.
-    pub fn foreign_row(self, table: &Table) -> String {
+    pub fn foreign_row(self, table: &CopiedTable) -> String {
         let condition = table.seeds.map(|seeds| format!(" WHERE NOT ({seeds})")).unwrap_or_default();
         format!("SELECT 1 FROM {}{condition} LIMIT 1", self.quoted(table.name))
     }
 
     /// Deletes the rows that a first start writes.
-    pub fn delete_seeds(self, table: &Table) -> Option<String> {
+    pub fn delete_seeds(self, table: &CopiedTable) -> Option<String> {
         table.seeds.map(|seeds| format!("DELETE FROM {} WHERE {seeds}", self.quoted(table.name)))
     }
 
     /// Writes rows given as single values, or on PostgreSQL as one array for each column.
-    pub fn insert(self, table: &Table, rows: usize) -> String {
+    pub fn insert(self, table: &CopiedTable, rows: usize) -> String {
         let head = format!("INSERT INTO {} ({})", self.quoted(table.name), self.list(table.columns));
         let values = match self {
-            Dialect::Postgres => {
+            CopyDialect::Postgres => {
                 let arrays =
                     (1..).zip(table.columns).map(|(n, column)| format!("${n}::{}", array(column.kind)));
                 format!("SELECT * FROM UNNEST({})", arrays.collect::<Vec<_>>().join(", "))
             }
-            Dialect::Sqlite | Dialect::Mysql => {
+            CopyDialect::Sqlite | CopyDialect::Mysql => {
                 let row = format!("({})", vec!["?"; table.columns.len()].join(","));
                 format!("VALUES {}", vec![row; rows].join(","))
             }
@@ -125,28 +131,30 @@ impl Dialect {
     }
 
     /// Existing rows are replaced by those of the source.
-    fn replace(self, table: &Table) -> String {
+    fn replace(self, table: &CopiedTable) -> String {
         let rest = &table.columns[table.key..];
-        let set = |column: &Column| {
+        let set = |column: &CopiedColumn| {
             let name = self.quoted(column.name);
             match self {
-                Dialect::Mysql => format!("{name} = VALUES({name})"),
-                Dialect::Sqlite | Dialect::Postgres => format!("{name} = excluded.{name}"),
+                CopyDialect::Mysql => format!("{name} = VALUES({name})"),
+                CopyDialect::Sqlite | CopyDialect::Postgres => format!("{name} = excluded.{name}"),
             }
         };
         let changes = rest.iter().map(set).collect::<Vec<_>>().join(", ");
         let key = self.list(table.key_columns());
         match self {
             // `INSERT IGNORE` would ignore values that do not fit as well.
-            Dialect::Mysql if rest.is_empty() => {
+            CopyDialect::Mysql if rest.is_empty() => {
                 let name = self.quoted(table.columns[0].name);
                 format!("ON DUPLICATE KEY UPDATE {name} = {name}")
             }
-            Dialect::Mysql => format!("ON DUPLICATE KEY UPDATE {changes}"),
-            Dialect::Sqlite | Dialect::Postgres if rest.is_empty() => {
+            CopyDialect::Mysql => format!("ON DUPLICATE KEY UPDATE {changes}"),
+            CopyDialect::Sqlite | CopyDialect::Postgres if rest.is_empty() => {
                 format!("ON CONFLICT ({key}) DO NOTHING")
             }
-            Dialect::Sqlite | Dialect::Postgres => format!("ON CONFLICT ({key}) DO UPDATE SET {changes}"),
+            CopyDialect::Sqlite | CopyDialect::Postgres => {
+                format!("ON CONFLICT ({key}) DO UPDATE SET {changes}")
+            }
         }
     }
 
@@ -154,22 +162,22 @@ impl Dialect {
     /// generated ids behind the copied ones.
     pub fn count_anew(self) -> Vec<&'static str> {
         let insert = match self {
-            Dialect::Sqlite => {
+            CopyDialect::Sqlite => {
                 "INSERT INTO tally (tenant, status, count) \
                  SELECT tenant, status, COUNT(*) FROM message GROUP BY tenant, status"
             }
-            Dialect::Postgres => {
+            CopyDialect::Postgres => {
                 "INSERT INTO tally (tenant, status, shard, count) \
                  SELECT tenant, status, 0, COUNT(*) FROM message GROUP BY tenant, status"
             }
-            Dialect::Mysql => {
+            CopyDialect::Mysql => {
                 "INSERT INTO tally (tenant, status, shard, `count`) \
                  SELECT tenant, status, 0, COUNT(*) FROM message GROUP BY tenant, status"
             }
         };
         let mut statements = vec!["DELETE FROM tally", insert];
         // The other databases derive the next id from the table.
-        if self == Dialect::Postgres {
+        if self == CopyDialect::Postgres {
             statements.push(
                 "SELECT setval(pg_get_serial_sequence('journal', 'id'), \
                  COALESCE((SELECT MAX(id) FROM journal), 0) + 1, FALSE)",
@@ -181,8 +189,8 @@ impl Dialect {
     /// Creates the table of progress.
     pub fn create_journal(self) -> String {
         let engine = match self {
-            Dialect::Mysql => " ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin",
-            Dialect::Sqlite | Dialect::Postgres => "",
+            CopyDialect::Mysql => " ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin",
+            CopyDialect::Sqlite | CopyDialect::Postgres => "",
         };
         format!(
             "CREATE TABLE IF NOT EXISTS copy_progress (name VARCHAR(64) NOT NULL PRIMARY KEY, source TEXT NOT NULL, \
@@ -191,11 +199,11 @@ impl Dialect {
     }
 }
 
-fn array(kind: Kind) -> &'static str {
+fn array(kind: ColumnKind) -> &'static str {
     match kind {
-        Kind::Int => "bigint[]",
-        Kind::Bool => "boolean[]",
-        Kind::Text => "text[]",
-        Kind::Bytes => "bytea[]",
+        ColumnKind::Int => "bigint[]",
+        ColumnKind::Bool => "boolean[]",
+        ColumnKind::Text => "text[]",
+        ColumnKind::Bytes => "bytea[]",
     }
 }

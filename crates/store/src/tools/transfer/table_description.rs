@@ -2,7 +2,7 @@
 
 /// The type of a column, whatever the database calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnKind {
     /// A 64-bit number.
     Int,
     /// Yes or no.
@@ -15,19 +15,19 @@ pub(super) enum Kind {
 
 /// A column.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Column {
+pub(super) struct CopiedColumn {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: ColumnKind,
 }
 
 /// A table.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct CopiedTable {
     pub name: &'static str,
     /// How many of the first columns are the primary key.
     pub key: usize,
     /// Every column that is not generated.
-    pub columns: &'static [Column],
+    pub columns: &'static [CopiedColumn],
     /// The size of a row as an SQL expression, if a full page of rows would not fit into memory.
     pub bytes: Option<&'static str>,
     /// The SQL expression that is summed besides counting rows: numbers that a change of a row raises; `0` if
@@ -37,8 +37,8 @@ pub(super) struct Table {
     pub seeds: Option<&'static str>,
 }
 
-impl Table {
-    pub(super) const fn new(name: &'static str, key: usize, columns: &'static [Column]) -> Self {
+impl CopiedTable {
+    pub(super) const fn new(name: &'static str, key: usize, columns: &'static [CopiedColumn]) -> Self {
         Self { name, key, columns, bytes: None, summed: "0", seeds: None }
     }
 
@@ -55,27 +55,27 @@ impl Table {
     }
 
     /// The columns of the primary key.
-    pub fn key_columns(&self) -> &'static [Column] {
+    pub fn key_columns(&self) -> &'static [CopiedColumn] {
         &self.columns[..self.key]
     }
 }
 
 /// A column of 64-bit numbers.
-pub(super) const fn int(name: &'static str) -> Column {
-    Column { name, kind: Kind::Int }
+pub(super) const fn int(name: &'static str) -> CopiedColumn {
+    CopiedColumn { name, kind: ColumnKind::Int }
 }
 
 /// A column of yes or no.
-pub(super) const fn bool(name: &'static str) -> Column {
-    Column { name, kind: Kind::Bool }
+pub(super) const fn bool(name: &'static str) -> CopiedColumn {
+    CopiedColumn { name, kind: ColumnKind::Bool }
 }
 
 /// A column of text.
-pub(super) const fn text(name: &'static str) -> Column {
-    Column { name, kind: Kind::Text }
+pub(super) const fn text(name: &'static str) -> CopiedColumn {
+    CopiedColumn { name, kind: ColumnKind::Text }
 }
 
 /// A column of bytes.
-pub(super) const fn bytes(name: &'static str) -> Column {
-    Column { name, kind: Kind::Bytes }
+pub(super) const fn bytes(name: &'static str) -> CopiedColumn {
+    CopiedColumn { name, kind: ColumnKind::Bytes }
 }

@@ -3,7 +3,7 @@
 
 use super::{
     columns::{CONTENT, INBOUND, MESSAGE},
-    table_description::{Table, bytes, int, text},
+    table_description::{CopiedTable, bytes, int, text},
 };
 
 /// The approximate size of a template: its characters. The version makes it a 64-bit number everywhere.
@@ -12,8 +12,8 @@ const TEMPLATE_BYTES: &str = "0 * version + LENGTH(subject) + COALESCE(LENGTH(ht
 
 /// Every table that is copied, in order: referred-to tables before referring ones, and the queue last, so
 /// that nothing can be claimed before everything is there.
-pub(super) static TABLES: &[Table] = &[
-    Table::new(
+pub(super) static TABLES: &[CopiedTable] = &[
+    CopiedTable::new(
         "tenant",
         1,
         &[
@@ -30,7 +30,7 @@ pub(super) static TABLES: &[Table] = &[
         ],
     )
     .seeds("id = 'default'"),
-    Table::new(
+    CopiedTable::new(
         "api_key",
         1,
         &[
@@ -48,8 +48,8 @@ pub(super) static TABLES: &[Table] = &[
             text("restrictions"),
         ],
     ),
-    Table::new("ended_session", 1, &[bytes("id"), int("ends_at")]),
-    Table::new(
+    CopiedTable::new("ended_session", 1, &[bytes("id"), int("ends_at")]),
+    CopiedTable::new(
         "oauth_state",
         2,
         &[
@@ -62,13 +62,13 @@ pub(super) static TABLES: &[Table] = &[
         ],
     )
     .summed("version"),
-    Table::new("suspension", 3, &[text("tenant"), int("kind"), text("code"), int("since")]),
-    Table::new(
+    CopiedTable::new("suspension", 3, &[text("tenant"), int("kind"), text("code"), int("since")]),
+    CopiedTable::new(
         "suppression",
         2,
         &[text("tenant"), text("address"), int("reason"), text("note"), int("created_at"), int("expires_at")],
     ),
-    Table::new(
+    CopiedTable::new(
         "scoped_suppression",
         3,
         &[
@@ -81,7 +81,7 @@ pub(super) static TABLES: &[Table] = &[
             int("expires_at"),
         ],
     ),
-    Table::new(
+    CopiedTable::new(
         "stream",
         2,
         &[
@@ -97,7 +97,7 @@ pub(super) static TABLES: &[Table] = &[
         ],
     )
     .summed("version"),
-    Table::new(
+    CopiedTable::new(
         "audit",
         1,
         &[
@@ -111,7 +111,7 @@ pub(super) static TABLES: &[Table] = &[
             text("detail"),
         ],
     ),
-    Table::new(
+    CopiedTable::new(
         "circuit",
         2,
         &[
@@ -124,10 +124,10 @@ pub(super) static TABLES: &[Table] = &[
             int("faults"),
         ],
     ),
-    Table::new("spent", 4, &[text("tenant"), text("account"), int("span"), int("bucket"), int("used")])
+    CopiedTable::new("spent", 4, &[text("tenant"), text("account"), int("span"), int("bucket"), int("used")])
         .summed("used"),
-    Table::new("collapse", 2, &[text("tenant"), text("name"), bytes("uid"), bytes("previous")]),
-    Table::new(
+    CopiedTable::new("collapse", 2, &[text("tenant"), text("name"), bytes("uid"), bytes("previous")]),
+    CopiedTable::new(
         "account",
         2,
         &[
@@ -142,18 +142,22 @@ pub(super) static TABLES: &[Table] = &[
     )
     .summed("version")
     .seeds("tenant = 'default' AND id = 'sandbox'"),
-    Table::new("lane", 1, &[bytes("id"), text("tenant"), text("account"), int("priority"), text("batch")]),
-    Table::new(
+    CopiedTable::new(
+        "lane",
+        1,
+        &[bytes("id"), text("tenant"), text("account"), int("priority"), text("batch")],
+    ),
+    CopiedTable::new(
         "dedup",
         3,
         &[text("tenant"), int("kind"), text("key"), bytes("fingerprint"), bytes("uid"), int("expires_at")],
     ),
-    Table::new("tag", 3, &[text("tenant"), text("tag"), bytes("uid")]),
-    Table::new("content", 1, CONTENT).bytes(
+    CopiedTable::new("tag", 3, &[text("tenant"), text("tag"), bytes("uid")]),
+    CopiedTable::new("content", 1, CONTENT).bytes(
         "CASE WHEN raw_blob IS NULL THEN size ELSE 0 END \
          + CASE WHEN payload_blob IS NULL THEN COALESCE(payload_size, 0) ELSE 0 END",
     ),
-    Table::new(
+    CopiedTable::new(
         "stored_blob",
         1,
         &[
@@ -166,7 +170,7 @@ pub(super) static TABLES: &[Table] = &[
         ],
     )
     .summed("generation + condemned"),
-    Table::new(
+    CopiedTable::new(
         "link",
         2,
         &[
@@ -179,7 +183,7 @@ pub(super) static TABLES: &[Table] = &[
             int("expires_at"),
         ],
     ),
-    Table::new(
+    CopiedTable::new(
         "template",
         3,
         &[
@@ -196,7 +200,7 @@ pub(super) static TABLES: &[Table] = &[
         ],
     )
     .bytes(TEMPLATE_BYTES),
-    Table::new(
+    CopiedTable::new(
         "known_recipient",
         2,
         &[
@@ -216,7 +220,7 @@ pub(super) static TABLES: &[Table] = &[
         ],
     )
     .summed("version"),
-    Table::new(
+    CopiedTable::new(
         "dkim_key",
         3,
         &[
@@ -231,13 +235,13 @@ pub(super) static TABLES: &[Table] = &[
         ],
     )
     .summed("active"),
-    Table::new(
+    CopiedTable::new(
         "preparation",
         1,
         &[bytes("uid"), text("tenant"), int("due_at"), int("tries"), text("settled")],
     )
     .summed("tries"),
-    Table::new(
+    CopiedTable::new(
         "subscriber",
         2,
         &[
@@ -258,12 +262,16 @@ pub(super) static TABLES: &[Table] = &[
         ],
     )
     .summed("version + deleted"),
-    Table::new("journal", 1, &[int("id"), text("tenant"), int("at"), int("position"), bytes("entries")])
-        .summed("COALESCE(position, 0)"),
-    Table::new("progress", 1, &[text("name"), int("position")])
+    CopiedTable::new(
+        "journal",
+        1,
+        &[int("id"), text("tenant"), int("at"), int("position"), bytes("entries")],
+    )
+    .summed("COALESCE(position, 0)"),
+    CopiedTable::new("progress", 1, &[text("name"), int("position")])
         .summed("position")
         .seeds("name IN ('sequence', 'fan_out')"),
-    Table::new(
+    CopiedTable::new(
         "notification",
         4,
         &[
@@ -289,7 +297,7 @@ pub(super) static TABLES: &[Table] = &[
         ],
     )
     .summed("state + tries"),
-    Table::new(
+    CopiedTable::new(
         "statistic",
         3,
         &[
@@ -308,12 +316,12 @@ pub(super) static TABLES: &[Table] = &[
         ],
     )
     .summed("accepted + sent + failed"),
-    Table::new(
+    CopiedTable::new(
         "tombstone",
         1,
         &[bytes("uid"), text("tenant"), int("status"), bytes("recipients"), int("expires_at")],
     ),
-    Table::new(
+    CopiedTable::new(
         "mailbox",
         2,
         &[
@@ -329,7 +337,7 @@ pub(super) static TABLES: &[Table] = &[
         ],
     )
     .summed("version"),
-    Table::new(
+    CopiedTable::new(
         "mailbox_state",
         2,
         &[
@@ -347,7 +355,7 @@ pub(super) static TABLES: &[Table] = &[
         ],
     )
     .summed("COALESCE(last_uid, 0) + deleted"),
-    Table::new(
+    CopiedTable::new(
         "rule",
         2,
         &[
@@ -363,7 +371,7 @@ pub(super) static TABLES: &[Table] = &[
         ],
     )
     .summed("version"),
-    Table::new(
+    CopiedTable::new(
         "contact",
         2,
         &[
@@ -378,13 +386,13 @@ pub(super) static TABLES: &[Table] = &[
         ],
     )
     .summed("version"),
-    Table::new("inbound_seen", 3, &[text("tenant"), text("mailbox"), bytes("digest")]),
-    Table::new("inbound_message", 3, &[bytes("uid"), text("rule"), bytes("message")]),
-    Table::new("inbound_body", 1, &[bytes("uid"), int("size"), bytes("raw"), text("raw_blob")])
+    CopiedTable::new("inbound_seen", 3, &[text("tenant"), text("mailbox"), bytes("digest")]),
+    CopiedTable::new("inbound_message", 3, &[bytes("uid"), text("rule"), bytes("message")]),
+    CopiedTable::new("inbound_body", 1, &[bytes("uid"), int("size"), bytes("raw"), text("raw_blob")])
         .bytes("CASE WHEN raw_blob IS NULL THEN size ELSE 0 END"),
-    Table::new("inbound", 1, INBOUND)
+    CopiedTable::new("inbound", 1, INBOUND)
         .summed("state + tries + reminders + event_seq + lost_leases + attempts"),
-    Table::new(
+    CopiedTable::new(
         "pec_receipt",
         2,
         &[
@@ -402,8 +410,8 @@ pub(super) static TABLES: &[Table] = &[
         ],
     )
     .bytes("CASE WHEN raw_blob IS NULL THEN size ELSE 0 END"),
-    Table::new("pec_wait", 1, &[bytes("uid"), int("due_at")]),
-    Table::new(
+    CopiedTable::new("pec_wait", 1, &[bytes("uid"), int("due_at")]),
+    CopiedTable::new(
         "recipient",
         2,
         &[
@@ -420,8 +428,12 @@ pub(super) static TABLES: &[Table] = &[
         ],
     )
     .summed("status + COALESCE(outcome, 0)"),
-    Table::new("event", 2, &[bytes("uid"), int("seq"), int("at"), int("kind"), text("data"), text("more")]),
-    Table::new(
+    CopiedTable::new(
+        "event",
+        2,
+        &[bytes("uid"), int("seq"), int("at"), int("kind"), text("data"), text("more")],
+    ),
+    CopiedTable::new(
         "attempt",
         2,
         &[
@@ -438,5 +450,5 @@ pub(super) static TABLES: &[Table] = &[
             text("provider_message_id"),
         ],
     ),
-    Table::new("message", 1, MESSAGE).summed("version + event_seq + attempt + status"),
+    CopiedTable::new("message", 1, MESSAGE).summed("version + event_seq + attempt + status"),
 ];

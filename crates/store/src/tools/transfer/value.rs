@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::table_description::{Column, Kind};
+use super::table_description::{ColumnKind, CopiedColumn};
 pub(super) use crate::sql::Value;
 
 /// The values of a row, in the order of the columns asked for.
@@ -20,17 +20,17 @@ pub(super) fn write_key(key: &[Value]) -> String {
 }
 
 /// Reads back what [`write_key`] wrote for these columns.
-pub(super) fn read_key(text: &str, columns: &[Column]) -> Option<Vec<Value>> {
+pub(super) fn read_key(text: &str, columns: &[CopiedColumn]) -> Option<Vec<Value>> {
     let values: Vec<serde_json::Value> = serde_json::from_str(text).ok()?;
     if values.len() != columns.len() {
         return None;
     }
-    let read = |(value, column): (&serde_json::Value, &Column)| {
+    let read = |(value, column): (&serde_json::Value, &CopiedColumn)| {
         Some(match column.kind {
-            Kind::Int => Value::Int(Some(value.as_i64()?)),
-            Kind::Bool => Value::Bool(Some(value.as_bool()?)),
-            Kind::Text => Value::text(value.as_str()?),
-            Kind::Bytes => Value::Bytes(Some(unhex(value.as_str()?)?)),
+            ColumnKind::Int => Value::Int(Some(value.as_i64()?)),
+            ColumnKind::Bool => Value::Bool(Some(value.as_bool()?)),
+            ColumnKind::Text => Value::text(value.as_str()?),
+            ColumnKind::Bytes => Value::Bytes(Some(unhex(value.as_str()?)?)),
         })
     };
     values.iter().zip(columns).map(read).collect()
@@ -51,8 +51,13 @@ mod tests {
 
     #[test]
     fn a_key_reads_back_as_it_was() {
-        let columns = [("a", Kind::Text), ("b", Kind::Int), ("c", Kind::Bytes), ("d", Kind::Bool)]
-            .map(|(name, kind)| Column { name, kind });
+        let columns = [
+            ("a", ColumnKind::Text),
+            ("b", ColumnKind::Int),
+            ("c", ColumnKind::Bytes),
+            ("d", ColumnKind::Bool),
+        ]
+        .map(|(name, kind)| CopiedColumn { name, kind });
         let key = [
             Value::text("ü\0\"x"),
             Value::int(-7),

@@ -32,7 +32,7 @@ use crate::{
     sql::schema::MigrationState,
     view_definitions::{
         mysql, postgres, sqlite,
-        template::{Dialect, Place},
+        template::{ViewsDialect, ViewsLocation},
     },
 };
 
@@ -102,7 +102,7 @@ pub fn schema(database: &Database, plan: &Plan) -> Result<String, ViewsError> {
 
 /// The statements that install the views.
 pub fn script(database: &Database, plan: &Plan) -> Result<String, ViewsError> {
-    let place = Place { has_column: plan.index, ..place(database, plan)? };
+    let place = ViewsLocation { has_column: plan.index, ..place(database, plan)? };
     let index = plan.index.then(|| place.make_index());
     Ok([place.make_schema(), index, Some(place.make_views())].into_iter().flatten().collect())
 }
@@ -141,27 +141,27 @@ pub async fn remove(database: &Database, plan: &Plan) -> Result<(), ViewsError> 
     }
 }
 
-fn place(database: &Database, plan: &Plan) -> Result<Place, ViewsError> {
+fn place(database: &Database, plan: &Plan) -> Result<ViewsLocation, ViewsError> {
     let (dialect, ours, default) = match database {
-        Database::Sqlite(_) => (Dialect::Sqlite, String::new(), SCHEMA.to_owned()),
+        Database::Sqlite(_) => (ViewsDialect::Sqlite, String::new(), SCHEMA.to_owned()),
         Database::Postgres(url) => {
             url.parse::<PgConnectOptions>().map_err(|_| ViewsError::Address)?;
-            (Dialect::Postgres, String::new(), SCHEMA.to_owned())
+            (ViewsDialect::Postgres, String::new(), SCHEMA.to_owned())
         }
         Database::Mysql(url) => {
             let options: MySqlConnectOptions = url.parse().map_err(|_| ViewsError::Address)?;
             let ours = options.get_database().ok_or(ViewsError::Address)?.to_owned();
             let default = format!("{ours}{SUFFIX}");
-            (Dialect::Mysql, ours, default)
+            (ViewsDialect::Mysql, ours, default)
         }
     };
     let schema = plan.schema.clone().unwrap_or(default);
     for name in [&schema, &ours].into_iter().filter(|name| !is_name(name)) {
-        if dialect == Dialect::Mysql || name == &schema {
+        if dialect == ViewsDialect::Mysql || name == &schema {
             return Err(ViewsError::Name(name.clone()));
         }
     }
-    Ok(Place { dialect, schema, database: ours, has_column: false })
+    Ok(ViewsLocation { dialect, schema, database: ours, has_column: false })
 }
 
 /// Whether a name is safe inside quotes wherever it is written.

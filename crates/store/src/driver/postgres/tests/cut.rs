@@ -1,4 +1,4 @@
-//! Connections that are cut at a statement: what was asked for is done once, or whoever asked is told.
+//! Connections that are cut at a statement: a request is done once, or its caller gets an error.
 
 use std::{
     sync::{Arc, Mutex},
@@ -24,19 +24,20 @@ use crate::{
 struct Cable {
     url: String,
     cut: Arc<Mutex<Option<Cut>>>,
-    /// Where it leads; nowhere once it was cut for good.
+    /// Where it leads; `None` after a permanent cut.
     server: Arc<Mutex<Option<String>>>,
 }
 
 /// The whole word with its end: a transaction begins with one that only starts so.
 const COMMIT: &[u8] = b"COMMIT\0";
 
-/// When a client sends this, the connection is cut: before the server gets it, or before the client gets the answer.
+/// When a client sends this, the connection is cut: before the server gets it, or before the client gets the
+/// answer.
 #[derive(Clone, Copy)]
 struct Cut {
     at: &'static [u8],
     server_gets_it: bool,
-    /// Whether nobody gets through afterwards.
+    /// Whether no connection gets through afterwards.
     for_good: bool,
 }
 
@@ -66,7 +67,8 @@ impl Cable {
         *self.cut.lock().unwrap() = Some(Cut { at, server_gets_it, for_good: false });
     }
 
-    /// Cuts it before the server gets this, and waits until that has happened. Nobody gets through until it leads elsewhere.
+    /// Cuts it before the server gets this text, and waits until that has happened. No connection gets
+    /// through until it leads elsewhere.
     fn cut_for_good(&self, at: &'static [u8]) {
         *self.cut.lock().unwrap() = Some(Cut { at, server_gets_it: false, for_good: true });
     }
@@ -143,7 +145,8 @@ async fn a_connection_cut_in_mid_transaction_costs_nothing() {
     }
 }
 
-/// Nobody can say whether it is there. Those who asked are told so, all who shared the transaction, and find it when they ask again.
+/// It is unknown whether it was stored. All callers that shared the transaction get that error, and find the
+/// message when they ask again.
 #[tokio::test]
 async fn a_commit_that_nobody_can_settle_is_found_by_who_repeats_it() {
     let database = PostgresDatabase::create();
@@ -165,7 +168,8 @@ async fn a_commit_that_nobody_can_settle_is_found_by_who_repeats_it() {
     assert_eq!(database.run("SELECT count(*) FROM message"), "2");
 }
 
-/// A promoted standby gives the numbers of transactions that it has not seen to others: what they did is not what we did.
+/// A promoted standby gives the numbers of transactions that it has not seen to others: what they did is not
+/// what we did.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_lost_in_a_failover_is_not_taken_for_anothers() {
     let mut servers = tokio::task::spawn_blocking(PostgresPair::start).await.unwrap();

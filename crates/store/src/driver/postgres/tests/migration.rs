@@ -62,7 +62,7 @@ async fn waiting_migrator(conn: &mut PgConnection) -> i32 {
 async fn nodes_write_on_while_a_large_table_is_migrated_and_a_try_that_died_is_taken_up() {
     let database = older_database().await;
     let (mut slow, mut quick) = (client(&database).await, client(&database).await);
-    // A transaction that takes its time: the migration waits for it, and nobody for the migration.
+    // A long transaction: the migration waits for it, and no transaction waits for the migration.
     sqlx::raw_sql("BEGIN").execute(&mut slow).await.unwrap();
     sqlx::query(WRITE).bind(1_i64).execute(&mut slow).await.unwrap();
     let url = database.url();
@@ -120,7 +120,8 @@ async fn a_database_that_was_migrated_has_the_indexes_of_a_new_one() {
     );
 }
 
-/// A dump has the tables open for as long as it takes. The migration waits for its end, and in between others have their turn.
+/// A dump has the tables open for as long as it takes. The migration waits for its end, and in between others
+/// have their turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_migration_waits_for_a_dump_and_does_not_fail() {
     let database = older_database().await;

@@ -65,8 +65,8 @@ async fn every_statement_prepares() {
     pool.prepare(read::summary_sql().into_sql_str()).await.unwrap();
 }
 
-/// A plan is made while the tables are empty and kept when they are not, so it must be the right one from the start:
-/// no scan of a table, and each hot statement on its index.
+/// A plan is made while the tables are empty and kept when they are not, so it must be the right one from the
+/// start: no scan of a table, and each hot statement on its index.
 #[tokio::test]
 async fn hot_statements_use_their_indexes() {
     let (_store, database) = postgres().await;

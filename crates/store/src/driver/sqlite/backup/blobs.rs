@@ -1,8 +1,9 @@
 //! The folder of blobs, copied beside a database.
 //!
-//! A blob is written before the row that names it and never changed, and deleted after the last row that named it. So what is
-//! copied both before the database and after it has every blob that the copy names: one that was deleted in between is from the
-//! first time, one that came is from the second. Whether that is so is looked at in the end, and what the copy does not name goes.
+//! A blob is written before the row that names it and never changed, and deleted after the last row that
+//! named it. So a copy of the blobs made both before and after the database has every blob that the copy
+//! names: one that was deleted in between is from the first pass, one that came is from the second. At the
+//! end that is checked, and blobs that the copy does not name are removed.
 
 use std::{
     fs::{self, File},
@@ -24,7 +25,7 @@ const NAMED: &str = "SELECT b.digest, b.generation, b.size FROM stored_blob b WH
      OR EXISTS (SELECT 1 FROM link l WHERE l.blob = b.name) \
      OR EXISTS (SELECT 1 FROM inbound_body i WHERE i.raw_blob = b.name) \
      OR EXISTS (SELECT 1 FROM pec_receipt p WHERE p.raw_blob = b.name)) ORDER BY b.digest LIMIT ?";
-/// Also one that nothing refers to: the sweep of whoever takes the copy over finds it by its row.
+/// Also one that nothing refers to: the next sweep of the restored copy finds it by its row.
 const KNOWN: &str = "SELECT EXISTS (SELECT 1 FROM stored_blob WHERE name = ?)";
 /// The folders of blobs have names of two hexadecimal digits; what else is there is not theirs.
 const FOLDER_CHARACTERS: usize = 2;
@@ -84,7 +85,7 @@ impl BlobsBackup {
             }
             match copy_file(&entry.path(), &target) {
                 Ok(()) => {}
-                // It was deleted meanwhile: whether it is missed is looked at in the end.
+                // It was deleted in the meantime: whether it is missing is checked at the end.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }

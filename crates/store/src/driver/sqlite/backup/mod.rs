@@ -1,15 +1,17 @@
 //! A copy of a database that a server is writing to, as it is at one moment.
 //!
-//! A snapshot that is read for minutes keeps all that is written meanwhile in the log. So the file is copied in pieces, and
-//! between two of them the log is folded back and begun anew: it never holds more than was written while one piece was
-//! copied. A piece is read while a read transaction keeps the file as it is. At the end the pages that changed since they
-//! were copied are copied once more, in ever smaller rounds, and the last round makes the copy one moment's.
+//! A snapshot that is read for minutes keeps all that is written meanwhile in the log. So the file is copied
+//! in pieces, and between two of them the log is folded back and begun anew: it never holds more than was
+//! written while one piece was copied. A piece is read while a read transaction keeps the file as it is. At
+//! the end the pages that changed since they were copied are copied once more, in ever smaller rounds, and
+//! the last round makes the copy one moment's.
 //!
-//! The moment between two pieces stops the writer like a transaction of another process would. It takes the writer's lock,
-//! looks through the rest of the log for changed pages, folds the log back, and begins the next read transaction before it lets
-//! the writer go on; so no frame is ever lost from sight.
+//! The moment between two pieces stops the writer like a transaction of another process would. It takes the
+//! writer's lock, looks through the rest of the log for changed pages, folds the log back, and begins the
+//! next read transaction before it lets the writer go on; so no frame is ever lost from sight.
 //!
-//! Another reader may keep the log from being folded back. Then the copy goes on, and only its end waits, for some time.
+//! Another reader may keep the log from being folded back. Then the copy goes on, and only its end waits, for
+//! some time.
 
 mod blobs;
 mod pages;
@@ -28,14 +30,14 @@ use crate::{error::StoreError, failpoint::crash_point};
 const PIECE_PAGES: u64 = 4_096;
 /// Changed pages that are few enough for the last round: 16 MiB.
 const LAST_PAGES: usize = 2_048;
-/// Rounds, once all that was there at the beginning is copied, after which the last one is as large as it is: more is written than
-/// can be copied.
+/// Rounds, once all that was there at the beginning is copied, after which the last one is as large as it is:
+/// more is written than can be copied.
 const ROUNDS_MAX: u32 = 32;
 /// How long the writer's lock is waited for, and how long it is held for a reader that is in the way.
 const LOCK_MAX: Duration = Duration::from_secs(60);
 const FOLD_MAX: Duration = Duration::from_millis(500);
-/// The pause between two tries to fold back, and to get the lock: a busy writer lets go of it for less than a millisecond at a time, and
-/// the log grows until it is had.
+/// The pause between two tries to fold back, and to get the lock: a busy writer lets go of it for less than a
+/// millisecond at a time, and the log grows until it is had.
 const PAUSE: Duration = Duration::from_millis(20);
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 /// How long a reader may keep the copy from its end.
@@ -50,8 +52,8 @@ pub struct BackupProgress {
     pub total: u64,
 }
 
-/// Copies the database in `source` into `target`, which must not be there yet; the copy's size. It is on the disk when this returns,
-/// and was found sound.
+/// Copies the database in `source` into `target`, which must not be there yet; the copy's size. It is on the
+/// disk when this returns, and was found sound.
 pub async fn copy(
     source: &Path,
     target: &Path,
@@ -66,7 +68,7 @@ pub(super) async fn copy_in_pieces(
     piece_pages: u64,
     progress: &mut (dyn FnMut(BackupProgress) + Send),
 ) -> Result<u64, StoreError> {
-    let mut moments = Moments::open(source).await?;
+    let mut moments = BackupMoments::open(source).await?;
     let copied = copy_pages(&mut moments, source, target, piece_pages, progress).await;
     // Before the files: closing those lets go of the locks of these.
     moments.close().await;
@@ -76,7 +78,7 @@ pub(super) async fn copy_in_pieces(
 }
 
 async fn copy_pages(
-    moments: &mut Moments,
+    moments: &mut BackupMoments,
     source: &Path,
     target: &Path,
     piece_pages: u64,
@@ -137,18 +139,18 @@ async fn check(target: &Path) -> Result<(), StoreError> {
 }
 
 /// The connections that make moments.
-struct Moments {
+struct BackupMoments {
     /// Stops the writer.
     lock: SqliteConnection,
     /// Folds the log back.
     fold: SqliteConnection,
-    /// Keeps the file as it is while it is copied, and the log while it is looked through.
+    /// Keeps the file unchanged while it is copied, and the log while it is read.
     hold: SqliteConnection,
     bridge: SqliteConnection,
     is_held: bool,
 }
 
-impl Moments {
+impl BackupMoments {
     async fn open(source: &Path) -> Result<Self, StoreError> {
         let connect = async || open::options(source).connect().await.map_err(failed);
         let lock = open::options(source).busy_timeout(Duration::ZERO).connect().await.map_err(failed)?;

@@ -1,8 +1,9 @@
-//! The pages of a database, copied from its file while others write, and which of them must be copied once more.
+//! The pages of a database, copied from its file while others write, and which of them must be copied once
+//! more.
 //!
-//! What is written goes to the log first, as frames that name their pages. Whoever has read every frame since the copy began knows
-//! every page that may differ from the copy; what it does not know is only harmless excess: frames of a transaction that was
-//! undone, or from before.
+//! Writes go to the log first, as frames that name their pages. Having read every frame since the copy began,
+//! the copy knows every page that may differ; unneeded frames are harmless: those of a rolled-back
+//! transaction, or from before.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +15,7 @@ use std::{
 
 use super::super::space::log_path;
 
-/// Where a database's header has the size of a page, in two bytes; 1 stands for 65,536.
+/// The offset of the page size in a database's header, two bytes; 1 means 65,536.
 const PAGE_BYTES_AT: u64 = 16;
 /// The log's header, and where in it and in a frame's is what they have in common.
 const LOG_HEADER: u64 = 32;
@@ -26,7 +27,8 @@ const RUN_BYTES: u64 = 1024 * 1024;
 
 /// A database's file, its copy, and how far the copy is.
 pub(super) struct PageCopy {
-    /// Closed after the connections to the same file: closing it lets go of their locks, too, as POSIX has it.
+    /// Closed after the connections to the same file: closing it lets go of their locks, too, as POSIX has
+    /// it.
     source: File,
     log: PathBuf,
     target: File,
@@ -58,7 +60,7 @@ impl PageCopy {
         Ok(Self { source: file, log, target, page_bytes, copied: 0, changed, seen })
     }
 
-    /// Takes note of the pages that the log has frames of. Nobody may begin it anew between one look and the next.
+    /// Records the pages that the log has frames of. The log must not be restarted between two calls.
     pub fn look_at_log(&mut self) -> io::Result<()> {
         let log = match File::open(&self.log) {
             Ok(log) => log,
@@ -101,7 +103,8 @@ impl PageCopy {
         self.changed.range(..=self.copied).count()
     }
 
-    /// Copies at most so many pages. What is copied while the file holds all that was committed is done with, until it changes.
+    /// Copies at most `limit` pages. A page that is copied while the file has everything committed is done,
+    /// until it changes.
     pub fn copy(&mut self, is_whole: bool, pages_max: u64) -> io::Result<()> {
         let pages = self.pages()?;
         let mut left = pages_max;

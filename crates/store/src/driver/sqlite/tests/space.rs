@@ -1,4 +1,5 @@
-//! The log stays short, what was removed is given back to the disk, and a file that another process holds is told of soon.
+//! The log stays short, free space is returned to the disk, and a file that another process has locked is
+//! reported soon.
 
 use std::time::{Duration, Instant};
 
@@ -133,7 +134,8 @@ async fn an_older_file_gives_back_once_it_was_compacted() {
     assert!(by_itself.free_bytes < u64::from(BATCH) * BODY_BYTES, "{by_itself:?}");
 }
 
-/// Whoever waits for a file that another process holds is told within a bound, those that came meanwhile too.
+/// A call that waits for a file that another process has locked fails within a bound, and so do those that
+/// came in the meantime.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_another_process_holds_is_told_of_within_seconds() {
     const TOLD_WITHIN: Duration = Duration::from_secs(8);

@@ -1,26 +1,28 @@
 //! How each database reads a page: from its key on, in order. Otherwise a copy takes the square of its rows.
 
 use super::{
-    super::{Dialect, Kind, TABLES, Value},
+    super::{ColumnKind, CopyDialect, TABLES, Value},
     Address, Role, Street, moved,
 };
 
 /// The plan of a table's second page, as text.
 async fn plans(address: &Address) -> Vec<(&'static str, String)> {
     let mut database = address.open(Role::Source).await.unwrap();
-    let (explain, kinds): (_, &[Kind]) = match database.dialect() {
-        Dialect::Sqlite => ("EXPLAIN QUERY PLAN", &[Kind::Int, Kind::Int, Kind::Int, Kind::Text]),
-        Dialect::Postgres => ("EXPLAIN", &[Kind::Text]),
-        Dialect::Mysql => ("EXPLAIN FORMAT=JSON", &[Kind::Text]),
+    let (explain, kinds): (_, &[ColumnKind]) = match database.dialect() {
+        CopyDialect::Sqlite => {
+            ("EXPLAIN QUERY PLAN", &[ColumnKind::Int, ColumnKind::Int, ColumnKind::Int, ColumnKind::Text])
+        }
+        CopyDialect::Postgres => ("EXPLAIN", &[ColumnKind::Text]),
+        CopyDialect::Mysql => ("EXPLAIN FORMAT=JSON", &[ColumnKind::Text]),
     };
-    if database.dialect() == Dialect::Mysql {
+    if database.dialect() == CopyDialect::Mysql {
         // MySQL from 9 on has two forms of it.
         let form = "SET @form = 0 /*!80300 , SESSION explain_json_format_version = 1 */";
         database.run(form).await.unwrap();
     }
     let mut plans = Vec::new();
     for table in TABLES {
-        let key_kinds: Vec<Kind> = table.key_columns().iter().map(|column| column.kind).collect();
+        let key_kinds: Vec<ColumnKind> = table.key_columns().iter().map(|column| column.kind).collect();
         let (first, _) = database.dialect().page(table, false, 1);
         let key = database.rows(first, Vec::new(), &key_kinds).await.unwrap();
         let Some(key) = key.first() else { panic!("{} is empty", table.name) };

@@ -6,7 +6,7 @@ use postway_testkit::{mariadb::MariaDb, postgres::PostgresDatabase};
 use sqlx::{MySqlPool, PgPool, SqlitePool, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
-use super::super::{table_description::Kind, tables::TABLES};
+use super::super::{table_description::ColumnKind, tables::TABLES};
 use crate::driver::{mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteStore};
 
 const SQLITE: &str = "SELECT t.name, c.name, c.type, c.pk FROM sqlite_schema t, pragma_table_xinfo(t.name) c \
@@ -27,19 +27,19 @@ const MYSQL: &str = "SELECT CAST(c.table_name AS CHAR), CAST(c.column_name AS CH
 const NOT_COPIED: &[&str] =
     &["schema_migration", "copy_progress", "tally", "pace", "node", "duty", "writer_mark"];
 
-/// Table, column, type, place in the primary key from one, or zero.
+/// CopiedTable, column, type, place in the primary key from one, or zero.
 type Found = Vec<(String, String, String, i64)>;
 
 /// The kind of a column of this type. For texts that MySQL stores as bytes, only the list knows.
-fn keeps(data_type: &str, listed: Kind) -> bool {
+fn keeps(data_type: &str, listed: ColumnKind) -> bool {
     match data_type.to_lowercase().as_str() {
-        "bigint" => listed == Kind::Int,
+        "bigint" => listed == ColumnKind::Int,
         // SQLite's integers are its booleans.
-        "integer" => matches!(listed, Kind::Int | Kind::Bool),
-        "boolean" | "tinyint" => listed == Kind::Bool,
-        "text" | "varchar" | "mediumtext" | "longtext" => listed == Kind::Text,
-        "bytea" | "blob" | "longblob" | "binary" => listed == Kind::Bytes,
-        "varbinary" => matches!(listed, Kind::Bytes | Kind::Text),
+        "integer" => matches!(listed, ColumnKind::Int | ColumnKind::Bool),
+        "boolean" | "tinyint" => listed == ColumnKind::Bool,
+        "text" | "varchar" | "mediumtext" | "longtext" => listed == ColumnKind::Text,
+        "bytea" | "blob" | "longblob" | "binary" => listed == ColumnKind::Bytes,
+        "varbinary" => matches!(listed, ColumnKind::Bytes | ColumnKind::Text),
         other => panic!("a type that the copy does not know: {other}"),
     }
 }
