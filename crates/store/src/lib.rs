@@ -1,68 +1,49 @@
-//! The store: the only queue, the only place where rooms meet, and the only SQL in the project.
+//! The store: the only queue, and the only place where subsystems pass work to each other. Apart from the
+//! outbox sources, it has all SQL of the project.
 //!
-//! [`port`] says what every database must do, [`record`] in which words, [`conformance`] proves that it does. Nothing
-//! of a database crosses the port: no transaction, no row id, no driver type.
+//! [`port`] says what every database must do, [`record`] has the types for it, and [`conformance`] proves it.
+//! Nothing of a database crosses the port: no transaction, no row id, no driver type. `README.md` explains
+//! the folders.
 //!
 //! Promises, whichever database is behind it:
 //! - what a method acknowledges is durable before the method returns;
 //! - a state change, its events and its counters are one transaction;
-//! - every write of claimed work is fenced, and says which messages it changed;
-//! - concurrent callers share transactions (group commit), and one caller's mistake does not fail another.
+//! - every write of claimed work is fenced, and says which messages it was applied to;
+//! - concurrent callers share transactions (group commit), and one caller's error does not fail another.
 
-mod allowance;
+mod admin;
 pub mod blob;
-mod catalogue;
-mod claiming;
-mod collapse;
-pub mod copy;
-mod crash;
-mod decode;
-mod dedup;
-mod directory;
-pub mod durability;
-mod entry;
+mod content;
+mod driver;
+mod engine;
 pub mod error;
-mod event_row;
-pub mod facts;
-mod group;
-pub mod handover;
-pub mod holds;
+mod failpoint;
 mod inbound;
 mod journal;
-mod local_nodes;
-pub mod memory;
-pub mod mysql;
-mod packing;
-mod peers;
+mod nodes;
 pub mod port;
-pub mod postgres;
-mod preparation;
-mod pulse;
+mod queue;
+mod reading;
 pub mod record;
-mod register;
-mod reports;
+mod reporting;
 mod retention;
-pub mod roster;
-mod rows;
-pub mod schema;
-mod search;
-mod silence;
 mod sql;
-pub mod sqlite;
-mod standing;
-mod terms;
-pub mod views;
-#[cfg(test)]
-mod waits;
+mod sql_store;
+mod tools;
+mod view_definitions;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
+pub use driver::{memory, mysql, postgres, sqlite};
 pub use error::StoreError;
-pub use holds::Holds;
+pub use nodes::liveness::{self as roster, Roster};
 pub use port::{
     Blobs, Catalogue, Directory, Inbound, Intake, Nodes, Operate, Prepare, Read, Report, Retain, Store,
     Streams, Work,
 };
-pub use reports::hears_of;
-pub use roster::Roster;
+pub use queue::hand_over as handover;
+pub use reading::blocked_by::{self as holds, Holds};
+pub use reporting::hears_of;
+pub use sql::{durability, schema, server_info as facts};
+pub use tools::{transfer as copy, views};

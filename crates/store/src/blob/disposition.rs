@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-/// An attachment of this name. The plain form is for readers that know no other and has no character that could end it.
+/// An attachment of this name. The plain form is for readers that know no other and has no character that
+/// could end it.
 pub(super) fn attachment(filename: &str) -> String {
     let plain: String =
         filename

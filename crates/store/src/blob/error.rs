@@ -1,31 +1,31 @@
-//! What can go wrong with blobs.
+//! Errors of blob storage.
 
 use crate::{error::StoreError, record::BlobName};
 
 /// Why a blob could not be written, read or deleted.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BlobError {
-    /// The place for blobs is not one, or cannot be used.
+    /// The configured location is invalid or cannot be used.
     #[error("no place for blobs: {0}")]
     NoPlace(String),
-    /// It is not where it should be.
+    /// The blob is missing.
     #[error(
         "the blob {0} is missing: do all nodes share storage.url, was it changed, or emptied by somebody else?"
     )]
     Missing(BlobName),
-    /// It is there and is not what was put there.
+    /// The blob is damaged.
     #[error("the blob {0} is damaged: restore it from a backup")]
     Damaged(BlobName),
-    /// The place does not answer, or is full; try again later.
+    /// The storage does not answer, or is full; try again later.
     #[error("the place for blobs is not available: {0}")]
     Unavailable(String),
-    /// The database.
+    /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl BlobError {
-    /// Whether the same call may succeed later without anyone doing anything.
+    /// Whether the same call may succeed later without any intervention.
     pub fn is_transient(&self) -> bool {
         match self {
             BlobError::Unavailable(_) => true,
@@ -34,7 +34,7 @@ impl BlobError {
         }
     }
 
-    /// A library's error in these words.
+    /// Converts an error of the library.
     pub(super) fn of(name: &BlobName, error: object_store::Error) -> Self {
         match error {
             object_store::Error::NotFound { .. } => BlobError::Missing(name.clone()),
@@ -43,7 +43,7 @@ impl BlobError {
     }
 }
 
-/// For callers that keep both in one store and act on one kind of error.
+/// For callers that handle both errors as one.
 impl From<BlobError> for StoreError {
     fn from(error: BlobError) -> Self {
         match error {

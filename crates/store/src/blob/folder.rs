@@ -1,7 +1,7 @@
-//! Writing to a folder, so that what is there is whole and survives a loss of power.
+//! Writing blobs to a folder, so that they are complete and survive a loss of power.
 //!
-//! Bytes go to a file of their own beside the blobs, to the disk, and only then to their name; the folders are brought to
-//! the disk last. A writer that dies leaves such a file, which [`Folder::clear`] removes once it is old.
+//! Bytes are written to a temporary file beside the blobs and synced, and only then renamed; the folders are
+//! synced last. A writer that dies leaves such a file, which [`BlobFolder::clear`] removes once it is old.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -13,32 +13,32 @@ use std::{
 use bytes::Bytes;
 use postway_domain::Time;
 
-use super::{BlobError, place};
+use super::{BlobError, location};
 use crate::record::BlobName;
 
-/// Where files are before they have their name: on the same disk, and never the name of a folder of blobs.
+/// The folder of temporary files: on the same disk, and never the name of a folder of blobs.
 const UNFINISHED: &str = "unfinished";
 
 /// A folder of blobs.
 #[derive(Clone, Debug)]
-pub(super) struct Folder {
+pub(super) struct BlobFolder {
     root: PathBuf,
 }
 
-impl Folder {
-    /// Makes the folder if it is not there.
+impl BlobFolder {
+    /// Creates the folder if it does not exist.
     pub fn open(root: PathBuf) -> io::Result<Self> {
         fs::create_dir_all(root.join(UNFINISHED))?;
         Ok(Self { root })
     }
 
-    /// Writes a blob, or makes sure of one that is there.
+    /// Writes a blob, or syncs an existing one.
     pub async fn write(&self, name: &BlobName, bytes: Bytes) -> Result<(), BlobError> {
         let (folder, name) = (self.clone(), name.clone());
         self.run(move || folder.write_now(&name, &bytes)).await
     }
 
-    /// Removes files that writers have left unfinished before this time.
+    /// Removes temporary files that writers left before this time.
     pub async fn clear(&self, before: Time) -> Result<(), BlobError> {
         let folder = self.clone();
         self.run(move || folder.clear_now(before)).await
@@ -51,11 +51,12 @@ impl Folder {
     }
 
     fn write_now(&self, name: &BlobName, bytes: &[u8]) -> io::Result<()> {
-        let [first, second, file] = place::parts(name);
+        let [first, second, file] = location::parts(name);
         let (outer, inner) = (self.root.join(&first), self.root.join(&first).join(second));
         fs::create_dir_all(&inner)?;
         let target = inner.join(file);
-        // Whoever put it there may not have come to the folders yet, so they are brought to the disk in any case.
+        // The process that wrote the blob may not have synced the folders yet, so they are synced in any
+        // case.
         if !fs::metadata(&target).is_ok_and(|found| found.len() == bytes.len() as u64) {
             self.write_whole(&target, bytes)?;
         }
@@ -84,7 +85,7 @@ impl Folder {
     fn clear_now(&self, before: Time) -> io::Result<()> {
         for entry in fs::read_dir(self.root.join(UNFINISHED))? {
             let entry = entry?;
-            // A writer may finish while we look.
+            // A writer may finish in the meantime.
             let Ok(modified) = entry.metadata().and_then(|found| found.modified()) else { continue };
             let age = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
             if i64::try_from(age.as_millis()).is_ok_and(|ms| Time::from_millis(ms) < before)
@@ -97,7 +98,7 @@ impl Folder {
     }
 }
 
-/// Brings a folder's names to the disk.
+/// Syncs a folder.
 fn sync(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }

@@ -1,16 +1,16 @@
 //! Bytes outside the database: bodies too large for a row, and files that mail links to.
 //!
-//! A blob is kept once for each content of a tenant, in a folder or in object storage. Its name is given out by the
-//! database before it is written ([`crate::Blobs`]), and the database tells when nothing refers to it any more; only then
-//! is it deleted. What [`Depot::put`] returns is durable. What [`Depot::get`] returns is what was put: a damaged blob is an
-//! error, never mail.
+//! Each content of a tenant is stored once, in a folder or in object storage. The database assigns the name
+//! before the blob is written ([`crate::Blobs`]), and says when nothing refers to it any more; only then is
+//! it deleted. What [`Depot::put`] returns is durable. What [`Depot::get`] returns is what was put: a damaged
+//! blob is an error, never mail.
 
 mod disposition;
 mod error;
 mod folder;
-mod mark;
-mod names;
-mod place;
+mod location;
+mod node_marker;
+mod registry;
 #[cfg(test)]
 mod tests;
 
@@ -30,52 +30,52 @@ use object_store::{
 use postway_domain::{TenantId, Time};
 use url::Url;
 
-use self::folder::Folder;
+use self::folder::BlobFolder;
 use crate::{
     port::Blobs,
     record::{BlobName, BlobRef, Body},
 };
 
 pub use self::error::BlobError;
-pub(crate) use self::names::{BlobCursor, BlobJob, write};
-pub(crate) use self::place::parts as blob_parts;
+pub(crate) use self::location::parts as blob_parts;
+pub(crate) use self::registry::{BlobCursor, BlobJob, read_page, write};
 #[cfg(test)]
-pub(crate) use names::STATEMENTS;
+pub(crate) use registry::STATEMENTS;
 
-/// Bodies up to this size are kept in the database.
+/// Bodies up to this size are stored in the database.
 pub const INLINE_BYTES_MAX: usize = 128 * 1024;
-/// For how long a name that was given out is safe, though nothing refers to it yet.
+/// How long a reserved name is safe while nothing refers to it yet.
 pub const RESERVED_FOR: Duration = Duration::from_secs(60 * 60);
-/// The longest life of an address that object storage signs.
+/// The longest validity of a signed URL.
 const SIGNED_FOR_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// Deletions under way at a time.
+/// The number of concurrent deletions.
 const DELETIONS_AT_ONCE: usize = 8;
 
-/// Where blobs are.
+/// The storage of blobs.
 #[derive(Debug)]
 pub struct Depot {
     objects: Arc<dyn ObjectStore>,
-    /// Under which all of them are.
+    /// The prefix of all blobs.
     prefix: Path,
     signer: Option<Arc<dyn Signer>>,
-    /// For writing to a folder, where object storage would not wait for the disk.
-    folder: Option<Folder>,
+    /// For writing to a folder, because the object storage library would not sync.
+    folder: Option<BlobFolder>,
 }
 
 impl Depot {
-    /// Opens `file:///path`, `s3://bucket/prefix`, `az://container/prefix` or `gs://bucket/prefix`. Credentials and endpoints
-    /// are those of the environment: `AWS_…`, `AZURE_…`, `GOOGLE_…`.
+    /// Opens `file:///path`, `s3://bucket/prefix`, `az://container/prefix` or `gs://bucket/prefix`.
+    /// Credentials and endpoints come from the environment: `AWS_…`, `AZURE_…`, `GOOGLE_…`.
     pub fn open(url: &str) -> Result<Self, BlobError> {
-        place::open(url, std::env::vars_os().filter_map(place::as_option))
+        location::open(url, std::env::vars_os().filter_map(location::as_option))
     }
 
-    /// Keeps blobs in memory, for tests.
+    /// Stores blobs in memory, for tests.
     pub fn memory() -> Self {
         let objects = Arc::new(object_store::memory::InMemory::new());
         Self { objects, prefix: Path::default(), signer: None, folder: None }
     }
 
-    /// The same, and takes so long to give one or to delete one, for tests.
+    /// Stores blobs in memory, with this delay for reads and deletions, for tests.
     pub fn slow_memory(wait: std::time::Duration) -> Self {
         use object_store::throttle::{ThrottleConfig, ThrottledStore};
         let config = ThrottleConfig {
@@ -87,7 +87,7 @@ impl Depot {
         Self { objects, ..Self::memory() }
     }
 
-    /// Keeps bytes in the row that they belong to where they are few, else in a blob.
+    /// Stores bytes inline if they are few, else in a blob.
     pub async fn keep(
         &self,
         store: &dyn Blobs,
@@ -102,7 +102,7 @@ impl Depot {
         self.put(store, tenant, bytes, now).await.map(Body::Blob)
     }
 
-    /// Keeps bytes in a blob. Something must refer to it within [`RESERVED_FOR`].
+    /// Stores bytes in a blob. Something must refer to it within [`RESERVED_FOR`].
     pub async fn put(
         &self,
         store: &dyn Blobs,
@@ -131,7 +131,7 @@ impl Depot {
         written.map(drop).map_err(|error| BlobError::of(name, error))
     }
 
-    /// The bytes of a body, wherever they are.
+    /// The bytes of a body, inline or from its blob.
     pub async fn resolve(&self, tenant: &TenantId, body: Body) -> Result<Bytes, BlobError> {
         match body {
             Body::Inline(bytes) => Ok(bytes),
@@ -153,7 +153,8 @@ impl Depot {
         Ok(bytes)
     }
 
-    /// The same piece by piece, for files that need not be held in memory. A damaged one ends with an error.
+    /// The bytes of a blob piece by piece, for files that need not be in memory at once. A damaged blob ends
+    /// with an error.
     pub async fn get_stream(
         &self,
         tenant: &TenantId,
@@ -180,7 +181,7 @@ impl Depot {
         Ok(checked.boxed())
     }
 
-    /// Deletes a blob. One that is not there is as good as deleted.
+    /// Deletes a blob. A missing one counts as deleted.
     pub async fn delete(&self, name: &BlobName) -> Result<(), BlobError> {
         match self.objects.delete(&self.path(name)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
@@ -188,8 +189,8 @@ impl Depot {
         }
     }
 
-    /// An address under which anybody can download a blob for a while, at most a week. There is none where blobs are in a
-    /// folder, nor on Azure, whose addresses cannot carry the name of the file.
+    /// A URL with which anybody can download a blob for a while, at most a week. `None` if blobs are in a
+    /// folder, and on Azure, whose URLs cannot carry the file name.
     pub async fn signed_url(
         &self,
         name: &BlobName,
@@ -211,9 +212,9 @@ impl Depot {
         }
     }
 
-    /// Deletes blobs that nothing refers to and that were reserved before `before`, at most `limit` of them, and what
-    /// writers that died before then have left. How many blobs are gone; those that could not be deleted are tried again
-    /// by the next sweep.
+    /// Deletes at most `limit` blobs that nothing refers to and that were reserved before `before`, and
+    /// temporary files of writers that died before then. Returns the number of deleted blobs; those that
+    /// could not be deleted are tried again by the next sweep.
     pub async fn sweep(&self, store: &dyn Blobs, before: Time, limit: u32) -> Result<usize, BlobError> {
         if let Some(folder) = &self.folder {
             folder.clear(before).await?;
@@ -238,20 +239,20 @@ impl Depot {
     }
 
     fn path(&self, name: &BlobName) -> Path {
-        place::parts(name).into_iter().fold(self.prefix.clone(), |path, part| path.join(part))
+        location::parts(name).into_iter().fold(self.prefix.clone(), |path, part| path.join(part))
     }
 }
 
-/// A digest over the tenant and what is to come: the same content of two tenants is two blobs.
+/// A digest that begins with the tenant: the same content of two tenants is two blobs.
 fn digest_begun(tenant: &TenantId) -> Context {
     let mut digest = Context::new(&SHA256);
     digest.update(tenant.as_str().as_bytes());
-    // No tenant has this byte in its name, so that no tenant and content are another tenant and another content.
+    // No tenant id contains this byte, so tenant and content cannot be confused.
     digest.update(&[0]);
     digest
 }
 
-/// Off the runtime's threads: large bodies take their time.
+/// Not on the runtime's threads, because large bodies take time.
 async fn digest_of(tenant: &TenantId, bytes: &Bytes) -> Result<[u8; 32], BlobError> {
     let (mut digest, bytes) = (digest_begun(tenant), bytes.clone());
     let whole = tokio::task::spawn_blocking(move || {

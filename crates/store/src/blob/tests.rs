@@ -11,11 +11,11 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{BlobError, Depot, place};
+use super::{BlobError, Depot, location};
 use crate::{
     Blobs,
     conformance::sample::{at, other_tenant, tenant},
-    memory::MemoryStore,
+    driver::memory::MemoryStore,
     record::{BlobName, BlobRef, Body},
 };
 
@@ -39,7 +39,7 @@ async fn s3() -> Depot {
     ];
     let options = options.into_iter().map(|(name, value)| (name.to_owned(), value));
     create_bucket(&moto.url(), &bucket).await;
-    place::open(&format!("s3://{bucket}/mail/blobs"), options).unwrap()
+    location::open(&format!("s3://{bucket}/mail/blobs"), options).unwrap()
 }
 
 /// moto finds the service in the scope of a signature, and does not check it.
@@ -58,7 +58,7 @@ async fn create_bucket(endpoint: &str, bucket: &str) {
 }
 
 fn file_of(folder: &TempDir, name: &BlobName) -> PathBuf {
-    place::parts(name).iter().fold(folder.path().to_owned(), |path, part| path.join(part))
+    location::parts(name).iter().fold(folder.path().to_owned(), |path, part| path.join(part))
 }
 
 async fn put(depot: &Depot, store: &MemoryStore, bytes: &Bytes, ms: i64) -> BlobRef {
@@ -192,7 +192,7 @@ async fn object_storage_signs_downloads_that_carry_their_name() {
     assert_eq!(value("response-content-type"), Some("application/pdf"));
     assert!(value("response-content-disposition").is_some_and(|it| it.ends_with("gr%C3%B6%C3%9Fe.pdf")));
     assert_eq!(value("X-Amz-Expires"), Some("604800"));
-    assert!(url.path().ends_with(&format!("/mail/blobs/{}", place::parts(&blob.name).join("/"))));
+    assert!(url.path().ends_with(&format!("/mail/blobs/{}", location::parts(&blob.name).join("/"))));
     let (folder, _guard) = folder();
     assert_eq!(folder.signed_url(&blob.name, "a", "b", month).await.unwrap(), None);
 }

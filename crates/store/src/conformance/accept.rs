@@ -90,7 +90,7 @@ pub async fn answers_come_in_the_order_of_the_messages(store: &Shared) {
     );
 }
 
-/// It has its reason and its history from the start; nobody was sent to, whoever is suppressed.
+/// It has its reason and its history from the start; no recipient was sent to, suppressed or not.
 pub async fn a_refused_message_starts_at_its_end(store: &Shared) {
     let list = vec![suppression(sample::TENANT, "ada@example.org")];
     direct(store, DirectoryChange::Suppress(list)).await;
@@ -121,7 +121,7 @@ pub async fn a_message_keeps_the_state_it_comes_with(store: &Shared) {
     assert_eq!((found.summary.state, found.summary.due_at), (State::Accepted, Some(at(0))), "to be prepared");
 }
 
-/// The dispatcher is told where work came in, and when it comes later too, so that it can set its timer.
+/// The dispatcher is woken for the account, for later work too, so that it can set its timer.
 pub async fn due_work_wakes_its_account(store: &Shared) {
     accept(store, Sample::new(1)).await;
     accept(store, Sample::new(2).from(OTHER_TENANT, ACCOUNT)).await;

@@ -103,7 +103,8 @@ pub async fn an_account_with_unfinished_mail_stays(store: &Shared) {
     assert_eq!(store.delete_account(&tenant(), &id).await.unwrap(), Changed::Missing);
 }
 
-/// Mail must not be acknowledged that nobody sends. What was stored while the account was there is still known.
+/// Mail that no account would send must not be acknowledged. Mail stored while the account existed is still
+/// known.
 pub async fn mail_for_a_deleted_account_is_refused(store: &Shared) {
     let id = OTHER_ACCOUNT.parse().unwrap();
     let by_other = |n| Sample::new(n).from(TENANT, OTHER_ACCOUNT);
@@ -140,7 +141,7 @@ pub async fn mail_for_a_deleted_account_is_refused(store: &Shared) {
     assert_eq!(offer(store, by_other(4).key("key")).await, stored);
 }
 
-/// Whoever comes first: either the mail is refused, or the account stays.
+/// In either order: either the mail is refused, or the account stays.
 pub async fn an_account_is_not_deleted_while_mail_is_accepted_for_it(store: &Shared) {
     for round in 0..15u32 {
         let name = format!("brief-{round}");
@@ -170,7 +171,7 @@ pub async fn an_account_is_not_deleted_while_mail_is_accepted_for_it(store: &Sha
     }
 }
 
-/// Mail that came back to life after its account was gone is not forgotten: somebody must see that it waits.
+/// Mail that was replayed after its account was deleted still counts: operators must see that it waits.
 pub async fn mail_without_an_account_counts_as_held(store: &Shared) {
     let claimed = accept_and_claim(store, Sample::new(1), 1).await;
     assert!(apply(store, outcome(&claimed, false, Outcome::Failed, at(3))).await);

@@ -11,9 +11,9 @@ use super::{
 };
 use crate::record::{Acceptance, SuspensionScope};
 
-/// Makes one test per rule. `$make_store` is that of [`conformance_tests!`](crate::conformance_tests); `$again` names an
-/// `async fn(&Guard) -> Arc<dyn Store>` that opens the guard's database once more. With `together`, the database is one
-/// for many processes.
+/// Makes one test per rule. `$make_store` is that of [`conformance_tests!`](crate::conformance_tests);
+/// `$again` names an `async fn(&Guard) -> Arc<dyn Store>` that opens the guard's database once more. With
+/// `together`, the database is one for many processes.
 #[macro_export]
 macro_rules! conformance_again_tests {
     ($make_store:ident, $again:ident) => {
@@ -49,7 +49,7 @@ fn spring() -> SuspensionScope {
     SuspensionScope::Batch("spring".parse().unwrap())
 }
 
-/// A pause is ended by whoever ends it, and by nothing else.
+/// A suspension ends when it is lifted, and not by itself.
 pub async fn a_suspension_survives_a_restart(store: Shared, again: impl AsyncFn() -> Shared) {
     let uid = accept(&store, Sample::new(1).batch("spring")).await;
     suspend(&store, spring()).await;
@@ -75,7 +75,8 @@ pub async fn the_use_of_limits_survives_a_restart(store: Shared, again: impl Asy
     store.close().await;
 }
 
-/// A pause made on one node holds on the other: for claims, for hand-overs and for what is not on the wire yet.
+/// A pause made on one node holds on the other: for claims, for hand-overs and for what is not on the wire
+/// yet.
 pub async fn a_suspension_holds_on_every_node(store: Shared, again: impl AsyncFn() -> Shared) {
     let other = again().await;
     let mut claimed = accept_and_claim(&other, Sample::new(1).batch("spring"), 1).await;

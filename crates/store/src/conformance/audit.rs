@@ -78,7 +78,7 @@ pub async fn the_audit_log_goes_back_from_the_newest_page_by_page(store: &Shared
     assert_eq!(store.audit(Some(&tenant()), None, 9).await.unwrap().len(), 3, "one names no tenant");
 }
 
-/// A few at a time, the oldest first; whoever's they are.
+/// A few at a time, the oldest first, of all tenants.
 pub async fn the_audit_log_is_trimmed_from_its_oldest_entry(store: &Shared) {
     let mut kept = Vec::new();
     for n in 1..=6 {

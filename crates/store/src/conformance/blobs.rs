@@ -69,7 +69,7 @@ pub async fn a_blob_that_was_in_use_is_condemned_once_nothing_refers_to_it(store
     assert_eq!(condemn(store, 1_000).await, [name]);
 }
 
-/// Whoever comes back gets a name that nobody deletes, also after the old one is forgotten.
+/// Content that comes back gets a name that is not deleted, also after the old one is forgotten.
 pub async fn a_condemned_name_is_never_given_out_again(store: &Shared) {
     let old = reserve(store, 1, 0).await;
     assert_eq!(condemn(store, 10).await, std::slice::from_ref(&old));

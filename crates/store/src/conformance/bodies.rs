@@ -65,7 +65,7 @@ pub async fn a_blob_is_not_handed_over(store: &Shared) {
     assert_eq!(claim(store, 2, at(0), 9).await.len(), 1);
 }
 
-/// Also when both are large enough to be packed: they are told apart again, whoever asks, and gone together.
+/// Also if both are large enough to be packed: readers get them separately, and both are removed together.
 pub async fn a_mail_and_its_request_read_back_as_they_were(store: &Shared) {
     let raw =
         bytes::Bytes::from("Subject: yours\r\n\r\n".to_owned() + &"what we agreed upon\r\n".repeat(150));
@@ -136,7 +136,7 @@ pub async fn bodies_are_removed_where_the_fence_held(store: &Shared) {
     }
 }
 
-/// However it was accepted: it is told at the claim, and such mail is never handed over.
+/// However it was accepted: the claim says so, and such mail is never handed over.
 pub async fn a_recipient_deleted_meanwhile_is_told_at_the_claim(store: &Shared) {
     for n in [1, 2] {
         assert_eq!(direct(store, DirectoryChange::CreateRecipient(known(n))).await, Changed::Done);

@@ -52,7 +52,7 @@ pub async fn a_circuit_opened_again_keeps_its_beginning(store: &Shared) {
     assert_eq!(store.circuit(&sample::relay()).await.unwrap(), Some(expected));
 }
 
-/// Whoever dispatches looks again at once.
+/// The dispatcher checks the account again at once.
 pub async fn a_closed_circuit_is_gone_and_wakes_its_account(store: &Shared) {
     open(store, circuit("auth_failed", 1)).await;
     assert_eq!(direct(store, DirectoryChange::CloseCircuit(sample::relay())).await, Changed::Done);

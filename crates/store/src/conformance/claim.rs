@@ -59,7 +59,7 @@ pub async fn what_cannot_go_now_is_left(store: &Shared) {
     assert_eq!(uids(&claim(store, 1, at(1_000), 10).await), [lives, due]);
 }
 
-/// Whoever has it then can only hold it; left alone, it would be due for ever.
+/// The worker that claims it can only put it on hold; otherwise it would stay due for ever.
 pub async fn a_doubt_past_its_time_is_claimed(store: &Shared) {
     let mut doubtful = accept_and_claim(store, Sample::new(1).expires(1_000), 1).await;
     doubt(store, &mut doubtful, Some(at(900)), at(10)).await;
@@ -87,7 +87,8 @@ pub async fn a_claim_takes_no_more_than_its_room(store: &Shared) {
     assert_eq!(claim(store, 1, at(0), 4).await.len(), 2);
 }
 
-/// What a mailbox forwards leaves in order: the next is taken once nobody has one, and one that waits for its retry holds up nothing.
+/// Forwarded mail of a mailbox leaves in order: the next is claimed once none is leased, and one that waits
+/// for its retry blocks nothing.
 pub async fn a_lane_in_order_gives_out_one_at_a_time(store: &Shared) {
     let mut forwards = Vec::new();
     for n in 1..=3 {

@@ -136,7 +136,7 @@ pub async fn what_waits_to_be_sent_again_is_held_when_superseded(store: &Shared)
     assert_eq!(record(store, held.uid).await.summary.version, version, "there is nothing to hold");
 }
 
-/// Its attempt cannot know, so the store does, and its history tells of no other attempt.
+/// Its attempt cannot know, so the store decides, and the history announces no other attempt.
 pub async fn what_is_superseded_while_it_is_sent_is_held_if_in_doubt(store: &Shared) {
     let mut doubtful = accept_and_claim(store, Sample::new(1).collapse("a"), 1).await;
     let refused = accept_and_claim(store, Sample::new(2).collapse("b"), 2).await;
@@ -174,7 +174,7 @@ pub async fn in_one_call_the_last_wins(store: &Shared) {
     assert_eq!(uids(&claim(store, 1, at(0), 9).await), [uid[3], uid[4]]);
 }
 
-/// Who brought nothing new takes nobody's place.
+/// A repeat supersedes nothing.
 pub async fn a_repeat_supersedes_nothing(store: &Shared) {
     let first = accept(store, Sample::new(1).key("k").collapse("code")).await;
     let again = offer(store, Sample::new(2).key("k").collapse("code")).await;

@@ -89,7 +89,8 @@ pub async fn a_refused_message_leaves_no_key_behind(store: &Shared) {
     assert_eq!(offer(store, Sample::new(7).client_id("c").body(7)).await, NEW);
 }
 
-/// A message that is not stored can be nobody's first: its neighbour with the same key is new, not its repeat.
+/// A message that is not stored cannot be the first of its key: its neighbour with the same key is new, not
+/// its repeat.
 pub async fn a_key_of_a_message_refused_in_the_same_call_is_free(store: &Shared) {
     accept(store, Sample::new(1).client_id("taken").body(1)).await;
     let refused = Sample::new(2).key("k").client_id("taken").body(2).build();

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::record::{Acceptance, Body, Call, Erased, NotificationState, RecipientChange, SmtpReply};
 
-/// From a message to an address alone nothing stays but a trace that names nobody.
+/// A message to one address alone leaves only a tombstone that names nobody.
 pub async fn an_erased_address_takes_its_messages_along(store: &Shared) {
     let address = "Ann@example.org";
     let to_ann = |number| Sample::new(number).to("ann@EXAMPLE.org");

@@ -58,7 +58,7 @@ pub async fn each_subscriber_is_told_what_it_asked_for(store: &Shared) {
     assert!(store.notifications(&other_tenant(), first.uid).await.unwrap().is_empty());
 }
 
-/// Whoever comes together, each page is done by one of them.
+/// Of concurrent callers, one does each page.
 pub async fn each_page_is_told_once_whoever_calls(store: &Shared) {
     told_once(std::slice::from_ref(store)).await;
 }
@@ -90,7 +90,7 @@ pub(crate) async fn told_once(stores: &[Shared]) {
     }
 }
 
-/// A slice at a time, so that nobody waits long for the writer.
+/// A slice at a time, so that no caller waits long for the writer.
 pub async fn many_subscribers_of_many_events_are_told_in_parts(store: &Shared) {
     for n in 0..12 {
         subscribe(store, webhook(TENANT, &format!("hook-{n}"))).await;

@@ -1,4 +1,4 @@
-//! What lists say of many messages at once: what became of them, and who was told.
+//! What lists show of many messages at once: outcomes, and the progress of notifications.
 
 use postway_domain::{EventKind, MessageUid};
 

@@ -1,4 +1,5 @@
-//! What mail that came in says about mail that went out: written with the mail, once, and never less than all of it.
+//! What mail that came in says about mail that went out: written with the mail, once, and never less than all
+//! of it.
 
 use postway_domain::{EventKind, InboundState, MessageUid, Time, message::Outcome};
 
@@ -64,7 +65,7 @@ pub(super) fn kinds_of(record: &crate::record::MessageRecord) -> Vec<EventKind> 
     record.events.iter().map(|event| event.kind).collect()
 }
 
-/// Event, outcome, suppression; in the feed, counted, and without disturbing whoever works on the message.
+/// Event, outcome, suppression; in the feed, counted, and without disturbing concurrent work on the message.
 pub async fn a_finding_is_written_whole(store: &Shared) {
     let uid = send(store, Sample::new(1).to("ann@example.org").to("bob@example.org"), 5).await;
     let before = record(store, uid).await;
@@ -199,7 +200,7 @@ pub async fn many_findings_are_written_together(store: &Shared) {
     }
 }
 
-/// Whoever works on it goes on, and no event is lost.
+/// Concurrent work on it continues, and no event is lost.
 pub async fn findings_and_work_on_a_message_do_not_meet(store: &Shared) {
     let mut claimed = accept_and_claim(store, Sample::new(1), 1).await;
     let uid = claimed.uid;

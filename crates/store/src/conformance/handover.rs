@@ -16,7 +16,7 @@ use super::{
     },
 };
 use crate::{
-    handover::HANDOVER_BYTES_MAX,
+    queue::hand_over::HANDOVER_BYTES_MAX,
     record::{Acceptance, Claimed},
 };
 

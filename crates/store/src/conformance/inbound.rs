@@ -207,7 +207,7 @@ pub async fn mail_that_was_here_before_is_not_new(store: &Shared) {
     assert_eq!(numbers(&take(store, 1, at(1), 99).await), [1, 3, 9]);
     let (_, state) = store.mailbox(&key).await.unwrap().unwrap();
     assert_eq!(state.cursor, Some(cursor(6, 9)));
-    // Another mailbox has had nothing of it; a UID that stands for other bytes is another mail.
+    // Another mailbox has not had it; a UID with other bytes is another mail.
     let other = watch(store, "bills").await;
     let theirs = NewInbound { uid: mail(50).uid, ..mail(1) };
     let reused = NewInbound { imap_uid: 1, ..mail(51) };

@@ -1,4 +1,5 @@
-//! The list of rules about mail that comes in and what it leads to; [`conformance_tests!`](crate::conformance_tests) makes their tests.
+//! The list of rules about mail that comes in and what it leads to;
+//! [`conformance_tests!`](crate::conformance_tests) makes their tests.
 
 /// Makes one test per rule, as [`conformance_tests!`](crate::conformance_tests) does.
 #[macro_export]

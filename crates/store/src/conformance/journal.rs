@@ -1,4 +1,4 @@
-//! The journal and the feed: what happened is told once, in order, and nothing is skipped.
+//! The journal and the feed: every event appears once, in order, and none is skipped.
 
 use std::collections::BTreeSet;
 
@@ -124,7 +124,8 @@ pub async fn what_did_not_happen_is_not_told(store: &Shared) {
     assert_eq!(kinds(&feed(store).await), [(claimed.uid, EventKind::Accepted)]);
 }
 
-/// A permission to send once more what is in doubt, a superseded message, and what an operator made of a doubt.
+/// A permission to send once more what is in doubt, a superseded message, and what an operator made of a
+/// doubt.
 pub async fn every_way_to_happen_is_told(store: &Shared) {
     let old = accept(store, Sample::new(1).collapse("code")).await;
     let new = accept(store, Sample::new(2).collapse("code").created(1)).await;
@@ -197,7 +198,8 @@ pub async fn the_feed_goes_on_from_any_place(store: &Shared) {
     assert_eq!(kinds(&feed_after(store, &tenant(), end).await), [(next, EventKind::Accepted)]);
 }
 
-/// Whoever reads along while eight callers write and two give out places sees all of it once, each message in order.
+/// A reader that follows the feed while eight callers write and two sequence sees every event once, in order
+/// for each message.
 pub async fn a_reader_beside_writers_misses_nothing(store: &Shared) {
     const EACH: u32 = 12;
     let writers = (0..8u32).map(|writer| {
@@ -253,7 +255,7 @@ pub async fn a_reader_beside_writers_misses_nothing(store: &Shared) {
     }
 }
 
-/// By account, with the time from acceptance to the end; whoever tells, and however often.
+/// By account, with the time from acceptance to the end, whichever node fans out, and however often.
 pub async fn hours_are_counted_once(store: &Shared) {
     const HOUR_MS: i64 = 3_600_000;
     // The start of every test is in the middle of an hour.
@@ -283,7 +285,7 @@ pub async fn hours_are_counted_once(store: &Shared) {
     assert_eq!(store.statistics(&other_tenant(), hour(0), hour(2)).await.unwrap().len(), 1);
 }
 
-/// What rates and charts are made of: told once it is fanned out, and of the last hour only.
+/// What rates and charts are made of: visible once it is fanned out, and for the last hour only.
 pub async fn what_happened_lately_is_counted_in_tens_of_seconds(store: &Shared) {
     const HOUR_MS: i64 = 60 * 60 * 1_000;
     let begin = |ms: i64| Pace::begin_of(at(ms));
@@ -317,7 +319,8 @@ pub async fn what_happened_lately_is_counted_in_tens_of_seconds(store: &Shared) 
     assert_eq!(store.pace(&tenant(), later).await.unwrap(), [Pace { accepted: 2, ..Pace::empty(later) }]);
 }
 
-/// A page with more to tell than one transaction tells: each subscriber hears of each event once, and hours count it once.
+/// A page with more notifications than one transaction makes: each subscriber is notified of each event once,
+/// and hours count it once.
 pub async fn a_page_that_many_hear_of_is_told_whole(store: &Shared) {
     let ids: Vec<String> = (0..12).map(|n| format!("hook-{n}")).collect();
     for id in &ids {

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::record::{Changed, DirectoryChange};
 
-/// A key of a tenant, made so many milliseconds after the start.
+/// A key of a tenant, created this many milliseconds after the start.
 pub fn key(tenant: &str, id: &str, created_ms: i64) -> ApiKey {
     ApiKey {
         id: id.to_owned(),
@@ -100,7 +100,7 @@ pub async fn keys_are_listed_by_tenant_oldest_first(store: &Shared) {
     assert_eq!(store.keys(&other_tenant()).await.unwrap(), [key(OTHER_TENANT, "theirs", 0)]);
 }
 
-/// Who revokes another tenant's key learns that there is none.
+/// Revoking another tenant's key finds no key.
 pub async fn a_key_is_revoked_once_and_by_its_tenant_only(store: &Shared) {
     assert_eq!(create(store, key(TENANT, "mine", 1)).await, Changed::Done);
     let revoke = |tenant, id: &str, ms| DirectoryChange::RevokeKey(tenant, id.to_owned(), at(ms));

@@ -115,7 +115,8 @@ pub async fn stalled_work_tells_of_its_recipients(store: &Shared) {
     assert_eq!(told(store.overdue(at(200), 9).await.unwrap()), [(false, false, true, 1, Rest::Sent)]);
 }
 
-/// A withdrawal or an expiry ends those still open, and nobody else. The history tells both that, and what became of it.
+/// A withdrawal or an expiry ends the open recipients and no others. The history has both that and the
+/// result.
 pub async fn ending_the_open_hides_neither_a_doubt_nor_what_was_sent(store: &Shared) {
     let cases = [
         (RecipientStatus::InDoubt, Rest::Doubt, State::InDoubt, EventKind::InDoubt),
@@ -147,7 +148,8 @@ pub async fn ending_the_open_hides_neither_a_doubt_nor_what_was_sent(store: &Sha
     assert!(claim(store, 9, at(9_000), 9).await.is_empty(), "nothing of it goes again by itself");
 }
 
-/// The clock was ahead when they became ready, and was set back. What has another reason to wait goes on waiting.
+/// The clock was ahead when they became ready, and was set back. What has another reason to wait goes on
+/// waiting.
 pub async fn ready_mail_of_a_clock_that_was_ahead_is_pulled_to_now(store: &Shared) {
     for n in 1..=3 {
         accept(store, Sample::new(n).created(60_000)).await;
@@ -166,7 +168,8 @@ pub async fn ready_mail_of_a_clock_that_was_ahead_is_pulled_to_now(store: &Share
     assert_eq!((later.due_at, later.version), (Some(at(70_000)), 1));
 }
 
-/// No retry, resend or mail that was given back is due later than the longest delay from now: the clock was ahead then.
+/// No retry, resend or mail that was given back is due later than the longest delay from now: the clock was
+/// ahead then.
 pub async fn attempts_beyond_an_accounts_longest_delay_are_pulled_to_now(store: &Shared) {
     let retry = State::Scheduled(Wait::Retry);
     for (n, state, due) in
@@ -209,8 +212,8 @@ pub async fn lost_work_is_given_back_once(store: &Shared) {
     assert_gapless(&found);
 }
 
-/// A process that was stopped for longer than its lease wakes up to nothing: not while its work waits, not while
-/// another has it, and what went out stays in doubt by its own word only.
+/// A process that was stopped for longer than its lease wakes up to nothing: not while its work waits, not
+/// while another has it, and what went out stays in doubt by its own word only.
 pub async fn the_writes_of_a_process_that_comes_back_are_refused(store: &Shared) {
     let zombie = accept_and_claim(store, Sample::new(1), 1).await;
     let stalled = store.stalled(&[], at(100), 9).await.unwrap().remove(0);

@@ -1,4 +1,4 @@
-//! Limits: no claim takes more than what is left, whoever claims.
+//! Limits: no claim takes more than what is left, whichever node claims.
 
 use postway_domain::{AccountLimits, Span, Time, limit::LimitBehavior};
 
@@ -166,7 +166,7 @@ pub async fn only_use_that_counts_no_more_is_forgotten(store: &Shared) {
     assert_eq!(counts(store, &sample::relay(), &limits, at(1)).await, [0, 3]);
 }
 
-/// However much there is, a step takes so many.
+/// However much there is, a step handles a bounded number.
 pub async fn use_that_counts_no_more_is_forgotten_in_slices(store: &Shared) {
     accept_many(store, TENANT, ACCOUNT, 0..5).await;
     for n in 0..5 {

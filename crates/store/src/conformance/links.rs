@@ -67,7 +67,7 @@ pub async fn a_link_reads_back_whole(store: &Shared) {
     assert_eq!(find(store, uid, &replaced).await, None);
 }
 
-/// Until then an ended link is known, so that its reader can be told.
+/// Until then an expired link is known, so that its reader gets an explanation.
 pub async fn ended_links_are_forgotten(store: &Shared) {
     let mut files = Vec::new();
     for (digest, expires_ms) in [(1, 1_000), (2, 1_001), (3, 999), (4, 90_000)] {

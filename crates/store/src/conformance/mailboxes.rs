@@ -134,8 +134,8 @@ pub async fn a_mailbox_is_taken_once_by_id_and_by_place(store: &Shared) {
     assert_eq!(listed, [key("bills"), key("orders"), theirs]);
 }
 
-/// Two tunnels may end on one host: another port is another mailbox, and the same mailbox may get another port without being read
-/// anew, as long as nobody has that one.
+/// Two tunnels may end on one host: another port is another mailbox, and a mailbox may get another port
+/// without being read anew, as long as that port is free.
 pub async fn a_mailbox_at_another_port_is_another_and_keeps_what_it_has_read(store: &Shared) {
     watch(store, "orders").await;
     let create = |mailbox| direct(store, DirectoryChange::CreateMailbox(mailbox));

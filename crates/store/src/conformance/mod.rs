@@ -1,9 +1,9 @@
 //! What every database must show: one rule per function, one file per theme.
 //!
-//! A rule gets a fresh store and panics where the store breaks it. [`conformance_tests!`](crate::conformance_tests) turns
-//! the rules into tests, so that each database shows the same names and none can skip one; [`again`] has those for databases
-//! that can be opened again. [`sample`] makes the values
-//! and [`stage`] the acts; other crates' tests use them too.
+//! A rule gets a fresh store and panics where the store breaks it.
+//! [`conformance_tests!`](crate::conformance_tests) turns the rules into tests, so that each database shows
+//! the same names and none can skip one; [`again`] has those for databases that can be opened again.
+//! [`sample`] makes the values and [`stage`] the acts; other crates' tests use them too.
 
 // A rule fails by panicking.
 #![allow(clippy::unwrap_used)]

@@ -59,7 +59,8 @@ pub async fn a_struck_node_is_gone_until_it_beats_again(store: &Shared) {
     assert_eq!((back.len(), back[0].beat, back[0].slot), (3, 1, 0), "with the slot that was free");
 }
 
-/// Who leaves in order, or was found dead, keeps nobody waiting; and takes nothing back by what it knew.
+/// A node that leaves in order, or was found dead, makes no other node wait, and takes nothing back with
+/// outdated knowledge.
 pub async fn the_duties_of_a_struck_node_are_free(store: &Shared) {
     for name in ["sweep", "tell"] {
         assert_eq!(store.take_duty(name, None, incarnation(1), at(5)).await.unwrap(), Some(1));
@@ -78,7 +79,7 @@ pub async fn the_duties_of_a_struck_node_are_free(store: &Shared) {
     assert_eq!(store.take_duty("sweep", free, incarnation(2), at(7)).await.unwrap(), Some(3));
 }
 
-/// Whoever takes it must have seen who had it.
+/// A node that takes a duty must have seen its holder.
 pub async fn a_duty_changes_hands_once(store: &Shared) {
     assert_eq!(store.duty("sweep").await.unwrap(), None);
     assert_eq!(store.take_duty("sweep", None, incarnation(1), at(5)).await.unwrap(), Some(1));

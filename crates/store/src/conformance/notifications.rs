@@ -1,4 +1,4 @@
-//! Notifications: leased, fenced, in order for each message, and nobody waits for another's receiver.
+//! Notifications: leased, fenced, in order for each message, and no receiver waits for another.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ pub(super) async fn view(store: &Shared, key: &NotificationKey) -> NotificationV
     all.into_iter().find(|view| view.key == *key).expect("the notification is there")
 }
 
-/// Accepts and sends a message of which one webhook, `one`, is told: `accepted` (1) and `sent` (4).
+/// Accepts and sends a message; one webhook, `one`, is notified of `accepted` (1) and `sent` (4).
 pub(super) async fn sent_and_told(store: &Shared) -> MessageUid {
     subscribe(store, webhook(TENANT, "one")).await;
     let uid = send(store, Sample::new(1), 5).await;
@@ -196,7 +196,7 @@ pub async fn one_given_back_without_a_call_costs_nothing(store: &Shared) {
     assert_eq!(found.last_call, Some(call(at(12), 503)));
 }
 
-/// It is not called, others are, and it is told when it may be again.
+/// It is not called, others are, and the state says when it may be called again.
 pub async fn who_asked_to_be_left_alone_is(store: &Shared) {
     sent_and_told(store).await;
     subscribe(store, webhook(TENANT, "two")).await;
@@ -281,7 +281,7 @@ pub async fn a_settled_one_is_sent_again_on_request(store: &Shared) {
     assert_eq!(seqs(&claim(store, "one", 2, at(13), 9).await), [1], "and what follows waits");
 }
 
-/// That somebody is being called, before each call, and that it was taken; whoever works on the message is not disturbed.
+/// `notifying` before each call, and `notified` after it; concurrent work on the message is not disturbed.
 pub async fn the_history_tells_of_calls(store: &Shared) {
     let uid = sent_and_told(store).await;
     let before = record(store, uid).await;

@@ -28,7 +28,8 @@ async fn put(store: &Shared, state: &OAuthState, expected: Option<i64>) -> Chang
     direct(store, DirectoryChange::PutOAuthState(state.clone(), expected)).await
 }
 
-/// Two nodes that would renew the same tokens: the second learns that it is late, and what the first wrote stays.
+/// Two nodes that would renew the same tokens: the second learns that it is late, and what the first wrote
+/// stays.
 pub async fn tokens_are_written_by_whoever_knows_the_last_version(store: &Shared) {
     let first = state(TENANT, 1, b"one");
     assert_eq!(store.oauth_state(&first.owner).await.unwrap(), None);

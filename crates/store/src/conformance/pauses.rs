@@ -1,4 +1,4 @@
-//! What is suspended stays where it is, and holds nobody else.
+//! Suspended mail stays in its state, and blocks no other mail.
 
 use postway_domain::{AccountId, EventKind, State, Status, id::BatchCode, message::Outcome};
 
@@ -221,7 +221,7 @@ pub async fn a_long_suspended_lane_hides_nobody(store: &Shared) {
     assert_eq!(store.held(&tenant(), at(0)).await.unwrap(), 1_000);
 }
 
-/// Nobody waits for the next look round.
+/// The dispatcher is woken at once.
 pub async fn what_is_activated_is_woken(store: &Shared) {
     accept(store, Sample::new(1).batch("spring")).await;
     accept(store, Sample::new(2).from(TENANT, OTHER_ACCOUNT)).await;

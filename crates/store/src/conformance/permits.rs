@@ -92,7 +92,8 @@ pub async fn a_refund_gives_the_permit_back_once(store: &Shared) {
     woken(store, 1).await;
 }
 
-/// It was not used where it was debited, so it counts where it will be: as much is used as before, and for longer.
+/// It was not used where it was debited, so it counts where it will be: as much is used as before, and for
+/// longer.
 pub async fn a_permit_that_ran_out_unused_is_moved_to_now(store: &Shared) {
     let limits = AccountLimits { per_hour: 9, ..per_minute(3) };
     accept_many(store, TENANT, ACCOUNT, 0..6).await;
@@ -180,7 +181,8 @@ pub async fn a_stand_in_pays_for_what_is_handed_over(store: &Shared) {
     assert_eq!(counts(store, &backup, &limits, at(0)).await, [2]);
 }
 
-/// A suspended account sends nothing, not for another either: neither what waits, nor what is new, nor what was claimed before.
+/// A suspended account sends nothing, not for another either: neither what waits, nor what is new, nor what
+/// was claimed before.
 pub async fn a_suspended_account_stands_in_for_nobody(store: &Shared) {
     let limits = AccountLimits::default();
     accept_many(store, TENANT, ACCOUNT, 0..2).await;

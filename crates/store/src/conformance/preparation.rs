@@ -94,7 +94,8 @@ pub async fn what_is_not_composed_is_not_dispatched(store: &Shared) {
     assert_eq!(state(store, at(0)).await, (vec![tenant()], None));
 }
 
-/// The clock was ahead and was set back. What was refused is not prepared once more, and a fetch that may be right waits.
+/// The clock was ahead and was set back. What was refused is not prepared once more, and a fetch that may be
+/// right waits.
 pub async fn preparation_of_a_clock_that_was_ahead_is_pulled_to_now(store: &Shared) {
     for n in 1..=2 {
         accept(store, uncomposed(n).created(60_000)).await;
@@ -265,7 +266,7 @@ pub async fn a_lost_preparation_is_given_to_another(store: &Shared) {
     assert_eq!(store.raw(&tenant(), uid).await.unwrap(), Some(Body::Inline("heir".into())));
 }
 
-/// Whoever withdraws it first has withdrawn it; its row goes with the next claim that meets it.
+/// The first withdrawal wins; its row is removed by the next claim that meets it.
 pub async fn a_withdrawal_wins_over_a_late_preparer(store: &Shared) {
     let (waits, held) = (accept(store, uncomposed(1)).await, accept(store, uncomposed(2).created(1)).await);
     for (uid, from) in [(waits, State::Accepted), (held, State::Validating)] {
@@ -331,7 +332,7 @@ pub async fn what_is_suspended_is_prepared_all_the_same(store: &Shared) {
     assert_eq!(record(store, uid).await.summary.state, State::Ready);
 }
 
-/// Nobody is left to prepare it for.
+/// No recipient is left to prepare it for.
 pub async fn a_suppressed_message_is_not_prepared(store: &Shared) {
     let list = vec![suppression(sample::TENANT, "person-1@example.org")];
     assert_eq!(direct(store, DirectoryChange::Suppress(list)).await, Changed::Done);

@@ -16,7 +16,8 @@ use super::{
 };
 use crate::record::{DirectoryChange, Finding, NewReceipt, Routed, Suppression, SuppressionReason};
 
-/// It is in the history, and webhooks are told of it. No outcome, no count, no wait, and no older form of subscriber changes.
+/// It is in the history, and webhooks are notified. No outcome, no count, no wait, and no older form of
+/// subscriber changes.
 pub async fn an_unproven_report_is_told_and_changes_nothing(store: &Shared) {
     for one in [
         webhook(TENANT, "hook"),
@@ -46,7 +47,7 @@ pub async fn an_unproven_report_is_told_and_changes_nothing(store: &Shared) {
     assert_eq!(told, ["hook", "hook", "sync", "sync"], "a callback has no word for it");
     let hours = store.statistics(&tenant(), at(-DAY_MS), at(DAY_MS)).await.unwrap();
     assert!(hours.iter().all(|row| row.counts.bounced + row.counts.complained == 0), "{hours:?}");
-    // The wait goes on, and its end is told.
+    // The wait goes on, and its end is reported.
     assert_eq!(store.time_out_receipts(at(30), 9).await.unwrap(), 1);
     assert_eq!(outcomes(store, uid).await, [Some(EventKind::PecTimeout)]);
 }
@@ -131,7 +132,8 @@ pub async fn suppressions_of_many_reports_are_merged(store: &Shared) {
     assert_eq!(until("kept@example.org").await, None);
 }
 
-/// The mail is replayed once the authority is trusted: what it says counts then, and the receipt is kept once.
+/// The mail is replayed once the authority is trusted: what it says counts then, and the receipt is kept
+/// once.
 pub async fn a_receipt_that_is_verified_later_counts_from_then_on(store: &Shared) {
     let uid = certified(store, 1, 30).await;
     let judged = |signature, kind| Finding {

@@ -1,8 +1,8 @@
 //! Any sequence of calls keeps the books.
 //!
-//! Random calls by workers that follow the state machine, with stale writes among them. After each call: what changed
-//! has a higher version, and the counts are those of the list. At the end: no history has a gap, and attempts are
-//! counted as they happened.
+//! Random calls by workers that follow the state machine, with stale writes among them. After each call: what
+//! changed has a higher version, and the counts are those of the list. At the end: no history has a gap, and
+//! attempts are counted as they happened.
 
 use std::{collections::BTreeMap, future::Future};
 
@@ -101,7 +101,8 @@ struct World {
     store: Shared,
     now_ms: i64,
     token: i64,
-    /// Every claim ever made, and whether it got its permission: old ones are tried again, and must be refused.
+    /// Every claim ever made, and whether it got its permission: old ones are tried again, and must be
+    /// refused.
     claims: Vec<(Claimed, bool)>,
     seen: BTreeMap<MessageUid, MessageSummary>,
 }

@@ -14,7 +14,7 @@ async fn list(store: &Shared, filter: Filter) -> Vec<MessageUid> {
     found.into_iter().map(|summary| summary.uid).collect()
 }
 
-/// Counts without the statuses that nobody is in.
+/// Counts without the statuses that no message has.
 fn counts(stats: &Stats) -> Vec<(Status, i64)> {
     stats.by_status.iter().map(|(status, count)| (*status, *count)).filter(|(_, count)| *count != 0).collect()
 }
@@ -227,7 +227,7 @@ pub async fn the_latest_provider_id_is_shown(store: &Shared) {
     assert_eq!(listed, found.summary);
 }
 
-/// A doubt that nobody sends again by itself waits for a word; one with a resend ahead does not.
+/// A doubt that is not sent again automatically is on hold; one with a resend ahead is not.
 pub async fn doubts_that_wait_for_a_word_are_told_apart(store: &Shared) {
     for (n, due_at) in [(1, None), (2, Some(at(900))), (3, None)] {
         let mut claimed = accept_and_claim(store, Sample::new(n), n.into()).await;

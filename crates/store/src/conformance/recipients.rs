@@ -106,7 +106,7 @@ pub async fn an_external_id_is_taken_once_per_tenant(store: &Shared) {
     }
 }
 
-/// Who wants what another wants at the same time is told so.
+/// The second of two concurrent requests for the same external id is refused.
 pub async fn of_concurrent_claims_to_an_external_id_one_wins(store: &Shared) {
     for number in 1..=4 {
         assert_eq!(create(store, recipient(TENANT, number)).await, Changed::Done);

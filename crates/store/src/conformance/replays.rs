@@ -16,7 +16,8 @@ use crate::record::{
     Changed, DirectoryChange, Finding, InboundFilter, InboundReplay, MailboxKey, NewInbound, Routed,
 };
 
-/// However often the mail is dealt with; another that says the same is heard, and so is what it says only now.
+/// However often the mail is dealt with; another that says the same is heard, and so is what it says only
+/// now.
 pub async fn what_a_mail_has_said_it_does_not_say_again(store: &Shared) {
     let uid = send(store, Sample::new(1).to("ann@example.org").to("bob@example.org"), 5).await;
     let suppress = suppression("acme", "ann@example.org");
@@ -63,7 +64,8 @@ pub async fn what_a_mail_has_said_it_does_not_say_again(store: &Shared) {
     assert_eq!(heard().await, 5);
 }
 
-/// Only what fits the filter, each mail once for a time before which it was settled; and how often it was tried stays.
+/// Only what fits the filter, each mail once for a time before which it was settled; and how often it was
+/// tried stays.
 pub async fn settled_mail_is_replayed_by_a_filter(store: &Shared) {
     let key = watch(store, "orders").await;
     let unread = NewInbound { digest: None, body: None, state: InboundState::Dead, ..mail(5) };

@@ -25,7 +25,7 @@ const KEY: [u8; 32] = [7; 32];
 /// Messages of these rules end at this time.
 pub(super) const END_MS: i64 = 2;
 
-/// What may go of a tenant: told before this, not told before that.
+/// A request for messages of a tenant that were reported before one time, or not reported before the other.
 fn bounds(of: &str, reported_before: i64, unreported_before: i64, limit: u32) -> Expunge {
     Expunge {
         tenant: of.parse().unwrap(),
@@ -114,7 +114,8 @@ pub(super) async fn tally(store: &Shared, of: &TenantId) -> Vec<(Status, i64)> {
     stats.by_status.into_iter().filter(|(_, count)| *count != 0).collect()
 }
 
-/// Message, bodies, history, tags and notifications go; a trace stays, and blobs are nobody's then.
+/// Message, bodies, history, tags and notifications are removed; a tombstone stays, and its blobs are
+/// unreferenced.
 pub async fn a_message_that_was_told_goes_whole(store: &Shared) {
     let blob = store.reserve_blob([1; 32], 9, at(0)).await.unwrap();
     let body = crate::record::Body::Blob(crate::record::BlobRef { name: blob.clone(), size: 9 });
@@ -179,7 +180,7 @@ pub async fn every_end_is_one(store: &Shared) {
     assert!(tally(store, &tenant()).await.is_empty());
 }
 
-/// Pending, calling or waiting, somebody is still to be told; and the time counts from when they were.
+/// A pending, calling or waiting notification is open; the time counts from when it was settled.
 pub async fn what_is_still_to_be_told_stays(store: &Shared) {
     let due = subscribe(store, "hook").await;
     let uid = sent(store, Sample::new(1)).await;
@@ -231,7 +232,7 @@ pub async fn what_could_not_be_told_stays_for_longer(store: &Shared) {
     }
 }
 
-/// What happened is told from the journal; what is not told yet may be somebody's to hear.
+/// Events become notifications from the journal; what is not fanned out yet may have subscribers.
 pub async fn what_waits_in_the_journal_stays(store: &Shared) {
     let uid = sent(store, Sample::new(1)).await;
     assert_eq!(expunge(store, DAY_MS).await, 0, "it has no position");
@@ -243,7 +244,8 @@ pub async fn what_waits_in_the_journal_stays(store: &Shared) {
     assert!(!is_there(store, &tenant(), uid).await);
 }
 
-/// What ended while the store was away has the time at which it ended, long before that of other things in the journal.
+/// What ended while the store was away has the time at which it ended, long before that of other things in
+/// the journal.
 pub async fn what_was_written_late_stays_until_it_is_told(store: &Shared) {
     let due = subscribe(store, "hook").await;
     let mut claimed = accept_and_claim(store, Sample::new(1), 1).await;
@@ -262,7 +264,7 @@ pub async fn what_was_written_late_stays_until_it_is_told(store: &Shared) {
     assert_eq!(expunge(store, DAY_MS).await, 1);
 }
 
-/// What happened long before the first of it was told.
+/// Events long before the first of them was fanned out.
 pub async fn what_is_old_does_not_wait_for_the_journal(store: &Shared) {
     sent(store, Sample::new(1)).await;
     fan_out(store, at(3)).await;
@@ -270,7 +272,7 @@ pub async fn what_is_old_does_not_wait_for_the_journal(store: &Shared) {
     assert_eq!(expunge(store, 3 * HOUR_MS).await, 1);
 }
 
-/// A call takes no more than it was told to, and a tenant's call nothing of another's.
+/// A call takes no more than its limit, and nothing of another tenant.
 pub async fn slices_are_bounded_and_of_one_tenant(store: &Shared) {
     for number in 1..=5 {
         sent(store, Sample::new(number)).await;
@@ -285,7 +287,7 @@ pub async fn slices_are_bounded_and_of_one_tenant(store: &Shared) {
     assert_eq!(store.expunge(bounds(OTHER_TENANT, DAY_MS, DAY_MS, 99)).await.unwrap(), 5);
 }
 
-/// Whoever comes second finds it gone.
+/// The second call finds it removed.
 pub async fn of_concurrent_calls_each_message_goes_once(store: &Shared) {
     for number in 1..=20 {
         sent(store, Sample::new(number)).await;
@@ -302,7 +304,7 @@ pub async fn of_concurrent_calls_each_message_goes_once(store: &Shared) {
     assert!(tally(store, &tenant()).await.is_empty());
 }
 
-/// A message that somebody wants sent again is not one that ended.
+/// A message that is to be sent again has not ended.
 pub async fn what_is_sent_again_stays(store: &Shared) {
     let claimed = accept_and_claim(store, Sample::new(1), 1).await;
     assert!(apply(store, outcome(&claimed, false, Outcome::Failed, at(END_MS))).await);

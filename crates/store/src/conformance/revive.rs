@@ -1,4 +1,5 @@
-//! Notifications that are made due before their time, or once more: all of a subscriber's, page by page, and no other's.
+//! Notifications that are made due before their time, or once more: all of a subscriber's, page by page, and
+//! no other's.
 
 use postway_domain::Time;
 
@@ -26,7 +27,8 @@ async fn fail(store: &Shared, claimed: &[ToNotify], token: i64, now: Time, until
     }
 }
 
-/// What follows in a message too, in its order; what another subscriber waits for, or what failed since, goes on waiting.
+/// What follows in a message too, in its order; what another subscriber waits for, or what failed since, goes
+/// on waiting.
 pub async fn what_waits_for_one_that_is_back_is_due_at_once(store: &Shared) {
     subscribe(store, webhook(TENANT, "two")).await;
     sent_and_told(store).await;

@@ -1,4 +1,5 @@
-//! Who may deal with mail that came in: each tenant has its share, and a mail that kills is told from a mail that waits.
+//! Claims of inbound mail: each tenant has its share, and a mail that kills its process is distinguished from
+//! one that waits.
 
 use postway_domain::InboundState;
 
@@ -63,7 +64,8 @@ pub async fn what_is_in_hand_counts_against_a_share(store: &Shared) {
     assert_eq!(claim(request(7, 8)).await, (3, 8), "the other mailbox of a tenant goes on");
 }
 
-/// A death is counted as one, a lease that ended under a living process as a try; settling says what is left of both.
+/// A death is counted as one, a lease that ended under a living process as a try; settling says what is left
+/// of both.
 pub async fn a_lost_life_is_told_from_a_late_try(store: &Shared) {
     let key = watch(store, "orders").await;
     register(store, page(&key, None, (5, 1), vec![mail(1)])).await;

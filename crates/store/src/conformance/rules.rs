@@ -1,7 +1,7 @@
 //! The list of all rules, and the tests it makes.
 
-/// Makes one test per rule. `$make_store` names an `async fn() -> (Arc<dyn Store>, Guard)` of the calling module that
-/// gives a fresh, empty store; the guard outlives the store.
+/// Makes one test per rule. `$make_store` names an `async fn() -> (Arc<dyn Store>, Guard)` of the calling
+/// module that gives a fresh, empty store; the guard outlives the store.
 #[macro_export]
 macro_rules! conformance_tests {
     ($make_store:ident) => {

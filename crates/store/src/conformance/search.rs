@@ -44,8 +44,8 @@ pub async fn messages_are_found_by_their_external_id(store: &Shared) {
     assert!(list(store, &by("order-10")).await.is_empty());
 }
 
-/// By a Message-ID that somebody else made, exactly as it is and of one tenant, until they are removed. One that is made of the
-/// uid is not looked for so.
+/// By a foreign Message-ID, exactly and within one tenant, until the message is removed. One that is made of
+/// the uid is not searched this way.
 pub async fn messages_are_found_by_a_foreign_message_id(store: &Shared) {
     let with = |n, id: &str| {
         let id = id.to_owned();
@@ -69,7 +69,8 @@ pub async fn messages_are_found_by_a_foreign_message_id(store: &Shared) {
     assert!(list(store, &by("ticket-10@desk")).await.is_empty());
 }
 
-/// Whatever leads the search: the pages of a filter hold what matches, once, the newest first, and the last has no next.
+/// Whatever leads the search: the pages of a filter hold what matches, once, the newest first, and the last
+/// has no next.
 pub async fn a_search_finds_all_page_by_page(store: &Shared) {
     const MESSAGES: u32 = 600;
     let mut expected: Vec<(MessageUid, u32)> = Vec::new();
@@ -138,7 +139,7 @@ pub async fn a_search_finds_all_page_by_page(store: &Shared) {
     }
 }
 
-/// By the failure's code; a subject that nobody may read is not found, its message is.
+/// By the failure's code; the subject of a sensitive message is not found, its message is.
 pub async fn failures_are_found_by_code_and_hidden_subjects_not(store: &Shared) {
     let plain = accept(store, Sample::new(1)).await;
     let hidden = accept(
@@ -170,7 +171,7 @@ pub async fn a_summary_names_the_first_recipient(store: &Shared) {
     assert_eq!(listed, record(store, uid).await.summary);
 }
 
-/// By what became of a recipient, of one tenant; and how many recipients were refused.
+/// By the outcome of a recipient, within one tenant, and with the number of refused recipients.
 pub async fn messages_are_found_by_what_became_of_them(store: &Shared) {
     let mut sent = Vec::new();
     for n in 1..=4 {

@@ -188,7 +188,7 @@ pub async fn a_token_not_kept_is_gone(store: &Shared) {
     assert!(!apply(store, answer).await);
 }
 
-/// Nobody holds it, so its version is the fence.
+/// It is not leased, so its version is the fence.
 pub async fn a_waiting_message_is_cancelled_without_a_lease(store: &Shared) {
     let uid = accept(store, Sample::new(1).to("a@example.org").to("b@example.org").send_at(9_000)).await;
     let fence = Fence { status: Status::Scheduled, token: None, version: Some(1) };

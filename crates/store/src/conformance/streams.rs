@@ -221,7 +221,7 @@ pub async fn a_reader_leaves_a_stream_and_comes_back(store: &Shared) {
     assert!(store.scoped_suppression(&left).await.unwrap().is_some());
 }
 
-/// A link outlives its message, and is nobody else's.
+/// A link outlives its message, and belongs to its tenant only.
 pub async fn a_decision_holds_without_its_message_and_tells_no_other_tenants(store: &Shared) {
     let theirs = Sample::new(1).to("ada@example.org").from(OTHER_TENANT, ACCOUNT).build();
     let uid = theirs.uid;

@@ -1,4 +1,4 @@
-//! Who is told.
+//! Subscribers.
 
 use postway_domain::{
     Subscriber, SubscriberKind,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::record::{Changed, DirectoryChange};
 
-/// A webhook that is told everything, from the start on.
+/// A webhook that is notified of everything, from the start on.
 pub(crate) fn webhook(of: &str, id: &str) -> Subscriber {
     Subscriber {
         tenant: of.parse().unwrap(),
@@ -78,7 +78,7 @@ pub async fn a_subscriber_id_is_taken_once_per_tenant(store: &Shared) {
     subscribe(store, webhook(OTHER_TENANT, "one")).await;
 }
 
-/// A lost update is told; when it was made stays.
+/// A lost update is reported; the creation time stays.
 pub async fn a_subscriber_update_needs_the_version_it_read(store: &Shared) {
     subscribe(store, webhook(TENANT, "one")).await;
     let changed = Subscriber { version: 2, created_at: at(5), id: "one".parse().unwrap(), ..whole() };
@@ -95,7 +95,7 @@ pub async fn a_subscriber_update_needs_the_version_it_read(store: &Shared) {
     assert_eq!(quiet, Subscriber { quiet_until: Some(at(500)), ..stored });
 }
 
-/// It is told nothing more, others are.
+/// It gets no more notifications, others do.
 pub async fn a_deleted_subscriber_is_gone_with_what_it_was_to_be_told(store: &Shared) {
     for (of, id) in [(TENANT, "one"), (TENANT, "two"), (OTHER_TENANT, "one")] {
         subscribe(store, webhook(of, id)).await;
@@ -131,7 +131,7 @@ pub async fn subscribers_are_listed_by_tenant_and_id(store: &Shared) {
     assert_eq!(ours, all[..3]);
 }
 
-/// It is there while the tenant says where to report to, and is told in the form the tenant chose.
+/// It exists while the tenant has a callback, and is notified in the form that the tenant chose.
 pub async fn a_tenants_own_subscriber_follows_its_settings(store: &Shared) {
     let id = Subscriber::CLIENT.parse().unwrap();
     let own = || async { store.subscriber(&tenant(), &id).await.unwrap() };

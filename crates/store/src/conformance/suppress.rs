@@ -58,7 +58,7 @@ pub async fn a_suppressed_recipient_is_not_handed_over(store: &Shared) {
     assert_eq!(positions(&delivered(store, 1).await[0]), [1]);
 }
 
-/// Nobody is left: it ends where it begins.
+/// No recipient is left: it is final from the start.
 pub async fn a_message_to_the_suppressed_alone_is_suppressed(store: &Shared) {
     suppress(store, vec![suppression(TENANT, "a@example.org"), suppression(TENANT, "b@example.org")]).await;
     let now = accept(store, Sample::new(1).to("a@example.org").to("B@example.org")).await;
@@ -165,7 +165,7 @@ pub async fn suppressions_are_listed_and_renewed(store: &Shared) {
     assert_eq!(store.suppression(&tenant(), "größe@example.org").await.unwrap(), Some(renewed));
 }
 
-/// By its tenant; what is over goes by itself.
+/// By its tenant; expired entries are removed by themselves.
 pub async fn suppressions_are_removed_and_forgotten(store: &Shared) {
     let mut old = suppression(TENANT, "old@example.org");
     old.expires_at = Some(at(1_000));

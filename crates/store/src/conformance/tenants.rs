@@ -119,7 +119,7 @@ pub async fn a_deleted_tenant_sends_nothing(store: &Shared) {
     assert!(claim(store, 1, at(10), 9).await.is_empty());
 }
 
-/// The deleted are among them: somebody must clear up.
+/// Deleted tenants are listed, because their data is still to be removed.
 pub async fn tenants_are_listed_by_id_page_by_page(store: &Shared) {
     for id in ["b", "A", "a", "Z-1", "z_2"] {
         let tenant = Tenant::new(id.parse().unwrap(), id, at(0));
@@ -180,7 +180,8 @@ async fn messages(store: &Shared, tenant: &TenantId) -> usize {
     store.messages(tenant, &Filter::default(), None, 99).await.unwrap().len()
 }
 
-/// Messages first, a few at a time; at last all that has the tenant's name, but for the record of what was done.
+/// Messages first, a few at a time; at last all that has the tenant's name, but for the record of what was
+/// done.
 pub async fn a_purge_goes_slice_by_slice_and_takes_all(store: &Shared) {
     let sent = accept_and_claim(store, Sample::new(50), 1).await;
     assert!(apply(store, outcome(&sent, false, Outcome::Failed, at(1))).await);
@@ -231,7 +232,8 @@ pub async fn a_purge_goes_slice_by_slice_and_takes_all(store: &Shared) {
     assert!(matches!(store.accept(vec![repeat]).await.unwrap()[..], [Acceptance::Repeat { .. }]));
 }
 
-/// Templates, recipients, signing keys, links, what waits to be prepared; and blobs, which nothing refers to then.
+/// Templates, recipients, signing keys, links, what waits to be prepared; and blobs, which nothing refers to
+/// then.
 pub async fn a_purge_takes_what_content_is_made_with(store: &Shared) {
     let name = store.reserve_blob([1; 32], 9, at(0)).await.unwrap();
     let file = NewLink {

@@ -32,7 +32,7 @@ pub async fn keys_outlive_their_message_by_a_day(store: &Shared) {
     assert_eq!(store.forget_traces(at(12 * DAY_MS), 9).await.unwrap(), 0, "taken over, not ended");
 }
 
-/// Each slice takes so many of each; what has not ended stays.
+/// Each slice takes a bounded number of each; what has not expired stays.
 pub async fn traces_are_forgotten_when_they_end(store: &Shared) {
     let mut uids = Vec::new();
     for number in 1..=3 {
@@ -50,7 +50,7 @@ pub async fn traces_are_forgotten_when_they_end(store: &Shared) {
     }
 }
 
-/// Pages that were told and are old enough, the first ones first.
+/// Pages that were fanned out and are old enough, the first ones first.
 pub async fn the_journal_is_trimmed_behind_what_is_told(store: &Shared) {
     for (number, ms) in [(1, 0), (2, 1_000), (3, 2_000)] {
         accept(store, Sample::new(number).created(ms)).await;

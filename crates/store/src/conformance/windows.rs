@@ -1,7 +1,7 @@
 //! No window of sends exceeds its limit, whatever the calls.
 //!
-//! Random claims, hand-overs and refunds at random times, each permit used at any moment it may be. In the end no window
-//! of a limited length holds more sends than its limit.
+//! Random claims, hand-overs and refunds at random times, each permit used at any moment it may be. In the
+//! end no window of a limited length holds more sends than its limit.
 
 use std::future::Future;
 

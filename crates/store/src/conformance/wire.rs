@@ -29,7 +29,8 @@ pub async fn the_permission_is_given_once(store: &Shared) {
     assert_eq!(store.wire_commit(commits).await.unwrap(), [true, false], "nor twice in one call");
 }
 
-/// Only then may the mail be there twice: before it a resend may be given up, and its history says nothing of one.
+/// Only then may the mail be there twice: before it a resend may be given up, and its history says nothing of
+/// one.
 pub async fn a_resend_is_told_with_its_permission(store: &Shared) {
     let sample = Sample::new(1).expires(9_000);
     let mut claimed = accept_and_claim(store, sample, 1).await;
@@ -84,7 +85,8 @@ pub async fn an_expired_message_gets_no_permission(store: &Shared) {
     assert_eq!(record(store, too_late.uid).await.summary.state, State::Sending { wire_committed: false });
 }
 
-/// What the relay refused before the dot cannot be in doubt after it; nothing is noted where the permission is not given.
+/// What the relay refused before the dot cannot be in doubt after it; nothing is noted where the permission
+/// is not given.
 pub async fn refused_recipients_are_noted_with_the_permission(store: &Shared) {
     let sample = Sample::new(1).to("a@example.org").to("b@example.org").to("c@example.org");
     let claimed = accept_and_claim(store, sample, 1).await;
@@ -111,7 +113,7 @@ pub async fn refused_recipients_are_noted_with_the_permission(store: &Shared) {
     assert_eq!(outcomes, expected);
 }
 
-/// One dot is written, whoever believes to hold the lease.
+/// One dot is written, whichever worker believes it has the lease.
 pub async fn of_concurrent_workers_one_gets_the_permission(store: &Shared) {
     let claimed = accept_and_claim(store, Sample::new(1), 1).await;
     let calls = (0..20).map(|n| {

@@ -1,7 +1,9 @@
-//! The queue of mail that waits to be dealt with: leased like everything else, tenants and their mailboxes in turn.
+//! The queue of inbound mail that waits to be processed: leased like messages; tenants and their mailboxes
+//! take turns.
 //!
-//! A mail that is due for a reminder is settled already, and stays so: its lease is lost without making it new again. A lease that is
-//! lost because its process died is counted apart from one that ended under a process that lives: the first may be the mail's doing.
+//! A mail that is due for a reminder is settled already, and stays so: if its lease is lost, it does not
+//! become new again. A lease that is lost because its process died is counted apart from one that ended while
+//! its process lives: the first may be caused by the mail.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,17 +12,20 @@ use postway_domain::{InboundState, Incarnation, MessageUid, Time, id::RuleId, in
 
 use super::turns::RouteTurns;
 use crate::{
-    decode::{self, coded},
     error::StoreError,
     record::{Body, MailboxKey, RouteRequest, RouteState, ToRoute},
-    rows::Multi,
-    sql::{Row, Session, Sql, Value, values},
+    sql::{
+        Row, Session, Sql, Value,
+        decode::{self, coded},
+        multi_row::Multi,
+        values,
+    },
 };
 
-/// Due mail is counted up to here.
+/// The most due mails that are counted.
 const COUNTED_MAX: u32 = 10_000;
 
-/// What is left of deleted mailboxes and tenants waits for nobody.
+/// Mail of deleted mailboxes and tenants is not claimed.
 macro_rules! waiting {
     ($columns:literal, $end:literal) => {
         concat!(
@@ -32,13 +37,13 @@ macro_rules! waiting {
         )
     };
 }
-pub(super) const COUNT: Sql = Sql::same(concat!(
+pub(crate) const COUNT: Sql = Sql::same(concat!(
     "SELECT COUNT(*) FROM (",
     waiting!("i.due_at", "i.due_at <= ? LIMIT ?"),
     ") AS waiting"
 ));
-pub(super) const NEXT: Sql = Sql::same(waiting!("i.due_at", "i.due_at > ? ORDER BY i.due_at LIMIT 1"));
-/// Of every mailbox: its first that is due. The order names the whole index, or MySQL would sort.
+pub(crate) const NEXT: Sql = Sql::same(waiting!("i.due_at", "i.due_at > ? ORDER BY i.due_at LIMIT 1"));
+/// The first due mail of every mailbox. The order names all columns of the index, or MySQL would sort.
 macro_rules! heads {
     ($from:literal) => {
         concat!(
@@ -50,7 +55,7 @@ macro_rules! heads {
         )
     };
 }
-pub(super) const HEADS: Sql =
+pub(crate) const HEADS: Sql =
     Sql::or_mysql(heads!("inbound i"), heads!("inbound i FORCE INDEX (inbound_mailbox_due)"));
 macro_rules! due {
     ($from:literal, $of:literal, $end:literal) => {
@@ -65,9 +70,9 @@ macro_rules! due {
         )
     };
 }
-/// What another has locked is its own. PostgreSQL would walk along what is due of all mailboxes, because none is a constant to
-/// its plan: unless all columns are one.
-pub(super) const DUE: Sql = Sql::of_each(
+/// Skips rows that another transaction has locked. PostgreSQL would follow the index over all mailboxes,
+/// because none is a constant in its plan, unless row values are compared.
+pub(crate) const DUE: Sql = Sql::of_each(
     due!(
         "inbound",
         "tenant = ? AND mailbox = ? AND due_at >= ? AND tenant = ? AND mailbox = ? AND due_at <= ? ORDER BY due_at, uid",
@@ -92,14 +97,14 @@ static LEASE: Multi = Multi::new(
     ")",
 );
 static BODIES: Multi = Multi::new("SELECT uid, size, raw, raw_blob FROM inbound_body WHERE uid IN (", 1, ")");
-pub(super) static MESSAGES: Multi = Multi::new(
+pub(crate) static MESSAGES: Multi = Multi::new(
     "SELECT uid, rule, message FROM inbound_message WHERE uid IN (",
     1,
     ") ORDER BY uid, message, rule",
 );
-pub(super) const HOLDERS: Sql =
+pub(crate) const HOLDERS: Sql =
     Sql::same("SELECT DISTINCT lease_node FROM inbound WHERE lease_node IS NOT NULL");
-pub(super) const LOST: Sql = Sql::of_each(
+pub(crate) const LOST: Sql = Sql::of_each(
     "SELECT uid FROM inbound WHERE lease_node = ? AND lease_until <= ? LIMIT ?",
     "SELECT uid FROM inbound WHERE lease_node = ? AND lease_until <= ? LIMIT ? FOR UPDATE SKIP LOCKED",
     "SELECT uid FROM inbound WHERE lease_node = ? AND lease_until <= ? LIMIT ? FOR UPDATE SKIP LOCKED",
@@ -117,20 +122,20 @@ macro_rules! give_back {
         )
     };
 }
-/// The process that had them died.
+/// For mail whose process died.
 static GIVE_BACK_OF_DEAD: Multi = give_back!("lost_leases = lost_leases + 1");
-/// The process that had them lives, and did not come to an end with them in time.
+/// For mail whose process lives, but did not finish in time.
 static GIVE_BACK_OF_LATE: Multi = give_back!("tries = tries + 1, attempts = attempts + 1");
 
 #[cfg(test)]
-pub(super) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<Sql> {
     let multi = [&LEASE, &BODIES, &MESSAGES, &GIVE_BACK_OF_DEAD, &GIVE_BACK_OF_LATE]
         .map(|multi| multi.sample().into());
     [COUNT, NEXT, HEADS, DUE, HOLDERS, LOST].into_iter().chain(multi).collect()
 }
 
-/// What waits to be dealt with.
-pub(super) async fn state(session: &mut dyn Session, now: Time) -> Result<RouteState, StoreError> {
+/// Which mail waits to be processed.
+pub(crate) async fn state(session: &mut dyn Session, now: Time) -> Result<RouteState, StoreError> {
     let due = session.rows(COUNT, values![now, COUNTED_MAX]).await?;
     let next = session.rows(NEXT, values![now]).await?;
     Ok(RouteState {
@@ -139,8 +144,8 @@ pub(super) async fn state(session: &mut dyn Session, now: Time) -> Result<RouteS
     })
 }
 
-/// Leases what is due: some of each tenant, of the one first that has least in hand.
-pub(super) async fn claim(
+/// Leases due mail: some of each tenant, beginning with the tenant that has least leased.
+pub(crate) async fn claim(
     session: &mut dyn Session,
     request: &RouteRequest,
 ) -> Result<Vec<ToRoute>, StoreError> {
@@ -152,7 +157,7 @@ pub(super) async fn claim(
     }
     let mut claimed: Vec<ToRoute> = Vec::new();
     let mut turns = RouteTurns::new(heads, request);
-    // By mailbox: what was found in an earlier turn is not leased yet, and is found again.
+    // By mailbox: mail found in an earlier turn is not leased yet, and is found again.
     let mut known: HashMap<MailboxKey, HashSet<MessageUid>> = HashMap::new();
     while let Some((key, room)) = turns.next() {
         let known = known.entry(key.clone()).or_default();
@@ -197,7 +202,7 @@ fn uid_of(row: &Row) -> Result<MessageUid, StoreError> {
     row.id16(0).map(MessageUid::from_bytes)
 }
 
-pub(super) fn ids(uids: &[MessageUid]) -> Vec<Value> {
+pub(crate) fn ids(uids: &[MessageUid]) -> Vec<Value> {
     uids.iter().map(|uid| Value::from(uid.as_bytes())).collect()
 }
 
@@ -221,14 +226,14 @@ fn read(row: &Row, key: &MailboxKey) -> Result<ToRoute, StoreError> {
     })
 }
 
-/// Bytes from `size`, `raw` and `raw_blob`, which begin at this column.
-pub(super) fn read_body(row: &Row, first: usize) -> Result<Option<Body>, StoreError> {
+/// The body from the columns `size`, `raw` and `raw_blob`, which begin at `first`.
+pub(crate) fn read_body(row: &Row, first: usize) -> Result<Option<Body>, StoreError> {
     let inline = row.opt_bytes(first + 1)?.map(Bytes::copy_from_slice);
     decode::body(inline, row.opt_text(first + 2)?, row.opt_int(first)?)
 }
 
-/// What was sent because of these, by rule.
-pub(super) async fn messages_of(
+/// The messages sent because of these mails, by rule.
+pub(crate) async fn messages_of(
     session: &mut dyn Session,
     uids: &[MessageUid],
 ) -> Result<HashMap<MessageUid, Vec<(RuleId, MessageUid)>>, StoreError> {
@@ -242,8 +247,8 @@ pub(super) async fn messages_of(
     Ok(messages)
 }
 
-/// Gives back what was leased to others than those alive, or is past its backstop.
-pub(super) async fn reclaim(
+/// Reclaims mail that is leased to an incarnation not in `alive`, or past its backstop.
+pub(crate) async fn reclaim(
     session: &mut dyn Session,
     alive: &[Incarnation],
     now: Time,

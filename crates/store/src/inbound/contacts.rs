@@ -5,10 +5,9 @@ use postway_domain::{Contact, TenantId, id::ContactId};
 
 use super::hold_names;
 use crate::{
-    directory::{is_new, was_there},
     error::StoreError,
     record::Changed,
-    sql::{Row, Session, Sql, values},
+    sql::{Row, Session, Sql, is_new, values, was_there},
 };
 
 macro_rules! insert {
@@ -36,9 +35,9 @@ const FIND: Sql = Sql::same(select!("WHERE tenant = ? AND id = ?"));
 const NAMED: Sql = Sql::same(select!("WHERE tenant = ? AND name_key = ?"));
 const LIST: Sql = Sql::same(select!("WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?"));
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[CREATE, UPDATE, DELETE, FIND, NAMED, LIST];
+pub(crate) const STATEMENTS: &[Sql] = &[CREATE, UPDATE, DELETE, FIND, NAMED, LIST];
 
-/// What a name is found by: names are longer than what every index takes.
+/// The digest that a name is found by, because names are longer than some indexes allow.
 fn key_of(name: &str) -> Vec<u8> {
     digest::digest(&digest::SHA256, Contact::key(name).as_bytes()).as_ref().to_vec()
 }
@@ -47,7 +46,7 @@ fn addresses_json(contact: &Contact) -> String {
     serde_json::json!(contact.addresses).to_string()
 }
 
-/// Makes one; `Exists` where its id or its name is taken.
+/// Creates a contact; `Exists` if its id or its name is taken.
 pub(crate) async fn create(session: &mut dyn Session, contact: &Contact) -> Result<Changed, StoreError> {
     hold_names(session, &contact.tenant).await?;
     let values = values![
@@ -63,7 +62,7 @@ pub(crate) async fn create(session: &mut dyn Session, contact: &Contact) -> Resu
     session.insert(CREATE, values).await.map(is_new)
 }
 
-/// Replaces one if its stored version is `expected`; `Exists` where another has its name.
+/// Replaces a contact if its stored version is `expected`; `Exists` if another has its name.
 pub(crate) async fn update(
     session: &mut dyn Session,
     contact: &Contact,
@@ -95,7 +94,7 @@ pub(crate) async fn delete(
     session.execute(DELETE, values![tenant.as_str(), id.as_str()]).await.map(was_there)
 }
 
-pub(super) async fn find(
+pub(crate) async fn find(
     session: &mut dyn Session,
     tenant: &TenantId,
     id: &ContactId,
@@ -103,7 +102,7 @@ pub(super) async fn find(
     session.rows(FIND, values![tenant.as_str(), id.as_str()]).await?.first().map(read).transpose()
 }
 
-pub(super) async fn named(
+pub(crate) async fn named(
     session: &mut dyn Session,
     tenant: &TenantId,
     name: &str,
@@ -111,7 +110,7 @@ pub(super) async fn named(
     session.rows(NAMED, values![tenant.as_str(), key_of(name)]).await?.first().map(read).transpose()
 }
 
-pub(super) async fn list(
+pub(crate) async fn list(
     session: &mut dyn Session,
     tenant: &TenantId,
     after: Option<&ContactId>,

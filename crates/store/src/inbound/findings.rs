@@ -1,4 +1,4 @@
-//! What mail that came in says about mail that went out: events, outcomes of recipients, suppressions, receipts.
+//! What inbound mail says about sent messages: events, outcomes of recipients, suppressions, receipts.
 //!
 //! All of it is written in the transaction that settles the mail, set-wise over every mail of the call.
 
@@ -6,15 +6,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use postway_domain::{EventKind, MessageUid, inbound::replaces_outcome};
 
-use super::{claim::ids, histories::Histories, receipts};
+use super::{append_events::MessageHistories, claim::ids, receipts};
 use crate::{
-    decode::coded,
-    directory,
+    admin,
     error::StoreError,
     journal::Journal,
     record::{NewReceipt, Routed, Suppression},
-    rows::{Multi, MultiSql},
-    sql::{Session, values},
+    sql::{
+        Session,
+        decode::coded,
+        multi_row::{Multi, MultiSql},
+        values,
+    },
 };
 
 static SHOWN: Multi = Multi::of_pieces(
@@ -48,29 +51,30 @@ static SHOW: MultiSql = MultiSql {
 static TOLD: Multi = Multi::new("SELECT uid, kind, data FROM event WHERE uid IN (", 1, ")");
 
 #[cfg(test)]
-pub(super) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     vec![SHOWN.sample().into(), SHOW.sample(), TOLD.sample().into()]
 }
 
-/// A recipient of a message, by its place.
-type Place = (MessageUid, u32);
+/// A recipient of a message, by its position.
+type RecipientPosition = (MessageUid, u32);
 
-/// What all findings of a call come to.
+/// The combined effect of all findings of a call.
 #[derive(Default)]
-struct Told<'r> {
-    outcomes: BTreeMap<Place, Vec<(EventKind, Option<&'r str>)>>,
+struct FindingEffects<'r> {
+    outcomes: BTreeMap<RecipientPosition, Vec<(EventKind, Option<&'r str>)>>,
     suppressions: Vec<Suppression>,
     receipts: Vec<(MessageUid, MessageUid, &'r NewReceipt)>,
     answered: BTreeSet<MessageUid>,
 }
 
-/// Whether certified mail waits no longer for its first receipt.
+/// Whether an event of this kind ends the wait for a first receipt.
 pub(crate) fn ends_waiting(kind: EventKind) -> bool {
     matches!(kind, EventKind::PecAccepted | EventKind::PecFailed | EventKind::PecDelivered)
 }
 
-/// Writes what these mails say. Those of `again` were dealt with before: what they have told is known.
-pub(super) async fn write(
+/// Writes the findings of these mails. Mails in `again` were processed before, so their earlier events are
+/// known and not written twice.
+pub(crate) async fn write(
     session: &mut dyn Session,
     journal: &mut Journal,
     routed: &[&Routed],
@@ -80,14 +84,14 @@ pub(super) async fn write(
     if findings().next().is_none() {
         return Ok(());
     }
-    let mut histories = Histories::lock(session, findings().map(|finding| finding.message)).await?;
+    let mut histories = MessageHistories::lock(session, findings().map(|finding| finding.message)).await?;
     let with_receipt = findings().filter(|finding| finding.receipt.is_some());
     let mut known = receipts::known(session, with_receipt.map(|finding| finding.message)).await?;
     let repeated = routed.iter().filter(|one| again.contains(&one.uid)).flat_map(|one| &one.findings);
     let history = history(session, repeated.map(|finding| finding.message)).await?;
-    let mut told = Told::default();
+    let mut told = FindingEffects::default();
     for one in routed {
-        // One receipt may speak of several recipients.
+        // One receipt may be about several recipients.
         let mut of_mail = HashMap::new();
         for finding in &one.findings {
             let uid = finding.message;
@@ -102,7 +106,8 @@ pub(super) async fn write(
                 }
                 if histories.has(uid) && of_mail.insert(place, receipt.signature.to_owned()).is_none() {
                     if known.contains_key(&place) {
-                        // No statement can write a row twice; it may have come with another mail of this call.
+                        // No statement can write a row twice, and the receipt may have come with another mail
+                        // of this call.
                         told.receipts.retain(|(uid, _, earlier)| (*uid, earlier.digest) != place);
                     }
                     told.receipts.push((uid, one.uid, receipt));
@@ -125,12 +130,12 @@ pub(super) async fn write(
     }
     histories.write(session).await?;
     show(session, told.outcomes).await?;
-    directory::suppress_reported(session, told.suppressions).await?;
+    admin::suppress_reported(session, told.suppressions).await?;
     receipts::insert(session, &told.receipts).await?;
     receipts::end_waiting(session, told.answered.into_iter().collect()).await
 }
 
-/// What is told of these messages.
+/// The existing events of these messages that findings could repeat.
 async fn history(
     session: &mut dyn Session,
     uids: impl Iterator<Item = MessageUid>,
@@ -146,12 +151,12 @@ async fn history(
     Ok(history)
 }
 
-/// Shows the worst of what was said of each recipient, and of what is as bad the latest.
+/// Stores the worst reported outcome of each recipient; among equally bad ones, the latest.
 async fn show(
     session: &mut dyn Session,
-    outcomes: BTreeMap<Place, Vec<(EventKind, Option<&str>)>>,
+    outcomes: BTreeMap<RecipientPosition, Vec<(EventKind, Option<&str>)>>,
 ) -> Result<(), StoreError> {
-    let places: Vec<Place> = outcomes.keys().copied().collect();
+    let places: Vec<RecipientPosition> = outcomes.keys().copied().collect();
     let mut shown = Vec::with_capacity(places.len());
     for (sql, run) in SHOWN.runs(&places) {
         let values = run.iter().flat_map(|(uid, position)| values![uid.as_bytes(), *position]).collect();
@@ -172,9 +177,10 @@ async fn show(
         }
     }
     for (sql, run) in SHOW.runs(&shown) {
-        let row = |((uid, position), outcome, bounce): &(Place, Option<EventKind>, Option<String>)| {
-            values![uid.as_bytes(), *position, outcome.map(EventKind::code), bounce.as_deref()]
-        };
+        let row =
+            |((uid, position), outcome, bounce): &(RecipientPosition, Option<EventKind>, Option<String>)| {
+                values![uid.as_bytes(), *position, outcome.map(EventKind::code), bounce.as_deref()]
+            };
         session.execute(sql, run.iter().flat_map(row).collect()).await?;
     }
     Ok(())

@@ -1,37 +1,36 @@
-//! What the writers do for mail that comes in.
+//! The write jobs for inbound mail.
 
 use postway_domain::{Incarnation, MessageUid, TenantId, Time};
 
-use super::{claim, decide, mails, receipts, register, retain, settle, states};
+use super::{claim, cursor, mails, reader_decisions, receipts, register, settle};
 use crate::{
     error::StoreError,
-    group::Engine,
+    queue::transaction::Engine,
     record::{
         Changed, InboundReplay, MailboxNote, ReaderDecision, Registered, Registration, RouteRequest, Routed,
         ToRoute,
     },
 };
 
-/// Something to write.
+/// A write job for inbound mail.
 pub(crate) enum InboundJob {
     Register(Registration),
     Note(MailboxNote),
     Claim(RouteRequest),
     Settle(Vec<Routed>),
-    /// Gives back what others than those alive have leased, or what is past its backstop; so many.
+    /// Reclaims up to the given number of mails that are leased to other incarnations than these, or past
+    /// their backstop.
     Reclaim(Vec<Incarnation>, Time, u32),
     Replay(TenantId, MessageUid, Time),
     ReplayAll(InboundReplay),
     Resolve(TenantId, MessageUid, Time),
-    /// Notes that receipts have not come in time; so many.
+    /// Records overdue receipts, up to the given number.
     TimeOut(Time, u32),
-    /// These mails of a tenant, where they are still settled.
-    Expunge(TenantId, Vec<MessageUid>),
-    /// What a reader decided about a stream.
+    /// Writes a reader's decision about a stream.
     Decide(ReaderDecision),
 }
 
-/// What came of it.
+/// The answer to a job.
 pub(crate) enum Handled {
     Registered(Registered),
     Claimed(Vec<ToRoute>),
@@ -41,14 +40,13 @@ pub(crate) enum Handled {
 }
 
 impl InboundJob {
-    /// How many messages it is about, about.
+    /// Roughly how many messages this job touches.
     pub fn messages(&self) -> usize {
         match self {
             InboundJob::Register(page) => page.mails.len(),
             InboundJob::Claim(request) => request.limit as usize,
             InboundJob::Settle(routed) => routed.iter().map(|one| 1 + one.findings.len()).sum(),
             InboundJob::Reclaim(_, _, limit) | InboundJob::TimeOut(_, limit) => *limit as usize,
-            InboundJob::Expunge(_, uids) => uids.len(),
             InboundJob::ReplayAll(replay) => replay.limit as usize,
             InboundJob::Note(_)
             | InboundJob::Replay(..)
@@ -57,26 +55,26 @@ impl InboundJob {
         }
     }
 
-    /// How many bytes of mail it writes into rows.
+    /// The number of body bytes that it writes into rows.
     pub fn bytes(&self) -> usize {
         let InboundJob::Register(page) = self else { return 0 };
         page.mails.iter().filter_map(|mail| mail.body.as_ref()?.inline()).map(|bytes| bytes.len()).sum()
     }
 }
 
-/// Does one inside the transaction under way.
+/// Does a job inside the transaction under way.
 pub(crate) async fn write(engine: &mut impl Engine, job: &InboundJob) -> Result<Handled, StoreError> {
     let mut journal = std::mem::take(&mut engine.after().journal);
     let mut session = engine.session()?;
     let session_ref = &mut *session;
-    // What was done, and whether something is due because of it.
+    // The answer, and whether new work is due because of it.
     let (handled, wakes) = match job {
         InboundJob::Register(page) => {
             let registered = register::register(session_ref, page).await?;
             (Handled::Registered(registered), matches!(registered, Registered::Done { new: 1.., .. }))
         }
         InboundJob::Note(note) => {
-            states::note(session_ref, note).await?;
+            cursor::note(session_ref, note).await?;
             (Handled::Count(1), false)
         }
         InboundJob::Claim(request) => (Handled::Claimed(claim::claim(session_ref, request).await?), false),
@@ -102,12 +100,8 @@ pub(crate) async fn write(engine: &mut impl Engine, job: &InboundJob) -> Result<
         InboundJob::TimeOut(now, limit) => {
             (Handled::Count(receipts::time_out(session_ref, &mut journal, *now, *limit).await?), false)
         }
-        InboundJob::Expunge(tenant, uids) => {
-            let removed = retain::expunge(session_ref, tenant, uids).await?;
-            (Handled::Count(u32::try_from(removed).unwrap_or(u32::MAX)), false)
-        }
         InboundJob::Decide(decision) => {
-            (Handled::Changed(decide::write(session_ref, &mut journal, decision).await?), false)
+            (Handled::Changed(reader_decisions::write(session_ref, &mut journal, decision).await?), false)
         }
     };
     drop(session);

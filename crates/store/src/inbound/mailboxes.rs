@@ -1,16 +1,16 @@
 //! Watched mailboxes.
 //!
-//! One that is deleted is not seen any more; its mail may be much, so it goes slice by slice, and its state with the last of it.
+//! A deleted mailbox is not visible any more. Its mail may be much, so it is removed slice by slice, and the
+//! mailbox's state with the last slice.
 
 use aws_lc_rs::digest;
 use postway_domain::{TenantId, WatchedMailbox, mailbox::MailboxSettings, secret::Sealed};
 
-use super::{hold_names, remove, states};
+use super::{cursor, hold_names, removal};
 use crate::{
-    directory::was_there,
     error::StoreError,
     record::{Changed, MailboxKey, MailboxState},
-    sql::{Row, Session, Sql, Value, values},
+    sql::{Row, Session, Sql, Value, values, was_there},
 };
 
 macro_rules! insert {
@@ -54,7 +54,7 @@ const ALL: Sql = Sql::same(select!(
     " WHERE tenant IN (SELECT t.id FROM tenant t WHERE t.deleted_at IS NULL) ORDER BY tenant, id"
 ));
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[
+pub(crate) const STATEMENTS: &[Sql] = &[
     CREATE,
     BEGIN,
     UPDATE,
@@ -72,9 +72,9 @@ pub(super) const STATEMENTS: &[Sql] = &[
     ALL,
 ];
 
-/// Where a mailbox is: its server, who signs in, and the folder. Names of servers are the same in any case. Together with the
-/// port it is unique; by itself it tells whether a mailbox has moved, for the end of a tunnel may get another port and its mail
-/// stays what it was.
+/// The location of a mailbox: server, username and folder. Server names ignore case. Together with the port
+/// the location is unique. By itself it says whether a mailbox has moved: the end of a tunnel may get another
+/// port, and its mail stays the same.
 pub(crate) fn place_of(settings: &MailboxSettings) -> [u8; 32] {
     let mut hash = digest::Context::new(&digest::SHA256);
     for part in [&settings.host.to_ascii_lowercase(), &settings.username, &settings.folder] {
@@ -94,11 +94,11 @@ fn sealed(mailbox: &WatchedMailbox) -> Option<Vec<u8>> {
     mailbox.secret.as_ref().map(|sealed| sealed.0.clone())
 }
 
-pub(super) fn key_of(key: &MailboxKey) -> Vec<Value> {
+pub(crate) fn key_of(key: &MailboxKey) -> Vec<Value> {
     values![key.tenant.as_str(), key.mailbox.as_str()]
 }
 
-/// Makes one; `Exists` where its id, or its place at its port, is taken.
+/// Creates a mailbox; `Exists` if its id, or its location and port, are taken.
 pub(crate) async fn create(session: &mut dyn Session, new: &WatchedMailbox) -> Result<Changed, StoreError> {
     hold_names(session, &new.tenant).await?;
     let values = values![
@@ -116,16 +116,17 @@ pub(crate) async fn create(session: &mut dyn Session, new: &WatchedMailbox) -> R
         return Ok(Changed::Exists);
     }
     let key = MailboxKey { tenant: new.tenant.clone(), mailbox: new.id.clone() };
-    // What one of the same name has had must not be taken for this one's.
+    // The mail of an earlier mailbox with this name must not count as this one's.
     if !session.rows(MARKED_ONE, key_of(&key)).await?.is_empty() {
-        while !remove::mailbox_slice(session, &key).await? {}
+        while !removal::mailbox_slice(session, &key).await? {}
         session.execute(END, key_of(&key)).await?;
     }
     session.execute(BEGIN, key_of(&key)).await?;
     Ok(Changed::Done)
 }
 
-/// Replaces one if its stored version is `expected`. One that is elsewhere now is read from its start.
+/// Replaces a mailbox if its stored version is `expected`. If its location changes, it is read from its
+/// start.
 pub(crate) async fn update(
     session: &mut dyn Session,
     new: &WatchedMailbox,
@@ -161,9 +162,9 @@ pub(crate) async fn update(
     Ok(Changed::Done)
 }
 
-/// Deletes one, with its rules and what it has had.
+/// Deletes a mailbox with its rules and its mail.
 pub(crate) async fn delete(session: &mut dyn Session, key: &MailboxKey) -> Result<Changed, StoreError> {
-    // The state first: who registers a page holds it.
+    // The state first: registering a page locks it.
     let marked = session.execute(MARK, key_of(key)).await.map(was_there)?;
     if marked == Changed::Done {
         session.execute(DELETE, key_of(key)).await?;
@@ -173,7 +174,7 @@ pub(crate) async fn delete(session: &mut dyn Session, key: &MailboxKey) -> Resul
     Ok(marked)
 }
 
-/// Goes on with what is left of the deleted.
+/// Continues to remove deleted mailboxes.
 pub(crate) async fn forget(session: &mut dyn Session) -> Result<(), StoreError> {
     for row in session.rows(MARKED, Vec::new()).await? {
         forget_one(session, &MailboxKey { tenant: row.parsed(0)?, mailbox: row.parsed(1)? }).await?;
@@ -182,13 +183,13 @@ pub(crate) async fn forget(session: &mut dyn Session) -> Result<(), StoreError> 
 }
 
 async fn forget_one(session: &mut dyn Session, key: &MailboxKey) -> Result<(), StoreError> {
-    if remove::mailbox_slice(session, key).await? {
+    if removal::mailbox_slice(session, key).await? {
         session.execute(END, key_of(key)).await?;
     }
     Ok(())
 }
 
-pub(super) async fn list(
+pub(crate) async fn list(
     session: &mut dyn Session,
     tenant: Option<&TenantId>,
 ) -> Result<Vec<WatchedMailbox>, StoreError> {
@@ -199,12 +200,12 @@ pub(super) async fn list(
     rows.iter().map(read).collect()
 }
 
-pub(super) async fn find(
+pub(crate) async fn find(
     session: &mut dyn Session,
     key: &MailboxKey,
 ) -> Result<Option<(WatchedMailbox, MailboxState)>, StoreError> {
     let mailbox = session.rows(FIND, key_of(key)).await?.first().map(read).transpose()?;
-    let state = states::find(session, key).await?;
+    let state = cursor::find(session, key).await?;
     Ok(mailbox.zip(state))
 }
 

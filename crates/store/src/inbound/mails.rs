@@ -1,20 +1,23 @@
-//! Mail that came in as readers see it, and what an operator does with it.
+//! Inbound mail as readers see it, and what operators do with it.
 
 use postway_domain::{Event, EventKind, InboundState, MessageUid, Status, TenantId, Time};
 
 use super::claim::{ids, read_body};
 use crate::{
-    decode::{coded, tags},
     error::StoreError,
     record::{Body, Changed, InboundFilter, InboundRecord, InboundReplay, InboundView, MailboxKey},
-    rows::Multi,
-    sql::{Row, Session, Sql, values},
+    sql::{
+        Row, Session, Sql,
+        decode::{coded, tags},
+        multi_row::Multi,
+        values,
+    },
 };
 
-/// Pages of mail that one replay looks at.
+/// The most pages that one replay examines.
 const REPLAY_PAGES_MAX: u32 = 20;
 
-/// The columns of a mail, and which.
+/// Selects the columns of a mail, with the given tables and condition.
 macro_rules! select {
     ($($end:literal),*) => {
         concat!(
@@ -25,8 +28,9 @@ macro_rules! select {
         )
     };
 }
-/// The newest first, along an index of these columns and the id; of any kind where the kind that is asked for is empty.
-/// PostgreSQL would walk along the ids of all tenants, because none is a constant to its plan: unless all columns are one.
+/// The newest first, in the order of an index of these columns and the id; an empty kind matches all.
+/// PostgreSQL would follow the ids of all tenants, because none is a constant in its plan, unless row values
+/// are compared.
 macro_rules! list {
     ($of:literal, $columns:literal, $places:literal, $order:literal, $and:literal) => {
         Sql::of_each(
@@ -70,10 +74,10 @@ macro_rules! list_of_mailbox {
     };
 }
 
-pub(super) const LIST: Sql = list!("tenant = ? AND ", "tenant", "?", "tenant DESC", "");
-pub(super) const LIST_OF_MAILBOX: Sql = list_of_mailbox!("");
+pub(crate) const LIST: Sql = list!("tenant = ? AND ", "tenant", "?", "tenant DESC", "");
+pub(crate) const LIST_OF_MAILBOX: Sql = list_of_mailbox!("");
 const LIST_OF_BOTH: Sql = list_of_mailbox!("state = ? AND ");
-pub(super) const LIST_OF_STATE: Sql =
+pub(crate) const LIST_OF_STATE: Sql =
     list!("tenant = ? AND state = ? AND ", "tenant, state", "?, ?", "tenant DESC, state DESC", "");
 const FIND: Sql = Sql::same(select!("tenant = ? AND uid = ?"));
 const EVENTS: Sql = Sql::same("SELECT seq, at, kind, data FROM event WHERE uid = ? ORDER BY seq");
@@ -85,7 +89,7 @@ const RAW: Sql = Sql::same(
     "SELECT b.size, b.raw, b.raw_blob FROM inbound i JOIN inbound_body b ON b.uid = i.uid \
      WHERE i.uid = ? AND i.tenant = ?",
 );
-/// Of what is settled and has bytes.
+/// Settled mail that has bytes.
 macro_rules! replay {
     ($of:literal) => {
         concat!(
@@ -98,14 +102,14 @@ macro_rules! replay {
 }
 const REPLAY: Sql = Sql::same(replay!("uid = ? AND tenant = ?"));
 static REPLAY_ALL: Multi = Multi::new(replay!("uid IN ("), 1, ")");
-/// What waits for its first try goes on waiting.
+/// Mail that waits for its first try is left.
 const RESOLVE: Sql = Sql::same(
     "UPDATE inbound SET resolved_at = ?, updated_at = ?, follow_up = NULL, \
      due_at = CASE WHEN state = 2 THEN NULL ELSE due_at END WHERE uid = ? AND tenant = ? AND resolved_at IS NULL",
 );
 const IS_THERE: Sql = Sql::same("SELECT uid FROM inbound WHERE uid = ? AND tenant = ?");
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[
+pub(crate) const STATEMENTS: &[Sql] = &[
     LIST,
     LIST_OF_MAILBOX,
     LIST_OF_STATE,
@@ -119,8 +123,8 @@ pub(super) const STATEMENTS: &[Sql] = &[
     IS_THERE,
 ];
 
-/// A tenant's with ids from the first on and below the second, the newest first.
-pub(super) async fn list(
+/// A tenant's mail with ids from the first of `range` and below the second, the newest first.
+pub(crate) async fn list(
     session: &mut dyn Session,
     tenant: &TenantId,
     filter: &InboundFilter,
@@ -141,8 +145,8 @@ pub(super) async fn list(
     session.rows(sql, place).await?.iter().map(read).collect()
 }
 
-/// One of them, with all that belongs to it.
-pub(super) async fn find(
+/// One mail with all that belongs to it.
+pub(crate) async fn find(
     session: &mut dyn Session,
     tenant: &TenantId,
     uid: MessageUid,
@@ -165,8 +169,8 @@ pub(super) async fn find(
     Ok(Some(record))
 }
 
-/// Its bytes.
-pub(super) async fn raw(
+/// The bytes of a mail.
+pub(crate) async fn raw(
     session: &mut dyn Session,
     tenant: &TenantId,
     uid: MessageUid,
@@ -175,8 +179,8 @@ pub(super) async fn raw(
     rows.first().map_or(Ok(None), |row| read_body(row, 0))
 }
 
-/// Makes a settled one due again.
-pub(super) async fn replay(
+/// Makes a settled mail due again.
+pub(crate) async fn replay(
     session: &mut dyn Session,
     tenant: &TenantId,
     uid: MessageUid,
@@ -185,10 +189,10 @@ pub(super) async fn replay(
     changed(session, REPLAY, Changed::InUse, tenant, uid, now).await
 }
 
-/// Makes settled ones due again; how many.
-pub(super) async fn replay_all(session: &mut dyn Session, replay: &InboundReplay) -> Result<u32, StoreError> {
+/// Makes settled mails due again. Returns the number of mails.
+pub(crate) async fn replay_all(session: &mut dyn Session, replay: &InboundReplay) -> Result<u32, StoreError> {
     let (mut end, mut replayed) = (replay.end(), 0);
-    // What cannot be replayed is passed over, and must not keep what lies behind it from its turn for ever.
+    // Mail that cannot be replayed is skipped, so that it does not keep the mail behind it from its turn.
     for _ in 0..REPLAY_PAGES_MAX {
         let left = replay.limit.saturating_sub(replayed);
         let place = (replay.first(), end);
@@ -208,8 +212,8 @@ pub(super) async fn replay_all(session: &mut dyn Session, replay: &InboundReplay
     Ok(replayed)
 }
 
-/// No more reminders of it.
-pub(super) async fn resolve(
+/// Marks a mail as resolved: no more reminders.
+pub(crate) async fn resolve(
     session: &mut dyn Session,
     tenant: &TenantId,
     uid: MessageUid,

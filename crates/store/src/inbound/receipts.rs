@@ -1,20 +1,23 @@
-//! Receipts of certified mail, kept with their messages; and messages whose first receipt has not come.
+//! PEC receipts, stored with their messages, and messages whose first receipt is overdue.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use postway_domain::{EventKind, MessageUid, TenantId, Time};
 
 use super::{
+    append_events::MessageHistories,
     claim::{ids, read_body},
-    histories::Histories,
     register::{parts, stored},
 };
 use crate::{
     error::StoreError,
     journal::Journal,
     record::{Body, Change, NewReceipt, ReceiptPlace, ReceiptView},
-    rows::{Multi, MultiSql},
-    sql::{Row, Session, Sql, values},
+    sql::{
+        Row, Session, Sql,
+        multi_row::{Multi, MultiSql},
+        values,
+    },
 };
 
 static KNOWN: Multi = Multi::new("SELECT uid, digest, signature FROM pec_receipt WHERE uid IN (", 1, ")");
@@ -34,7 +37,7 @@ macro_rules! insert_on_conflict {
         )
     };
 }
-/// What is there is the same receipt, judged before.
+/// An existing row is the same receipt, stored before.
 static INSERT: MultiSql = MultiSql {
     sqlite: insert_on_conflict!(),
     postgres: insert_on_conflict!(),
@@ -59,16 +62,16 @@ static WAIT: MultiSql = MultiSql {
     ),
 };
 static END: Multi = Multi::new("DELETE FROM pec_wait WHERE uid IN (", 1, ")");
-/// What another is ending is its own.
-pub(super) const DUE: Sql = Sql::of_each(
+/// Skips rows that another transaction has locked.
+pub(crate) const DUE: Sql = Sql::of_each(
     "SELECT uid FROM pec_wait WHERE due_at <= ? ORDER BY due_at LIMIT ?",
     "SELECT uid FROM pec_wait WHERE due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED",
     "SELECT uid FROM pec_wait WHERE due_at <= ? ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED",
 );
-/// A receipt may come before it is known that the message was sent.
+/// A receipt may arrive before the message is recorded as sent.
 static ANSWERED: Multi =
     Multi::new("SELECT DISTINCT uid FROM event WHERE kind IN (22, 24, 25) AND uid IN (", 1, ")");
-/// Whatever says less is replaced.
+/// Replaces a stored receipt that proves less.
 static SHOW: Multi = Multi::new(
     "UPDATE recipient SET outcome = 26 WHERE (outcome IS NULL OR outcome IN (18, 21, 22, 23)) AND uid IN (",
     1,
@@ -76,13 +79,13 @@ static SHOW: Multi = Multi::new(
 );
 
 #[cfg(test)]
-pub(super) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<Sql> {
     let multi = [&KNOWN, &END, &ANSWERED, &SHOW].map(|multi| multi.sample().into());
     [PAGE, RAW, DUE, WAIT.sample(), INSERT.sample()].into_iter().chain(multi).collect()
 }
 
-/// The receipts that these messages have, by message and digest, and what their signatures are worth.
-pub(super) async fn known(
+/// The stored receipts of these messages, by message and digest, with the state of their signatures.
+pub(crate) async fn known(
     session: &mut dyn Session,
     uids: impl Iterator<Item = MessageUid>,
 ) -> Result<HashMap<(MessageUid, [u8; 32]), String>, StoreError> {
@@ -97,8 +100,8 @@ pub(super) async fn known(
     Ok(known)
 }
 
-/// Keeps receipts: of which message, brought by which mail. None of them twice.
-pub(super) async fn insert(
+/// Stores receipts with their message and the mail that brought them, each once.
+pub(crate) async fn insert(
     session: &mut dyn Session,
     receipts: &[(MessageUid, MessageUid, &NewReceipt)],
 ) -> Result<(), StoreError> {
@@ -121,8 +124,8 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// A page of a message's receipts, in the order in which they came.
-pub(super) async fn page(
+/// A page of a message's receipts in the order of arrival.
+pub(crate) async fn page(
     session: &mut dyn Session,
     tenant: &TenantId,
     uid: MessageUid,
@@ -136,7 +139,7 @@ pub(super) async fn page(
 }
 
 /// The bytes of a message's receipt.
-pub(super) async fn raw(
+pub(crate) async fn raw(
     session: &mut dyn Session,
     tenant: &TenantId,
     uid: MessageUid,
@@ -161,7 +164,7 @@ fn read(row: &Row) -> Result<ReceiptView, StoreError> {
     })
 }
 
-/// Begins to wait where certified mail was sent.
+/// Begins to wait for the receipts of certified mail that was sent.
 pub(crate) async fn begin_waiting(session: &mut dyn Session, sent: &[&Change]) -> Result<(), StoreError> {
     let waiting: Vec<(MessageUid, Time)> =
         sent.iter().filter_map(|change| Some((change.uid, change.awaits_receipt?))).collect();
@@ -172,16 +175,16 @@ pub(crate) async fn begin_waiting(session: &mut dyn Session, sent: &[&Change]) -
     Ok(())
 }
 
-/// Waits no longer for these.
-pub(super) async fn end_waiting(session: &mut dyn Session, uids: Vec<MessageUid>) -> Result<(), StoreError> {
+/// Ends the wait for these messages.
+pub(crate) async fn end_waiting(session: &mut dyn Session, uids: Vec<MessageUid>) -> Result<(), StoreError> {
     for (sql, run) in END.runs(&uids) {
         session.execute(sql.into(), ids(run)).await?;
     }
     Ok(())
 }
 
-/// Notes that no receipt came in time, and waits no longer; for how many.
-pub(super) async fn time_out(
+/// Records that receipts are overdue and ends the wait for them. Returns the number of messages.
+pub(crate) async fn time_out(
     session: &mut dyn Session,
     journal: &mut Journal,
     now: Time,
@@ -190,7 +193,7 @@ pub(super) async fn time_out(
     let rows = session.rows(DUE, values![now, limit]).await?;
     let due = rows.iter().map(|row| row.id16(0).map(MessageUid::from_bytes));
     let due: Vec<MessageUid> = due.collect::<Result<_, _>>()?;
-    let mut histories = Histories::lock(session, due.iter().copied()).await?;
+    let mut histories = MessageHistories::lock(session, due.iter().copied()).await?;
     let mut answered = HashSet::new();
     for (sql, run) in ANSWERED.runs(&due) {
         for row in session.rows(sql.into(), ids(run)).await? {

@@ -1,31 +1,30 @@
-//! Keeping a page of mail and moving the cursor, in one transaction.
+//! Storing a page of mail and moving the cursor, in one transaction.
 //!
-//! The mailbox's state is locked first and its cursor compared, so of two readers one registers a page. Mail whose bytes the
-//! mailbox has had before, also earlier in the same page, writes nothing; what could not be read has no digest and is known by
-//! its place in the folder.
+//! The mailbox's state is locked first and its cursor compared, so one of two readers registers a page. Mail
+//! whose bytes the mailbox has had before, also earlier in the same page, is not written. Mail that could not
+//! be read has no digest and is identified by its UID in the folder.
 
 use std::collections::HashSet;
 
 use postway_domain::{InboundState, MessageUid};
 
-use super::{mailboxes::key_of, states};
+use super::{cursor, mailboxes::key_of};
 use crate::{
     error::StoreError,
     record::{Body, NewInbound, Registered, Registration},
-    rows::Multi,
-    sql::{Session, Sql, Value, values},
+    sql::{Session, Sql, Value, multi_row::Multi, values},
 };
 
-/// Bytes in one statement, so that it stays well below what the servers take.
+/// The most bytes in one statement, well below what servers accept.
 const INSERT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 const MOVE: Sql = Sql::same(
     "UPDATE mailbox_state SET uid_validity = ?, last_uid = ?, not_before = ?, old_through = ?, uid_next = ? \
      WHERE tenant = ? AND mailbox = ?",
 );
-pub(super) static SEEN: Multi =
+pub(crate) static SEEN: Multi =
     Multi::new("SELECT digest FROM inbound_seen WHERE tenant = ? AND mailbox = ? AND digest IN (", 1, ")");
-pub(super) static AT_PLACE: Multi = Multi::new(
+pub(crate) static AT_PLACE: Multi = Multi::new(
     "SELECT imap_uid FROM inbound WHERE tenant = ? AND mailbox = ? AND uid_validity = ? AND digest IS NULL AND folder = ? \
      AND imap_uid IN (",
     1,
@@ -43,12 +42,12 @@ static INSERT: Multi = Multi::of_pieces(
 static INSERT_BODY: Multi = Multi::new("INSERT INTO inbound_body (uid, size, raw, raw_blob) VALUES ", 4, "");
 
 #[cfg(test)]
-pub(super) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<Sql> {
     let multi = [&SEEN, &AT_PLACE, &SEE, &INSERT, &INSERT_BODY].map(|multi| multi.sample().into());
     [MOVE].into_iter().chain(multi).collect()
 }
 
-/// Refuses what could never be dealt with.
+/// Refuses a page that could never be processed.
 pub(crate) fn check(page: &Registration) -> Result<(), StoreError> {
     let lacks_bytes = |mail: &NewInbound| mail.digest.is_none() || mail.body.is_none();
     let is_wrong = |mail: &&NewInbound| match mail.state {
@@ -65,13 +64,13 @@ pub(crate) fn check(page: &Registration) -> Result<(), StoreError> {
     }
 }
 
-/// Keeps what is new of a page.
-pub(super) async fn register(
+/// Stores the new mail of a page.
+pub(crate) async fn register(
     session: &mut dyn Session,
     page: &Registration,
 ) -> Result<Registered, StoreError> {
     check(page)?;
-    let state = states::lock(session, &page.key).await?;
+    let state = cursor::lock(session, &page.key).await?;
     if state.is_none_or(|state| state.cursor != page.seen) {
         return Ok(Registered::Stale);
     }
@@ -173,7 +172,7 @@ async fn insert(
 }
 
 /// Runs of rows whose bytes go into one statement.
-pub(super) fn parts<T>(rows: &[T], body: impl Fn(&T) -> &Body) -> impl Iterator<Item = &[T]> {
+pub(crate) fn parts<T>(rows: &[T], body: impl Fn(&T) -> &Body) -> impl Iterator<Item = &[T]> {
     let bytes_of = move |row: &T| body(row).inline().map_or(0, |bytes| bytes.len() as u64);
     let mut bytes = rows.first().map_or(0, &bytes_of);
     rows.chunk_by(move |_, next| {
@@ -187,7 +186,7 @@ pub(super) fn parts<T>(rows: &[T], body: impl Fn(&T) -> &Body) -> impl Iterator<
 }
 
 /// The columns `size`, `raw` and `raw_blob`.
-pub(super) fn stored(body: &Body) -> Vec<Value> {
+pub(crate) fn stored(body: &Body) -> Vec<Value> {
     values![
         i64::try_from(body.len()).unwrap_or(i64::MAX),
         body.inline().map(|bytes| bytes.to_vec()).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Rules: what is done with the mail of a mailbox.
+//! Rules: what to do with the mail of a mailbox.
 
 use postway_domain::{
     Rule, TenantId,
@@ -6,10 +6,9 @@ use postway_domain::{
 };
 
 use crate::{
-    directory::{is_new, was_there},
     error::StoreError,
     record::Changed,
-    sql::{Row, Session, Sql, values},
+    sql::{Row, Session, Sql, is_new, values, was_there},
 };
 
 macro_rules! insert {
@@ -30,7 +29,7 @@ macro_rules! select {
     };
 }
 
-/// Locked, so that the mailbox is not deleted meanwhile.
+/// Locked, so that the mailbox is not deleted in the meantime.
 const MAILBOX: Sql = Sql::of_each(
     "SELECT deleted FROM mailbox_state WHERE tenant = ? AND mailbox = ? AND deleted = 0",
     "SELECT deleted FROM mailbox_state WHERE tenant = ? AND mailbox = ? AND deleted = 0 FOR UPDATE",
@@ -41,7 +40,7 @@ const UPDATE: Sql = Sql::same(
     "UPDATE rule SET mailbox = ?, position = ?, active = ?, content = ?, version = ?, updated_at = ? \
      WHERE tenant = ? AND id = ? AND version = ?",
 );
-/// What failed waits on.
+/// Mail that failed keeps waiting.
 const HASTEN: Sql = Sql::same(
     "UPDATE inbound SET due_at = ? WHERE tenant = ? AND mailbox = ? AND due_at > ? AND state = 5 AND tries = 0",
 );
@@ -50,7 +49,7 @@ const FIND: Sql = Sql::same(select!("WHERE tenant = ? AND id = ?"));
 const OF_TENANT: Sql = Sql::same(select!("WHERE tenant = ? ORDER BY mailbox, position, id"));
 const OF_MAILBOX: Sql = Sql::same(select!("WHERE tenant = ? AND mailbox = ? ORDER BY position, id"));
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[MAILBOX, CREATE, UPDATE, HASTEN, DELETE, FIND, OF_TENANT, OF_MAILBOX];
+pub(crate) const STATEMENTS: &[Sql] = &[MAILBOX, CREATE, UPDATE, HASTEN, DELETE, FIND, OF_TENANT, OF_MAILBOX];
 
 fn content_json(rule: &Rule) -> Result<String, StoreError> {
     serde_json::to_string(&rule.content).map_err(|error| StoreError::Unexpected(error.to_string()))
@@ -60,7 +59,7 @@ async fn has_mailbox(session: &mut dyn Session, rule: &Rule) -> Result<bool, Sto
     Ok(!session.rows(MAILBOX, values![rule.tenant.as_str(), rule.mailbox.as_str()]).await?.is_empty())
 }
 
-/// Makes one; `Exists` where its id is taken, `Missing` where its mailbox is not there.
+/// Creates a rule; `Exists` if its id is taken, `Missing` if its mailbox does not exist.
 pub(crate) async fn create(session: &mut dyn Session, rule: &Rule) -> Result<Changed, StoreError> {
     if !has_mailbox(session, rule).await? {
         return Ok(Changed::Missing);
@@ -83,7 +82,7 @@ pub(crate) async fn create(session: &mut dyn Session, rule: &Rule) -> Result<Cha
     Ok(made)
 }
 
-/// Mail that waits for its mailbox to have a rule need not wait any longer.
+/// Mail that waits until its mailbox has a rule is due now.
 async fn hasten(session: &mut dyn Session, rule: &Rule) -> Result<(), StoreError> {
     if rule.active {
         let (now, of, mailbox) = (rule.updated_at, rule.tenant.as_str(), rule.mailbox.as_str());
@@ -92,7 +91,7 @@ async fn hasten(session: &mut dyn Session, rule: &Rule) -> Result<(), StoreError
     Ok(())
 }
 
-/// Replaces one if its stored version is `expected`; `Missing` where its mailbox is not there.
+/// Replaces a rule if its stored version is `expected`; `Missing` if its mailbox does not exist.
 pub(crate) async fn update(
     session: &mut dyn Session,
     rule: &Rule,
@@ -127,7 +126,7 @@ pub(crate) async fn delete(
     session.execute(DELETE, values![tenant.as_str(), id.as_str()]).await.map(was_there)
 }
 
-pub(super) async fn find(
+pub(crate) async fn find(
     session: &mut dyn Session,
     tenant: &TenantId,
     id: &RuleId,
@@ -135,7 +134,7 @@ pub(super) async fn find(
     session.rows(FIND, values![tenant.as_str(), id.as_str()]).await?.first().map(read).transpose()
 }
 
-pub(super) async fn list(
+pub(crate) async fn list(
     session: &mut dyn Session,
     tenant: &TenantId,
     mailbox: Option<&MailboxId>,

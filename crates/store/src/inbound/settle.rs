@@ -1,7 +1,7 @@
-//! What came of dealing with mail.
+//! Writing the results of processing inbound mail.
 //!
-//! The rows are locked and their tokens compared, then all of it is written, set-wise: the mail, what it says about others, what
-//! was sent because of it, and that subscribers are to be told. Who comes late writes nothing.
+//! The rows are locked and their tokens compared, then everything is written set-wise: the mail, its
+//! findings, the messages sent because of it, and the event for subscribers. A late worker writes nothing.
 
 use std::collections::HashMap;
 
@@ -9,13 +9,15 @@ use postway_domain::{EventKind, InboundState, LaneId, MessageUid, State, TenantI
 
 use super::{claim::ids, findings};
 use crate::{
-    decode::tags,
     error::StoreError,
-    journal::{Happening, Journal},
+    journal::{self, Happening, Journal},
     record::{NewEvent, Routed},
-    reports,
-    rows::{Multi, MultiSql},
-    sql::{Session, values},
+    sql::{
+        Session,
+        decode::tags,
+        multi_row::{Multi, MultiSql},
+        values,
+    },
 };
 
 const LEASED: &str = "SELECT uid, tenant, lease_token, event_seq, tags, resolved_at, kind FROM inbound WHERE state = 1 AND uid IN (";
@@ -25,8 +27,8 @@ static LOCK: MultiSql = MultiSql {
     mysql: Multi::new(LEASED, 1, ") ORDER BY uid FOR UPDATE"),
 };
 
-/// The rows are there and locked, so nothing is ever inserted: it is the way to give each row its own values that all
-/// databases have.
+/// The rows exist and are locked, so nothing is ever inserted. This form is the one in which all databases
+/// can give each row its own values.
 macro_rules! settle {
     ($end:literal) => {
         Multi::of_pieces(
@@ -80,20 +82,20 @@ static SENT: MultiSql = MultiSql {
 };
 
 #[cfg(test)]
-pub(super) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     vec![LOCK.sample(), SETTLE.sample(), SENT.sample()]
 }
 
-/// What a mail becomes, for stores alike.
-pub(crate) struct Next {
+/// The next state of a mail, the same for every store.
+pub(crate) struct NextMailState {
     pub state: InboundState,
     pub due_at: Option<Time>,
     pub follow_up: Option<RuleId>,
     pub settled_at: Option<Time>,
 }
 
-impl Next {
-    /// Nothing is left being dealt with without a lease, and of what is resolved nobody is reminded.
+impl NextMailState {
+    /// No mail stays in processing without a lease, and a resolved mail gets no reminder.
     pub fn of(routed: &Routed, is_resolved: bool) -> Self {
         let state = match routed.to {
             InboundState::Routing => InboundState::Waiting,
@@ -110,27 +112,27 @@ impl Next {
 }
 
 /// A leased mail.
-struct Leased {
+struct LeasedMail {
     tenant: TenantId,
     token: Option<i64>,
     event_seq: i64,
     tags: Vec<String>,
     is_resolved: bool,
-    /// Whether it was dealt with before, so that what it says may be known.
+    /// Whether it was processed before, so that its findings may be recorded already.
     is_again: bool,
 }
 
-/// Writes what came of it; `true` where the lease still held, and whether something is due again.
-pub(super) async fn settle(
+/// Writes the results; `true` for each that was applied, and whether something is due again.
+pub(crate) async fn settle(
     session: &mut dyn Session,
     journal: &mut Journal,
     routed: &[Routed],
 ) -> Result<(Vec<bool>, bool), StoreError> {
     let mut leased = lock(session, routed).await?;
     let mut held = vec![false; routed.len()];
-    let mut done: Vec<(&Routed, Leased)> = Vec::with_capacity(routed.len());
+    let mut done: Vec<(&Routed, LeasedMail)> = Vec::with_capacity(routed.len());
     for (index, one) in routed.iter().enumerate() {
-        let is_ours = |row: &&Leased| row.token == Some(one.token.as_i64());
+        let is_ours = |row: &&LeasedMail| row.token == Some(one.token.as_i64());
         if leased.get(&one.uid).filter(is_ours).is_some() {
             held[index] = true;
             done.extend(leased.remove(&one.uid).map(|row| (one, row)));
@@ -157,14 +159,14 @@ pub(super) async fn settle(
 async fn lock(
     session: &mut dyn Session,
     routed: &[Routed],
-) -> Result<HashMap<MessageUid, Leased>, StoreError> {
+) -> Result<HashMap<MessageUid, LeasedMail>, StoreError> {
     let mut uids: Vec<MessageUid> = routed.iter().map(|one| one.uid).collect();
     uids.sort();
     uids.dedup();
     let mut leased = HashMap::with_capacity(uids.len());
     for (sql, run) in LOCK.runs(&uids) {
         for row in session.rows(sql, ids(run)).await? {
-            let one = Leased {
+            let one = LeasedMail {
                 tenant: row.parsed(1)?,
                 token: row.opt_int(2)?,
                 event_seq: row.int(3)?,
@@ -178,11 +180,11 @@ async fn lock(
     Ok(leased)
 }
 
-/// Has subscribers told that a mail came. It stands under the mail's own id, and in no lane: no account is counted for it.
+/// Adds the `received` event. It belongs to the mail's own id and to no lane: no account is counted for it.
 async fn tell(
     session: &mut dyn Session,
     journal: &mut Journal,
-    done: &mut [(&Routed, Leased)],
+    done: &mut [(&Routed, LeasedMail)],
 ) -> Result<(), StoreError> {
     let mut events = Vec::new();
     for (one, row) in done {
@@ -192,22 +194,22 @@ async fn tell(
         journal.note(&row.tenant, no_lane(), Happening { uid, seq, at, kind, to: State::Sent });
         events.push((uid, seq, at, NewEvent { kind, data: Some(data.clone()) }));
     }
-    reports::insert_events(session, &events).await
+    journal::history::insert_events(session, &events).await
 }
 
-/// What mail that came in has in the place of a lane.
+/// The lane id of inbound mail in the journal.
 pub(crate) fn no_lane() -> LaneId {
     LaneId::from_bytes([0; 16])
 }
 
-async fn write(session: &mut dyn Session, done: &mut [(&Routed, Leased)]) -> Result<bool, StoreError> {
+async fn write(session: &mut dyn Session, done: &mut [(&Routed, LeasedMail)]) -> Result<bool, StoreError> {
     let mut is_due_again = false;
-    // In the order of their ids, as they were locked.
+    // In the order of ids, as they were locked.
     done.sort_by_key(|(one, _)| one.uid);
     for (sql, run) in SETTLE.runs(done) {
         let mut values = Vec::with_capacity(15 * run.len());
         for (one, row) in run {
-            let next = Next::of(one, row.is_resolved);
+            let next = NextMailState::of(one, row.is_resolved);
             is_due_again |= next.due_at.is_some_and(|due_at| due_at <= one.at);
             let mut labels = row.tags.clone();
             add_tags(&mut labels, &one.tags);
@@ -234,7 +236,7 @@ async fn write(session: &mut dyn Session, done: &mut [(&Routed, Leased)]) -> Res
     Ok(is_due_again)
 }
 
-/// Adds labels that are not there yet.
+/// Adds the labels that are missing.
 pub(crate) fn add_tags(labels: &mut Vec<String>, new: &[String]) {
     for tag in new {
         if !labels.contains(tag) {

@@ -1,4 +1,5 @@
-//! How statements find what they return: neither a flooded mailbox nor what was settled long ago costs a claim anything.
+//! How statements find what they return: neither a flooded mailbox nor what was settled long ago costs a
+//! claim anything.
 
 use postway_testkit::{
     mariadb::{MariaDb, NUMBERS},
@@ -6,12 +7,11 @@ use postway_testkit::{
 };
 use sqlx::{MySqlPool, PgPool, Row, SqlitePool, sqlite::SqliteConnectOptions};
 
-use super::{claim, mails, receipts, register, remove, retain};
+use super::{claim, mails, receipts, register, removal};
 use crate::{
-    mysql::MysqlStore,
-    postgres::PostgresStore,
+    driver::{mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteStore},
+    retention::inbound_mail,
     sql::{Sql, numbered},
-    sqlite::SqliteStore,
 };
 
 /// Each statement, and the index by which it must find.
@@ -24,8 +24,8 @@ fn by_index() -> Vec<(Sql, &'static str)> {
         (mails::LIST, "inbound_tenant"),
         (mails::LIST_OF_MAILBOX, "inbound_mailbox"),
         (mails::LIST_OF_STATE, "inbound_state"),
-        (remove::OF_MAILBOX, "inbound_mailbox"),
-        (retain::OLD, "inbound_tenant"),
+        (removal::OF_MAILBOX, "inbound_mailbox"),
+        (inbound_mail::OLD, "inbound_tenant"),
         (receipts::DUE, "pec_wait_due"),
         (register::AT_PLACE.sample().into(), "inbound_place"),
     ]
@@ -120,7 +120,8 @@ async fn mariadb_finds_by_index() {
     }
 }
 
-/// Back to before mailboxes were told apart by port, with one that is at an unusual one. For SQLite and PostgreSQL.
+/// Returns to the schema before mailboxes were distinguished by port, with one at an unusual port. For SQLite
+/// and PostgreSQL.
 const BEFORE_PORTS: &str = "ALTER TABLE api_key DROP COLUMN restrictions; DROP TABLE scoped_suppression; DROP TABLE stream; DROP INDEX recipient_outcome; ALTER TABLE event DROP COLUMN more; DROP INDEX spent_bucket; DROP TABLE oauth_state; ALTER TABLE content DROP COLUMN packing; DROP INDEX mailbox_place; ALTER TABLE mailbox DROP COLUMN port; \
      CREATE UNIQUE INDEX mailbox_place ON mailbox (tenant, place); DELETE FROM schema_migration WHERE version >= 11; \
      INSERT INTO mailbox (tenant, id, place, settings, version, created_at, updated_at) \

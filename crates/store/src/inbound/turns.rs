@@ -1,8 +1,8 @@
-//! Whose mail is dealt with next: tenants take turns, and so do the mailboxes of a tenant.
+//! Which mail is processed next: tenants take turns, and so do the mailboxes of a tenant.
 //!
-//! A claim asks for a turn, takes what the mailbox has, says how much that was, and asks again until there is no room or no mail
-//! left. The tenant that has least in hand comes first; of equals, the one whose mail has waited longest. Pure, and the same for
-//! every store.
+//! A claim asks for a turn, takes mail of the mailbox, reports how much that was, and asks again until its
+//! capacity or the mail is used up. The tenant that has least leased comes first; among equals, the one whose
+//! mail has waited longest. Pure, and the same for every store.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,15 +10,16 @@ use postway_domain::{TenantId, Time};
 
 use crate::record::{MailboxKey, RouteRequest};
 
-/// Turns of one claim for each mail it may lease. What others have locked yields nothing, and must not be asked for without end.
+/// The most turns of one claim for each mail it may lease. Rows that others have locked yield nothing, so
+/// turns must be bounded.
 const TURNS_PER_MAIL: u32 = 4;
 
-/// See the module.
+/// The turns of one claim, see the module.
 pub(crate) struct RouteTurns {
     tenants: BTreeMap<TenantId, TenantTurn>,
-    /// Room that is left in the claim.
+    /// The capacity left in the claim.
     left: u32,
-    /// Turns that are left.
+    /// The turns left.
     turns: u32,
 }
 
@@ -26,7 +27,7 @@ struct TenantTurn {
     in_hand: u32,
     max: u32,
     oldest: Time,
-    /// Mailboxes that may have mail, with the room of each, in the order of their turns.
+    /// The mailboxes that may have mail, with the capacity of each, in the order of their turns.
     mailboxes: VecDeque<(MailboxKey, u32)>,
 }
 
@@ -37,7 +38,7 @@ impl TenantTurn {
 }
 
 impl RouteTurns {
-    /// Of mailboxes with mail due, each with the time of its oldest.
+    /// The turns of mailboxes with due mail, each given with the time of its oldest mail.
     pub(crate) fn new(mut heads: Vec<(Time, MailboxKey)>, request: &RouteRequest) -> Self {
         heads.sort();
         let mut tenants: BTreeMap<TenantId, TenantTurn> = BTreeMap::new();
@@ -63,7 +64,7 @@ impl RouteTurns {
         Self { tenants, left: request.limit, turns: request.limit.saturating_mul(TURNS_PER_MAIL) }
     }
 
-    /// The next mailbox, and how many of its mails may be taken. To be followed by [`RouteTurns::took`].
+    /// The next mailbox, and the number of its mails to take. Must be followed by [`RouteTurns::took`].
     pub(crate) fn next(&mut self) -> Option<(MailboxKey, u32)> {
         self.turns = self.turns.checked_sub(1)?;
         let waiting = self.tenants.values().filter(|turn| turn.room() > 0).count();
@@ -81,12 +82,12 @@ impl RouteTurns {
         Some((key, taken))
     }
 
-    /// Notes that of `asked` mails there were this many. A mailbox that had fewer has no more.
+    /// Records that the mailbox had `found` of the `asked` mails. A mailbox that had fewer has no more.
     pub(crate) fn took(&mut self, key: MailboxKey, asked: u32, found: u32) {
         self.left = self.left.saturating_sub(found);
         let Some(turn) = self.tenants.get_mut(&key.tenant) else { return };
         turn.in_hand = turn.in_hand.saturating_add(found);
-        // It was left at the head of the line while it had its turn.
+        // It stayed at the front while it had its turn.
         let Some((_, room)) = turn.mailboxes.pop_front() else { return };
         let room = room.saturating_sub(found);
         if found == asked && room > 0 {
@@ -119,7 +120,7 @@ mod tests {
         RouteRequest::new(lease, now, limit)
     }
 
-    /// What a claim takes of mailboxes that have this much, the oldest first.
+    /// What a claim takes of mailboxes with these amounts, the oldest first.
     fn taken(request: &RouteRequest, due: &[(MailboxKey, u32)]) -> HashMap<MailboxKey, u32> {
         let heads = due.iter().zip(0..).map(|((key, _), at)| (Time::from_millis(at), key.clone()));
         let mut turns = RouteTurns::new(heads.collect(), request);

@@ -1,10 +1,14 @@
-//! The journal: what happened to messages, in the order in which it became visible.
+//! The journal: events of messages, in the order in which they became visible.
 //!
-//! A transaction collects what it writes into histories and is told of ([`Journal::note`]), and leaves it as one small row
-//! for each tenant before it commits ([`write`]): one insert per commit, however many events. A page's id is given out
-//! before the commit, so a lower one may become visible later; its position is given after it ([`sequence`]), under the lock
-//! of one row, so whoever reads along the positions misses nothing. What a transaction that failed had collected goes with it.
+//! Each transaction collects the events it appends that subscribers may want ([`Journal::note`]), and writes
+//! them as one small page for each tenant before it commits ([`write`]): one insert per commit, however many
+//! events. Page ids are assigned before the commit, so a lower id may become visible later. Positions are
+//! assigned after the commit ([`sequence`]), under the lock of one row, so a reader that follows positions
+//! misses nothing. If a transaction fails, its collected events are dropped with it.
 
+mod changes;
+pub(crate) mod event_row;
+pub(crate) mod history;
 mod page;
 
 use std::collections::BTreeMap;
@@ -17,22 +21,25 @@ pub(crate) use page::{Detail, Entry, Page};
 
 use crate::{
     error::StoreError,
-    rows::{Multi, MultiSql},
-    sql::{Session, Sql, values},
+    sql::{
+        Session, Sql,
+        multi_row::{Multi, MultiSql},
+        values,
+    },
 };
 
-/// Entries of one page: more of them begin another, so that a page can be dealt with at once.
+/// The most entries of one page, so that a page can be processed in one transaction.
 const PAGE_ENTRIES_MAX: usize = 512;
-/// Pages that get their positions at once, at most.
+/// The most pages that get their positions at once.
 const SEQUENCED_MAX: u32 = 4_096;
 
-/// What a walk along the journal is called in the table of progress: giving out positions.
+/// The name, in the table `progress`, of the process that assigns positions.
 pub(crate) const SEQUENCE: &str = "sequence";
-/// The same: making notifications.
+/// The name, in the table `progress`, of the process that makes notifications.
 pub(crate) const FAN_OUT: &str = "fan_out";
 
-/// How many entries of a page are done, where it takes several transactions. Beside its position, so that it says nothing of any
-/// other page.
+/// The name under which `progress` records how many entries of a page are done, if the page takes several
+/// transactions. It is combined with the position, so that it cannot apply to another page.
 const FAN_OUT_PART: &str = "fan_out_part";
 const PART_BASE: i64 = 1_024;
 const _: () = assert!((PAGE_ENTRIES_MAX as i64) < PART_BASE);
@@ -49,7 +56,7 @@ const NOTE_PART: Sql = Sql::or_mysql(
     "INSERT INTO progress (name, position) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET position = excluded.position",
     "INSERT INTO progress (name, position) VALUES (?, ?) ON DUPLICATE KEY UPDATE position = VALUES(position)",
 );
-/// Read without locks, so that nobody waits for a transaction under way.
+/// Read without a lock, so that readers do not wait for a transaction under way.
 pub(crate) const UNPLACED: Sql = Sql::or_mysql(
     "SELECT id FROM journal WHERE position IS NULL ORDER BY id LIMIT ?",
     "SELECT id FROM journal FORCE INDEX (journal_position) WHERE position IS NULL ORDER BY id LIMIT ?",
@@ -77,28 +84,28 @@ pub(crate) static PLACE: MultiSql = MultiSql {
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[Sql] = &[PROGRESS, POSITION, ADVANCE, NOTE_PART, UNPLACED];
 
-/// Texts for as many rows as there are, for the test that prepares them.
+/// Sample texts, for the test that prepares every statement.
 #[cfg(test)]
 pub(crate) fn multi() -> [Sql; 2] {
     [INSERT.sample().into(), PLACE.sample()]
 }
 
-/// Something that was written into a message's history.
+/// An event that was appended to a message's history.
 pub(crate) struct Happening {
     pub uid: MessageUid,
     pub seq: i64,
     pub at: Time,
     pub kind: EventKind,
-    /// The state in which it left the message.
+    /// The state of the message after it.
     pub to: State,
 }
 
-/// What a transaction has to leave in the journal, so far.
+/// The events that a transaction has collected so far.
 #[derive(Default)]
 pub(crate) struct Journal(BTreeMap<TenantId, Vec<Page>>);
 
 impl Journal {
-    /// Keeps what is told of; the rest is history only.
+    /// Collects an event if subscribers may be notified of it.
     pub fn note(&mut self, tenant: &TenantId, lane: LaneId, happening: Happening) {
         let Happening { uid, seq, at, kind, to } = happening;
         let detail = match (kind, to) {
@@ -126,7 +133,7 @@ impl Journal {
         self.0.is_empty()
     }
 
-    /// The pages, tenant by tenant, each tenant's in order.
+    /// The pages by tenant, in order for each tenant.
     pub fn into_pages(self) -> impl Iterator<Item = (TenantId, Page)> {
         self.0
             .into_iter()
@@ -134,7 +141,7 @@ impl Journal {
     }
 }
 
-/// Leaves the pages of the transaction under way.
+/// Writes the pages of the transaction under way.
 pub(crate) async fn write(session: &mut dyn Session, journal: Journal) -> Result<(), StoreError> {
     let pages: Vec<(TenantId, Page)> = journal.into_pages().collect();
     for (sql, run) in INSERT.runs(&pages) {
@@ -144,12 +151,12 @@ pub(crate) async fn write(session: &mut dyn Session, journal: Journal) -> Result
     Ok(())
 }
 
-/// How far a walk has come; nobody else goes on with it until the transaction ends.
+/// The progress of this process. Its row is locked until the transaction ends.
 pub(crate) async fn lock_progress(session: &mut dyn Session, walk: &str) -> Result<i64, StoreError> {
     position_in(session, PROGRESS, walk).await
 }
 
-/// How far a walk has come.
+/// The progress of this process, without a lock.
 pub(crate) async fn progress(session: &mut dyn Session, walk: &str) -> Result<i64, StoreError> {
     position_in(session, POSITION, walk).await
 }
@@ -160,19 +167,20 @@ async fn position_in(session: &mut dyn Session, sql: Sql, walk: &str) -> Result<
     rows.first().ok_or_else(missing)?.int(0)
 }
 
-/// Notes how far a walk has come.
+/// Records the progress of this process.
 pub(crate) async fn advance(session: &mut dyn Session, walk: &str, to: i64) -> Result<(), StoreError> {
     session.execute(ADVANCE, values![to, walk]).await.map(drop)
 }
 
-/// A page of which notifications were made in part, and of how many of its entries. Under the lock of [`FAN_OUT`].
+/// The page that is fanned out in part, and the number of its entries that are done. Called under the lock of
+/// [`FAN_OUT`].
 pub(crate) async fn page_in_part(session: &mut dyn Session) -> Result<(i64, usize), StoreError> {
     let rows = session.rows(POSITION, values![FAN_OUT_PART]).await?;
     let noted = rows.first().map_or(Ok(0), |row| row.int(0))?;
     Ok((noted / PART_BASE, usize::try_from(noted % PART_BASE).unwrap_or(0)))
 }
 
-/// Notes how many entries of a page are done.
+/// Records how many entries of a page are done.
 pub(crate) async fn note_part(
     session: &mut dyn Session,
     page: i64,
@@ -182,7 +190,7 @@ pub(crate) async fn note_part(
     session.execute(NOTE_PART, values![FAN_OUT_PART, page * PART_BASE + entries]).await.map(drop)
 }
 
-/// Gives pages that are visible now the next positions; how many.
+/// Gives the visible pages without a position the next positions. Returns the number of pages.
 pub(crate) async fn sequence(session: &mut dyn Session, limit: u32) -> Result<u32, StoreError> {
     let last = lock_progress(session, SEQUENCE).await?;
     let rows = session.rows(UNPLACED, values![limit.min(SEQUENCED_MAX)]).await?;

@@ -1,19 +1,20 @@
-//! A page of the journal, and its bytes.
+//! A page of the journal, and its binary form.
 //!
-//! A byte for the form, the number of lanes, the lanes (16 bytes each, each once), then the entries: 24 bytes each. Numbers
-//! are big-endian. What does not read is an error, never a shorter page.
+//! The form is one byte for the version, the number of lanes, the lanes (16 bytes each, each once), then the
+//! entries (24 bytes each). Numbers are big-endian. Bytes that cannot be read are an error, never a shorter
+//! page.
 
 use postway_domain::{EventKind, LaneId, MessageUid, Time};
 
 use crate::error::StoreError;
 
-/// The only form so far.
+/// The only version so far.
 const FORM: u8 = 1;
 const HEAD_BYTES: usize = 3;
 const LANE_BYTES: usize = 16;
 const ENTRY_BYTES: usize = 24;
 
-/// What one transaction wrote into histories of one tenant's messages.
+/// The events that one transaction appended to histories of one tenant's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Page {
     /// The latest time of its entries.
@@ -29,14 +30,14 @@ pub(crate) struct Entry {
     pub seq: u32,
     pub kind: EventKind,
     pub detail: Detail,
-    /// The place of its message's lane among those of the page.
+    /// The index of its message's lane among those of the page.
     pub lane: u16,
 }
 
-/// What the kind of an event does not tell.
+/// What the kind of an event does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// Nothing.
+    /// Nothing more.
     None = 0,
     /// A scheduled message was deferred by a failure.
     Deferred = 1,
@@ -76,7 +77,7 @@ impl Page {
             self.lanes.push(lane);
             self.lanes.len() - 1
         });
-        // A page has far fewer entries than this could count, and so fewer lanes.
+        // A page has far fewer entries than this type can count, and so fewer lanes.
         let lane = u16::try_from(place).unwrap_or(u16::MAX);
         self.entries.push(Entry { uid, seq, kind, detail, lane });
     }
@@ -156,7 +157,7 @@ mod tests {
             assert!(Page::decode(Time::from_millis(0), bytes).is_err());
         }
         let last = whole.len() - 1;
-        // Another form, a lane that is not there, an event nobody knows.
+        // Fails for another version, an unknown lane, or an unknown event.
         for (place, value) in [(0, 2), (last, 200), (last - 3, 0), (last - 2, 9)] {
             let mut bytes = whole.clone();
             bytes[place] = value;

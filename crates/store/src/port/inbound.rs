@@ -1,7 +1,7 @@
-//! The side of mail that comes in: mailboxes, their mail, and what it says about mail that went out.
+//! Inbound mail: mailboxes, their mail, and what it says about sent messages.
 //!
-//! Registering a page and moving the cursor is one transaction, and so is dealing with one mail: its state, the histories it adds
-//! to, suppressions, receipts. Both are fenced, the first by the cursor, the second by a lease.
+//! Registering a page and moving the cursor is one transaction. Processing one mail is one, too: its state,
+//! the events it adds, suppressions and receipts. The first is fenced by the cursor, the second by a lease.
 
 use async_trait::async_trait;
 use postway_domain::{
@@ -19,46 +19,47 @@ use crate::{
     },
 };
 
-/// See the module.
+/// Inbound mail, see the module.
 #[async_trait]
 pub trait Inbound: Send + Sync {
-    /// A tenant's mailboxes by id, of all tenants that are not deleted where none is named.
+    /// A tenant's mailboxes by id; those of all tenants that are not deleted if `tenant` is `None`.
     async fn mailboxes(&self, tenant: Option<&TenantId>) -> Result<Vec<WatchedMailbox>, StoreError>;
 
-    /// How a tenant's mailboxes stand, of all tenants that are not deleted where none is named.
+    /// The states of a tenant's mailboxes; of all tenants that are not deleted if `tenant` is `None`.
     async fn mailbox_states(&self, tenant: Option<&TenantId>) -> Result<Vec<MailboxState>, StoreError>;
 
-    /// A mailbox and how it stands.
+    /// A mailbox and its state.
     async fn mailbox(&self, key: &MailboxKey) -> Result<Option<(WatchedMailbox, MailboxState)>, StoreError>;
 
-    /// Keeps a page of mail and moves the cursor.
+    /// Stores a page of mail and moves the cursor.
     async fn register(&self, page: Registration) -> Result<Registered, StoreError>;
 
-    /// Notes how a look at a mailbox went.
+    /// Records the result of polling a mailbox.
     async fn note_mailbox(&self, note: MailboxNote) -> Result<(), StoreError>;
 
-    /// What waits to be dealt with.
+    /// Which mail waits to be processed.
     async fn route_state(&self, now: Time) -> Result<RouteState, StoreError>;
 
-    /// Leases mail that waits to be dealt with, the longest due first.
+    /// Leases mail that waits to be processed, the longest due first.
     async fn claim_inbound(&self, request: RouteRequest) -> Result<Vec<ToRoute>, StoreError>;
 
-    /// Writes what came of it; `true` where the lease still held.
+    /// Writes the results of processing; `true` for each that was applied because the lease was still valid.
     async fn settle_inbound(&self, routed: Vec<Routed>) -> Result<Vec<bool>, StoreError>;
 
-    /// Gives back mail leased to others than those alive, or past its backstop, with one try used; how many.
+    /// Reclaims mail that is leased to an incarnation not in `alive`, or past its backstop; it has used one
+    /// try. Returns the number of mails.
     async fn reclaim_inbound(&self, alive: &[Incarnation], now: Time, limit: u32) -> Result<u32, StoreError>;
 
-    /// Pends until there may be something new to deal with. A hint.
+    /// Waits until there may be new mail to process. A hint.
     async fn inbound_woken(&self);
 
-    /// The rules of a mailbox in their order, all of a tenant's by mailbox where none is named.
+    /// The rules of a mailbox in their order; all rules of the tenant, by mailbox, if `mailbox` is `None`.
     async fn rules(&self, tenant: &TenantId, mailbox: Option<&MailboxId>) -> Result<Vec<Rule>, StoreError>;
 
     /// One rule.
     async fn rule(&self, tenant: &TenantId, id: &RuleId) -> Result<Option<Rule>, StoreError>;
 
-    /// A tenant's contacts by id, after this one.
+    /// A tenant's contacts by id, after `after`.
     async fn contacts(
         &self,
         tenant: &TenantId,
@@ -69,10 +70,10 @@ pub trait Inbound: Send + Sync {
     /// One contact.
     async fn contact(&self, tenant: &TenantId, id: &ContactId) -> Result<Option<Contact>, StoreError>;
 
-    /// The contact of this name.
+    /// The contact with this name.
     async fn contact_named(&self, tenant: &TenantId, name: &str) -> Result<Option<Contact>, StoreError>;
 
-    /// A tenant's mail that came in, the newest first, before this one.
+    /// A tenant's inbound mail, the newest first, before `before`.
     async fn inbound(
         &self,
         tenant: &TenantId,
@@ -81,18 +82,18 @@ pub trait Inbound: Send + Sync {
         limit: u32,
     ) -> Result<Vec<InboundView>, StoreError>;
 
-    /// One of them, with all that belongs to it.
+    /// One inbound mail with all that belongs to it.
     async fn inbound_one(
         &self,
         tenant: &TenantId,
         uid: MessageUid,
     ) -> Result<Option<InboundRecord>, StoreError>;
 
-    /// Its bytes.
+    /// The bytes of an inbound mail.
     async fn inbound_raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError>;
 
-    /// Makes a settled mail due again, with all its tries: `Missing` where there is none, `InUse` where it is not settled,
-    /// or has no bytes.
+    /// Makes a settled mail due again with all its tries: `Missing` if it does not exist, `InUse` if it is
+    /// not settled or has no bytes.
     async fn replay_inbound(
         &self,
         tenant: &TenantId,
@@ -100,10 +101,11 @@ pub trait Inbound: Send + Sync {
         now: Time,
     ) -> Result<Changed, StoreError>;
 
-    /// Makes settled mail due again, as [`Inbound::replay_inbound`] does with one; how many.
+    /// Makes settled mail due again, as [`Inbound::replay_inbound`] does with one. Returns the number of
+    /// mails.
     async fn replay_inbound_all(&self, replay: InboundReplay) -> Result<u32, StoreError>;
 
-    /// Says that what a mail asked for is done: no more reminders. `Already` where somebody said so before.
+    /// Marks a mail as resolved: no more reminders. `Already` if it was resolved before.
     async fn resolve_inbound(
         &self,
         tenant: &TenantId,
@@ -111,10 +113,10 @@ pub trait Inbound: Send + Sync {
         now: Time,
     ) -> Result<Changed, StoreError>;
 
-    /// Messages that reports may be about, of any tenant, by id; traces of those that are gone among them.
+    /// Messages that a report may be about, of any tenant, by id; tombstones of removed ones included.
     async fn traced(&self, uids: &[MessageUid]) -> Result<Vec<Traced>, StoreError>;
 
-    /// A page of a message's receipts, in the order in which they came, after this place.
+    /// A page of a message's receipts in the order of arrival, after `after`.
     async fn receipt_page(
         &self,
         tenant: &TenantId,
@@ -123,7 +125,7 @@ pub trait Inbound: Send + Sync {
         limit: u32,
     ) -> Result<Vec<ReceiptView>, StoreError>;
 
-    /// All receipts of a message, in the order in which they came.
+    /// All receipts of a message in the order of arrival.
     async fn receipts(&self, tenant: &TenantId, uid: MessageUid) -> Result<Vec<ReceiptView>, StoreError> {
         let mut receipts: Vec<ReceiptView> = Vec::new();
         loop {
@@ -137,7 +139,7 @@ pub trait Inbound: Send + Sync {
         }
     }
 
-    /// The bytes of a message's receipt, by their digest.
+    /// The bytes of a message's receipt, found by their digest.
     async fn receipt_raw(
         &self,
         tenant: &TenantId,
@@ -145,12 +147,14 @@ pub trait Inbound: Send + Sync {
         digest: [u8; 32],
     ) -> Result<Option<Body>, StoreError>;
 
-    /// Writes `pec_timeout` into the histories of messages whose receipt has not come in time; how many.
+    /// Appends `pec_timeout` to the histories of messages whose receipt is overdue. Returns the number of
+    /// messages.
     async fn time_out_receipts(&self, now: Time, limit: u32) -> Result<u32, StoreError>;
 
-    /// Removes settled mail that was registered before `before`, with its bytes; how many. That it was here is remembered as
-    /// long as its mailbox exists. Mail that somebody is still to be told or reminded of stays, and so does mail with a report
-    /// that died at `unreported_before` or later: it can be told again.
+    /// Removes settled mail that was registered before `before`, with its bytes, and returns how many. The
+    /// mailbox remembers that it has had the mail as long as the mailbox exists. Mail with open notifications
+    /// or reminders stays, and so does mail with a notification that died at `unreported_before` or later: it
+    /// can be sent again.
     async fn expunge_inbound(
         &self,
         tenant: &TenantId,

@@ -1,7 +1,7 @@
-//! The port: what every database must do. One small trait per way of using the store.
+//! The port: what every database must do, in one trait for each way of using the store.
 //!
-//! Times are bound by the caller; the database's clock is asked for nothing but to compare. Every call is set-wise where its caller can
-//! have many of the thing.
+//! The caller passes the time; the database's own clock is only ever compared. A method takes many items at
+//! once if its callers can have many.
 
 mod inbound;
 mod report;
@@ -22,7 +22,6 @@ pub use report::{Report, Retain};
 pub use stream::Streams;
 
 use crate::{
-    durability::DurabilityRisk,
     error::StoreError,
     record::{
         Acceptance, AccountGate, AccountKey, AuditEntry, BatchView, BlobName, Body, Change, Changed, Circuit,
@@ -31,17 +30,19 @@ use crate::{
         NodeRecord, Pace, PreparationState, PrepareRequest, QueueState, Stalled, Stats, StoreSpace,
         Suppression, Suspension, ToPrepare, Used, WireCommit,
     },
+    sql::durability::DurabilityRisk,
 };
 
-/// The door's side: taking messages in.
+/// What the intake uses: accepting messages.
 #[async_trait]
 pub trait Intake: Send + Sync {
-    /// Stores messages; each is durable, or refused as a repeat, when this returns. One answer per message, in
-    /// order. A message whose account has a standing claim may be handed over in the same transaction.
+    /// Stores messages. When this returns, each is durable or refused as a repeat; there is one answer per
+    /// message, in order. A message whose account has a standing claim may be handed over in the same
+    /// transaction.
     async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError>;
 
-    /// What accepting something with these keys would find, without storing it: a repeat, a conflict, or nothing. The
-    /// first key that is held decides.
+    /// What accepting a message with these keys would find, without storing it: a repeat, a conflict, or
+    /// nothing. The first key that is taken decides.
     async fn seen_before(
         &self,
         tenant: &TenantId,
@@ -51,79 +52,81 @@ pub trait Intake: Send + Sync {
     ) -> Result<Option<Acceptance>, StoreError>;
 }
 
-/// The dispatcher's side: taking work, and writing back what became of it.
+/// What the dispatcher uses: claiming work, and writing the results.
 #[async_trait]
 pub trait Work: Send + Sync {
-    /// Leases due messages of the accounts named. Where less is due than wanted, the rest is parked as a standing
-    /// claim: messages accepted later for that account are leased as they are stored and come through
-    /// [`Work::handed_over`].
+    /// Leases due messages of the accounts in the request. If less is due than wanted, the remaining capacity
+    /// may become a standing claim: messages accepted later for that account are leased as they are stored,
+    /// and come through [`Work::handed_over`].
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError>;
 
-    /// The next messages handed over to standing claims. Pends while there are none. One consumer at a time.
+    /// The next messages handed over to standing claims. Waits while there are none. One consumer at a time.
     async fn handed_over(&self) -> Vec<Claimed>;
 
-    /// Withdraws every standing claim: nothing is handed over after this returns, but for what
-    /// [`Work::handed_over`] has not yet given out.
+    /// Withdraws every standing claim. Nothing is handed over after this returns, except what
+    /// [`Work::handed_over`] has not yet returned.
     fn unpark(&self);
 
-    /// Makes the permission to write the final dot durable. `true` where it holds; `false` where the lease is lost
-    /// or the message has expired, and the dot must not be written.
+    /// Makes the permission to write the final dot durable. `true` if it is granted; `false` if the lease is
+    /// lost or the message has expired, and the dot must not be written.
     async fn wire_commit(&self, commits: Vec<WireCommit>) -> Result<Vec<bool>, StoreError>;
 
-    /// The one fenced write: moves messages to their next state, with events, recipients and attempt, each in one
-    /// transaction. `true` where the fence held, `false` where somebody else was faster and nothing was written.
+    /// The fenced write: moves messages to their next state, with events, recipients and attempt, each in one
+    /// transaction. `true` if it was applied, `false` if the fence did not match and nothing was written.
     async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError>;
 
     /// A message's bytes, for work too large to come with its claim.
     async fn body(&self, uid: MessageUid) -> Result<Option<Body>, StoreError>;
 
-    /// Messages whose worker is gone: leased to an incarnation other than those `alive`, or past the backstop.
+    /// Messages whose worker is gone: leased to an incarnation that is not in `alive`, or past the backstop.
     async fn stalled(&self, alive: &[Incarnation], now: Time, limit: u32)
     -> Result<Vec<Stalled>, StoreError>;
 
-    /// Waiting messages whose `expires_at` has passed. Those in doubt are claimed, for whoever has them to hold.
+    /// Waiting messages whose `expires_at` has passed. Messages in doubt are not among them: they are
+    /// claimed, and their worker puts them on hold.
     async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<Stalled>, StoreError>;
 
-    /// Accounts that have work due now, and when the next of the rest is due.
+    /// The accounts that have work due now, and when the next message after that is due.
     async fn queue_state(&self, now: Time) -> Result<QueueState, StoreError>;
 
-    /// Accounts that may have new work since the last call. A hint: polling [`Work::queue_state`] is the guarantee.
+    /// The accounts that may have new work since the last call. A hint: polling [`Work::queue_state`] is the
+    /// guarantee.
     async fn woken(&self) -> Vec<AccountKey>;
 }
 
-/// The preparers' side: messages that need something from elsewhere before they can be composed. They start as
-/// `accepted`; what came of it is written with [`Work::apply`].
+/// What preparation uses: messages that need something from elsewhere before they can be composed. They start
+/// as `accepted`; the result is written with [`Work::apply`].
 #[async_trait]
 pub trait Prepare: Send + Sync {
-    /// Whose messages wait to be prepared.
+    /// The tenants whose messages wait to be prepared.
     async fn preparation_state(&self, now: Time) -> Result<PreparationState, StoreError>;
 
     /// Leases messages that wait to be prepared, the longest waiting first; they become `validating`.
     async fn claim_preparation(&self, request: PrepareRequest) -> Result<Vec<ToPrepare>, StoreError>;
 
-    /// Pends until there may be something new to prepare. A hint.
+    /// Waits until there may be something new to prepare. A hint.
     async fn preparation_woken(&self);
 }
 
-/// Names for bytes that are kept outside the database. The bytes themselves are [`crate::blob::Depot`]'s.
+/// The names of blobs. [`crate::blob::Depot`] stores the bytes.
 #[async_trait]
 pub trait Blobs: Send + Sync {
-    /// The name under which such a blob is to be kept: it is safe from deletion for an hour from `now`, and from then on
+    /// The name under which to store a blob. It is safe from deletion for an hour from `now`, and after that
     /// while something refers to it. Called before the bytes are written.
     async fn reserve_blob(&self, digest: [u8; 32], size: u64, now: Time) -> Result<BlobName, StoreError>;
 
-    /// Blobs that nothing refers to, reserved before `before`. From now on they are to be deleted: nobody gets their
-    /// names any more.
+    /// Condemns blobs that nothing refers to and that were reserved before `before`, and returns them. Their
+    /// bytes are to be deleted, and their names are not given out any more.
     async fn condemn_blobs(&self, before: Time, limit: u32) -> Result<Vec<BlobName>, StoreError>;
 
-    /// Forgets blobs whose bytes are gone.
+    /// Removes the names of blobs whose bytes were deleted.
     async fn forget_blobs(&self, gone: &[BlobName]) -> Result<(), StoreError>;
 }
 
-/// What content is made with: templates, known recipients, signing keys, links.
+/// What messages are composed with: templates, known recipients, signing keys, links.
 #[async_trait]
 pub trait Catalogue: Send + Sync {
-    /// A template in this version, or in its latest.
+    /// A template in this version, or in its latest if `version` is `None`.
     async fn template(
         &self,
         tenant: &TenantId,
@@ -131,7 +134,7 @@ pub trait Catalogue: Send + Sync {
         version: Option<i64>,
     ) -> Result<Option<Template>, StoreError>;
 
-    /// The latest versions of a tenant's templates by name, after this one.
+    /// The latest versions of a tenant's templates by name, after `after`.
     async fn templates(
         &self,
         tenant: &TenantId,
@@ -139,7 +142,7 @@ pub trait Catalogue: Send + Sync {
         limit: u32,
     ) -> Result<Vec<Template>, StoreError>;
 
-    /// The versions of a template, the latest first, before this one.
+    /// The versions of a template, the latest first, before `before`.
     async fn template_versions(
         &self,
         tenant: &TenantId,
@@ -148,15 +151,16 @@ pub trait Catalogue: Send + Sync {
         limit: u32,
     ) -> Result<Vec<Template>, StoreError>;
 
-    /// An entry of the directory of recipients. A deleted one is found by its id, and by its external id as long as no
-    /// other has it.
+    /// An entry of the directory of recipients. A deleted entry is found by its id, and by its external id as
+    /// long as no other entry has it.
     async fn recipient(
         &self,
         tenant: &TenantId,
         key: &RecipientKey,
     ) -> Result<Option<KnownRecipient>, StoreError>;
 
-    /// A tenant's known recipients that are not deleted, by id, after this one; with this address where one is given.
+    /// A tenant's known recipients that are not deleted, by id, after `after`; only those with `address` if
+    /// it is given.
     async fn recipients(
         &self,
         tenant: &TenantId,
@@ -165,29 +169,31 @@ pub trait Catalogue: Send + Sync {
         limit: u32,
     ) -> Result<Vec<KnownRecipient>, StoreError>;
 
-    /// A tenant's signing keys by domain and selector, of all tenants where none is named; of one domain where one is.
+    /// A tenant's signing keys by domain and selector; those of all tenants if `tenant` is `None`, of one
+    /// domain if `domain` is given.
     async fn dkim_keys(
         &self,
         tenant: Option<&TenantId>,
         domain: Option<&str>,
     ) -> Result<Vec<DkimKey>, StoreError>;
 
-    /// A file that this message links to, by its blob; also if the link has ended.
+    /// A file that this message links to, found by its blob, even if the link has expired.
     async fn link(&self, uid: MessageUid, blob: &BlobName) -> Result<Option<Link>, StoreError>;
 }
 
-/// Messages that are read at once.
+/// The most messages that are read at once.
 const PAGE_MAX: u32 = 500;
 
-/// The readers' side: API, command line, dashboard. Every read is confined to one tenant.
+/// What readers use: API, command line, dashboard. Every read is confined to one tenant, except
+/// [`Read::stats`].
 #[async_trait]
 pub trait Read: Send + Sync {
     /// One message with all that belongs to it.
     async fn message(&self, tenant: &TenantId, key: &MessageKey)
     -> Result<Option<MessageRecord>, StoreError>;
 
-    /// A page of messages that match, newest first, after the cursor. It costs about the same whatever lies in the store, so
-    /// only so many messages are looked at: see [`MessagePage::next`].
+    /// A page of messages that match, newest first, before the cursor. The cost of a call is bounded however
+    /// much the store contains, so a page may be short: see [`MessagePage::next`].
     async fn search(
         &self,
         tenant: &TenantId,
@@ -196,10 +202,10 @@ pub trait Read: Send + Sync {
         limit: u32,
     ) -> Result<MessagePage, StoreError>;
 
-    /// How many messages match, counted up to `most`, and only while it costs little.
+    /// The number of messages that match, counted up to `most`, and only while it costs little.
     async fn count(&self, tenant: &TenantId, filter: &Filter, most: u32) -> Result<MessageCount, StoreError>;
 
-    /// Messages that match, newest first, after the cursor: `limit` of them, or all, however long it takes.
+    /// Messages that match, newest first, before the cursor: `limit` of them or all, however long it takes.
     async fn messages(
         &self,
         tenant: &TenantId,
@@ -219,43 +225,46 @@ pub trait Read: Send + Sync {
         }
     }
 
-    /// These messages with their recipients, in no order, for whoever tells of many at once. Left out are those that are
-    /// gone or of others, and those with more recipients than [`MessageBrief::RECIPIENTS_MAX`], which [`Read::message`] has.
+    /// These messages with their recipients, in no order, for callers that report many at once. Left out are
+    /// removed messages, those of other tenants, and those with more than [`MessageBrief::RECIPIENTS_MAX`]
+    /// recipients, for which there is [`Read::message`].
     async fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<MessageBrief>, StoreError>;
 
-    /// The RFC 5322 bytes; none while it waits to be prepared, and once they were removed.
+    /// The RFC 5322 bytes; `None` while the message waits to be prepared, and after they were removed.
     async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError>;
 
     /// The request as it was submitted, unless it was removed.
     async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError>;
 
-    /// What happened to a tenant's messages lately, from this time on, in order: of the last hour, as far as it was fanned out.
+    /// A tenant's counts in ten-second intervals from `since` on, in order: at most the last hour, as far as
+    /// it was fanned out.
     async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<Pace>, StoreError>;
 
-    /// Counts by status, how long messages wait that may go and that are held, and doubts that wait for a word: for one tenant or
-    /// for all.
+    /// Counts by status, how long due and blocked messages have waited, and the doubts on hold; for one
+    /// tenant, or for all if `tenant` is `None`.
     async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError>;
 }
 
-/// Tenants, accounts, keys, pauses, suppressions: what operators change, and the record of it.
+/// What operators use: tenants, accounts, keys, suspensions, suppressions, and the audit log.
 #[async_trait]
 pub trait Directory: Send + Sync {
-    /// Makes one change and writes its audit entry, in one transaction. The entry is written only where something
+    /// Makes one change and writes its audit entry in one transaction. The entry is written only if something
     /// changed.
     async fn change(&self, change: DirectoryChange, audit: Option<AuditEntry>)
     -> Result<Changed, StoreError>;
 
-    /// Rises with each change that was made through this process, before the change is answered and before the account is
-    /// woken that changed: what was read under another generation may be old. Others' changes do not show.
+    /// A number that rises with each change made through this process, before the change is answered and
+    /// before the changed account is woken: what was read under another generation may be stale. Changes made
+    /// by other nodes do not show.
     fn generation(&self) -> u64;
 
     /// One tenant, deleted or not.
     async fn tenant(&self, id: &TenantId) -> Result<Option<Tenant>, StoreError>;
 
-    /// Tenants by id, after this one; the deleted are among them.
+    /// Tenants by id, after `after`, including deleted ones.
     async fn tenants(&self, after: Option<&TenantId>, limit: u32) -> Result<Vec<Tenant>, StoreError>;
 
-    /// A tenant's accounts, by id; of all tenants when none is named.
+    /// A tenant's accounts by id; those of all tenants if `tenant` is `None`.
     async fn accounts(&self, tenant: Option<&TenantId>) -> Result<Vec<Account>, StoreError>;
 
     /// One account.
@@ -273,16 +282,18 @@ pub trait Directory: Send + Sync {
     /// Whether this session was ended before its time.
     async fn is_session_ended(&self, id: SessionId) -> Result<bool, StoreError>;
 
-    /// The tokens that an account or a mailbox has been given.
+    /// The OAuth tokens of an account or a mailbox.
     async fn oauth_state(&self, owner: &OAuthOwner) -> Result<Option<OAuthState>, StoreError>;
 
-    /// All tokens of all tenants, for whoever seals them anew: one entry for each account and mailbox that has a grant.
+    /// All tokens of all tenants, for encrypting them with a new key: one entry for each account and mailbox
+    /// that has a grant.
     async fn oauth_states(&self) -> Result<Vec<OAuthState>, StoreError>;
 
-    /// What of a tenant is paused.
+    /// A tenant's suspensions.
     async fn suspensions(&self, tenant: &TenantId) -> Result<Vec<Suspension>, StoreError>;
 
-    /// A tenant's batches by code, after this one: those that have had messages, and those suspended before.
+    /// A tenant's batches by code, after `after`: those that have had messages, and those that were suspended
+    /// before they had any.
     async fn batches(
         &self,
         tenant: &TenantId,
@@ -290,14 +301,15 @@ pub trait Directory: Send + Sync {
         limit: u32,
     ) -> Result<Vec<BatchView>, StoreError>;
 
-    /// How many of a batch's messages stand where: of all, or of [`BatchView::COUNTED_MAX`].
+    /// The number of a batch's messages in each status, counted over at most [`BatchView::COUNTED_MAX`]
+    /// messages.
     async fn batch_states(
         &self,
         tenant: &TenantId,
         code: &BatchCode,
     ) -> Result<BTreeMap<Status, i64>, StoreError>;
 
-    /// What shuts these accounts now, by account; read for all of them together.
+    /// What blocks these accounts now, by account; read for all of them together.
     async fn account_gates(
         &self,
         tenant: &TenantId,
@@ -305,11 +317,11 @@ pub trait Directory: Send + Sync {
         now: Time,
     ) -> Result<Vec<(AccountId, AccountGate)>, StoreError>;
 
-    /// How many of a tenant's messages wait behind a suspension, a used-up limit or an open circuit;
-    /// [`Suspension::HELD_MAX`] are so many or more.
+    /// The number of a tenant's messages that a suspension, a used-up limit or an open circuit blocks, capped
+    /// at [`Suspension::HELD_MAX`]: that value means "at least".
     async fn held(&self, tenant: &TenantId, now: Time) -> Result<i64, StoreError>;
 
-    /// A tenant's suppressed addresses, in order, after this one.
+    /// A tenant's suppressed addresses in order, after `after`.
     async fn suppressions(
         &self,
         tenant: &TenantId,
@@ -317,10 +329,10 @@ pub trait Directory: Send + Sync {
         limit: u32,
     ) -> Result<Vec<Suppression>, StoreError>;
 
-    /// One suppressed address, given in lower case; also if it is over.
+    /// One suppressed address, given in lower case, even if the suppression has expired.
     async fn suppression(&self, tenant: &TenantId, address: &str) -> Result<Option<Suppression>, StoreError>;
 
-    /// The audit log, newest first, before this entry; of one tenant or of all.
+    /// The audit log, newest first, before `before`; of one tenant, or of all if `tenant` is `None`.
     async fn audit(
         &self,
         tenant: Option<&TenantId>,
@@ -328,13 +340,13 @@ pub trait Directory: Send + Sync {
         limit: u32,
     ) -> Result<Vec<AuditEntry>, StoreError>;
 
-    /// Whether and why an account is left alone.
+    /// The open circuit of an account, if it is open.
     async fn circuit(&self, key: &AccountKey) -> Result<Option<Circuit>, StoreError>;
 
-    /// Every account that is left alone, of one tenant or of all; by tenant and account.
+    /// Every open circuit by tenant and account; of one tenant, or of all if `tenant` is `None`.
     async fn circuits(&self, tenant: Option<&TenantId>) -> Result<Vec<Circuit>, StoreError>;
 
-    /// What an account has used of its limits, for each limited span.
+    /// An account's use of its limits, for each limited span.
     async fn used(
         &self,
         key: &AccountKey,
@@ -347,7 +359,7 @@ pub trait Directory: Send + Sync {
         Ok(self.change(DirectoryChange::CreateTenant(tenant, Vec::new()), None).await? == Changed::Done)
     }
 
-    /// Names the account a tenant's mail takes when it names none.
+    /// Sets the account that a tenant's mail uses if it names none.
     async fn set_default_account(&self, tenant: &TenantId, account: &AccountId) -> Result<(), StoreError> {
         let change = DirectoryChange::SetDefaultAccount(tenant.clone(), account.clone());
         self.change(change, None).await.map(drop)
@@ -364,24 +376,25 @@ pub trait Directory: Send + Sync {
         Ok(self.change(change, None).await? == Changed::Done)
     }
 
-    /// Deletes an account without waiting mail.
+    /// Deletes an account that has no waiting mail.
     async fn delete_account(&self, tenant: &TenantId, id: &AccountId) -> Result<Changed, StoreError> {
         let key = AccountKey { tenant: tenant.clone(), account: id.clone() };
         self.change(DirectoryChange::DeleteAccount(key), None).await
     }
 }
 
-/// The processes that share a database, and what only one of them does at a time.
+/// The nodes that share a database, and their duties.
 #[async_trait]
 pub trait Nodes: Send + Sync {
     /// Whether other processes may use this store at the same time.
     fn is_shared(&self) -> bool;
 
-    /// Registers this process, or moves its counter, and returns every registered node. Refuses, and lets nothing be
-    /// written any more, where the schema has meanwhile become one that this program must not write.
+    /// Registers this process or moves its heartbeat counter, and returns every registered node. If the
+    /// schema has become one that this program must not write, it fails, and all later writes are refused.
     async fn beat(&self, node: &NodeBeat) -> Result<Vec<NodeRecord>, StoreError>;
 
-    /// The time by the clock of the server that nodes share, where there is one: a witness, and not what anybody goes by.
+    /// The clock of the database server that nodes share, if there is one. It is evidence only; no decision
+    /// uses it as the time.
     async fn server_time(&self) -> Result<Option<Time>, StoreError> {
         Ok(None)
     }
@@ -389,13 +402,14 @@ pub trait Nodes: Send + Sync {
     /// Every registered node, the oldest first.
     async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError>;
 
-    /// Strikes nodes from the register, those that stop and the dead. Their duties are free from then on.
+    /// Removes nodes from the register, stopping ones and dead ones. Their duties are free from then on.
     async fn strike(&self, gone: &[Incarnation]) -> Result<(), StoreError>;
 
-    /// Who has a duty, if anyone had it yet.
+    /// The holder of a duty, if it ever had one.
     async fn duty(&self, name: &str) -> Result<Option<DutyRecord>, StoreError>;
 
-    /// Takes a duty, if it still is as it was `seen`. Its new term, or `None` where somebody was faster.
+    /// Takes a duty if it is still as it was `seen`. Returns its new term, or `None` if another node was
+    /// faster.
     async fn take_duty(
         &self,
         name: &str,
@@ -405,37 +419,37 @@ pub trait Nodes: Send + Sync {
     ) -> Result<Option<i64>, StoreError>;
 }
 
-/// The operator's side.
+/// What the process itself uses to operate the store.
 #[async_trait]
 pub trait Operate: Send + Sync {
-    /// Settings of the database, at the last review, with which what it acknowledged can be lost.
+    /// The database settings found at the last review that can lose acknowledged writes.
     fn durability_risks(&self) -> Vec<DurabilityRisk> {
         Vec::new()
     }
 
-    /// Reads these settings again, and logs those that were not known: another server may have taken over.
+    /// Reads these settings again and logs newly found ones: another server may have taken over.
     async fn review_durability(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// Whether the store can write, by writing: a full disk or a server that only reads shows here as in an accept. Asked
-    /// more often than once a second it gives its last answer again.
+    /// Checks that the store can write, by writing: a full disk or a read-only server fails here as in an
+    /// accept. Called more often than once a second, it repeats its last answer.
     async fn ping(&self) -> Result<(), StoreError>;
 
     /// Transactions committed with writes in them since the start.
     fn commits(&self) -> u64;
 
-    /// Keeps the log short and gives some of what is free back to the disk, where the database is a file of this process; what
-    /// it takes of the disk then. A server does that itself, and answers nothing.
+    /// If the database is a file of this process: keeps the log short, returns some free space to the disk,
+    /// and returns the space used. A server does that itself, and the answer is `None`.
     async fn tend_space(&self) -> Result<Option<StoreSpace>, StoreError> {
         Ok(None)
     }
 
-    /// Finishes what was begun and lets go of the database.
+    /// Finishes pending work and closes the database.
     async fn close(&self);
 }
 
-/// All of it.
+/// The complete port.
 pub trait Store:
     Intake
     + Work

@@ -1,8 +1,8 @@
-//! The reporters' side: telling what became of messages, and forgetting what was told.
+//! Reporting and retention: notifying subscribers, and removing what is old.
 //!
-//! Every transaction that writes events leaves a page in the journal for each tenant, with it. Pages get their positions
-//! after the commit, from one sequencer; the feed is read by them. From the pages notifications are made, one for each
-//! event and subscriber, and hours are counted, each page once.
+//! Every transaction that writes events also writes a journal page for each tenant. Pages get their positions
+//! after the commit, from one sequencer, and the feed is read in the order of positions. Fan-out makes one
+//! notification for each event and subscriber from the pages, and counts hours, each page once.
 
 use async_trait::async_trait;
 use postway_domain::{Event, MessageUid, Subscriber, TenantId, Time, id::SubscriberId};
@@ -16,18 +16,18 @@ use crate::{
     },
 };
 
-/// See the module.
+/// Reporting, see the module.
 #[async_trait]
 pub trait Report: Send + Sync {
-    /// Gives committed pages their positions, at most `limit`; how many. One caller at a time (a duty); another that
-    /// believes to be it fails without harm.
+    /// Gives at most `limit` committed pages their positions and returns how many. One caller at a time (a
+    /// duty); a second caller that believes it has the duty fails without harm.
     async fn sequence(&self, limit: u32) -> Result<u32, StoreError>;
 
-    /// Makes notifications of the next pages, at most `limit`, and counts their hours; how many pages, where one that was
-    /// done in part counts as well. Each page is done once, whoever calls.
+    /// Makes notifications from at most `limit` pages and counts their hours. Returns the number of pages,
+    /// including one that was done in part. Each page is done once, whichever node calls.
     async fn fan_out(&self, now: Time, limit: u32) -> Result<u32, StoreError>;
 
-    /// What a tenant's messages went through after this place, oldest first.
+    /// A tenant's events after this position, oldest first.
     async fn feed(
         &self,
         tenant: &TenantId,
@@ -35,26 +35,27 @@ pub trait Report: Send + Sync {
         limit: u32,
     ) -> Result<Vec<FeedEvent>, StoreError>;
 
-    /// The place behind the latest page, for readers that want only what comes.
+    /// The position behind the latest page, for readers that want new events only.
     async fn feed_end(&self, tenant: &TenantId) -> Result<FeedPosition, StoreError>;
 
-    /// Pends until there may be something new in the journal, in the feed, or due. A hint.
+    /// Waits until there may be something new in the journal, in the feed, or due. A hint.
     async fn report_woken(&self);
 
-    /// Who has notifications due.
+    /// The subscribers that have notifications due.
     async fn report_state(&self, now: Time) -> Result<ReportState, StoreError>;
 
     /// Leases notifications, the longest due first.
     async fn claim_notifications(&self, request: ReportRequest) -> Result<Vec<ToNotify>, StoreError>;
 
-    /// Tells the histories of messages that somebody is about to be called, before the call; `true` where the lease still
-    /// holds, and so the call may be made.
+    /// Appends `notifying` to the histories of messages before their calls; `true` for each whose lease is
+    /// still valid, so that the call may be made.
     async fn begin_calls(&self, begun: Vec<BegunCall>) -> Result<Vec<bool>, StoreError>;
 
-    /// Writes what came of calls; `true` where the lease still held.
+    /// Writes the results of calls; `true` for each that was applied because the lease was still valid.
     async fn settle_notifications(&self, notified: Vec<Notified>) -> Result<Vec<bool>, StoreError>;
 
-    /// Gives back notifications leased to others than those alive, or past their backstop; how many.
+    /// Reclaims notifications that are leased to an incarnation not in `alive`, or past their backstop.
+    /// Returns the number of notifications.
     async fn reclaim_notifications(
         &self,
         alive: &[postway_domain::Incarnation],
@@ -62,41 +63,44 @@ pub trait Report: Send + Sync {
         limit: u32,
     ) -> Result<u32, StoreError>;
 
-    /// A subscriber.
+    /// One subscriber.
     async fn subscriber(
         &self,
         tenant: &TenantId,
         id: &SubscriberId,
     ) -> Result<Option<Subscriber>, StoreError>;
 
-    /// A tenant's subscribers by id, of all tenants where none is named.
+    /// A tenant's subscribers by id; those of all tenants if `tenant` is `None`.
     async fn subscribers(&self, tenant: Option<&TenantId>) -> Result<Vec<Subscriber>, StoreError>;
 
-    /// The notifications of a message, in order.
+    /// The notifications of a message in order.
     async fn notifications(
         &self,
         tenant: &TenantId,
         uid: MessageUid,
     ) -> Result<Vec<NotificationView>, StoreError>;
 
-    /// What became of these messages and who was told of them, in no order; only of those of which there is something to say.
+    /// The outcomes of these messages and the progress of their notifications, in no order; messages that
+    /// have neither are left out.
     async fn fates(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<Fate>, StoreError>;
 
-    /// How many recipients of each of these messages were refused for good, in no order; only of those of which some were.
+    /// The number of permanently refused recipients of each of these messages, in no order; messages without
+    /// any are left out.
     async fn refused_recipients(
         &self,
         tenant: &TenantId,
         uids: &[MessageUid],
     ) -> Result<Vec<(MessageUid, i64)>, StoreError>;
 
-    /// The latest event of each of these messages that subscribers may be told of, without its particulars, in no order.
+    /// The latest event of each of these messages that subscribers may be notified of, without its data, in
+    /// no order.
     async fn news(
         &self,
         tenant: &TenantId,
         uids: &[MessageUid],
     ) -> Result<Vec<(MessageUid, Event)>, StoreError>;
 
-    /// A subscriber's notifications, the newest first, before this one; in this state where one is given.
+    /// A subscriber's notifications, the newest first, before `before`; only those in `state` if it is given.
     async fn deliveries(
         &self,
         tenant: &TenantId,
@@ -106,11 +110,11 @@ pub trait Report: Send + Sync {
         limit: u32,
     ) -> Result<DeliveryPage, StoreError>;
 
-    /// Makes a settled notification due again; `false` where it is not settled or not there.
+    /// Makes a settled notification due again; `false` if it is not settled or does not exist.
     async fn notify_again(&self, key: &NotificationKey, now: Time) -> Result<bool, StoreError>;
 
-    /// Makes what waits for a subscriber due now, at most `limit`; how many. What was called after `now` is left. Each
-    /// message's stay in order.
+    /// Makes at most `limit` waiting notifications of a subscriber due now and returns how many. Those called
+    /// after `now` stay as they are. The notifications of each message stay in order.
     async fn hasten_notifications(
         &self,
         who: &DueSubscriber,
@@ -118,34 +122,34 @@ pub trait Report: Send + Sync {
         limit: u32,
     ) -> Result<u32, StoreError>;
 
-    /// Makes the next page of a subscriber's settled notifications due again. What is due already stays as it is, so a
-    /// page may be asked for twice.
+    /// Makes the next page of a subscriber's settled notifications due again. Those that are due already stay
+    /// as they are, so a page may be requested twice.
     async fn resend_notifications(&self, request: ResendRequest) -> Result<ResendPage, StoreError>;
 }
 
-/// Forgetting: what was told and is old, and what must not be known any more.
+/// Retention: removes what is old, and what must be erased.
 #[async_trait]
 pub trait Retain: Send + Sync {
-    /// Removes pages of the journal that notifications were made of, older than `before`; how many.
+    /// Removes journal pages older than `before` that were fanned out. Returns the number of pages.
     async fn trim_journal(&self, before: Time, limit: u32) -> Result<u32, StoreError>;
 
-    /// Removes the oldest entries of the audit log, older than `before`; how many.
+    /// Removes the oldest audit entries that are older than `before`. Returns the number of entries.
     async fn trim_audit(&self, before: Time, limit: u32) -> Result<u32, StoreError>;
 
-    /// The trace of a message that is gone.
+    /// The tombstone of a removed message.
     async fn tombstone(&self, uid: MessageUid) -> Result<Option<Tombstone>, StoreError>;
 
-    /// Forgets keys and traces that have ended; how many.
+    /// Removes expired deduplication keys and tombstones. Returns how many.
     async fn forget_traces(&self, now: Time, limit: u32) -> Result<u32, StoreError>;
 
-    /// Removes messages that ended and were reported, with all that belongs to them; how many. Never one that has not
-    /// ended or that somebody is still to be told of. Zero: none can go now, or the many that were looked at stay, and the
-    /// next call goes on behind them.
+    /// Removes final messages whose notifications are settled, with all that belongs to them, and returns how
+    /// many. A message that is not final, or has an open notification, is never removed. Zero means that none
+    /// can be removed now, or that all the messages examined stay and the next call continues behind them.
     async fn expunge(&self, expunge: Expunge) -> Result<u32, StoreError>;
 
-    /// Removes an address from the messages that have ended; at most `limit` of them. Zero removed and redacted: done.
-    /// Those that have not ended, or that somebody is still to be told of, are counted and left; so are the tenant's own
-    /// lists, of recipients and of suppressions.
+    /// Erases an address from at most `limit` final messages. If nothing is removed and nothing redacted, the
+    /// work is done. Messages that are not final, or have open notifications, are counted and left; the
+    /// tenant's own directory of recipients and suppression list are left, too.
     async fn erase(
         &self,
         tenant: &TenantId,
@@ -154,7 +158,7 @@ pub trait Retain: Send + Sync {
         limit: u32,
     ) -> Result<Erased, StoreError>;
 
-    /// What a tenant's accounts did, hour by hour, from `since` until before `until`.
+    /// The hourly counters of a tenant's accounts, from `since` until before `until`.
     async fn statistics(
         &self,
         tenant: &TenantId,

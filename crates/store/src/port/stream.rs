@@ -1,4 +1,4 @@
-//! Streams and their readers.
+//! Streams, and the readers who left them.
 
 use async_trait::async_trait;
 use postway_domain::{MailStream, TenantId, id::StreamId};
@@ -8,10 +8,10 @@ use crate::{
     record::{Changed, ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionScope},
 };
 
-/// A tenant's kinds of mail, and who gets none of them. Operators change both through [`super::Directory::change`].
+/// A tenant's streams, and scoped suppressions. Operators change both through [`super::Directory::change`].
 #[async_trait]
 pub trait Streams: Send + Sync {
-    /// A tenant's streams by id, after this one.
+    /// A tenant's streams by id, after `after`.
     async fn streams(
         &self,
         tenant: &TenantId,
@@ -22,7 +22,7 @@ pub trait Streams: Send + Sync {
     /// One stream.
     async fn stream(&self, tenant: &TenantId, id: &StreamId) -> Result<Option<MailStream>, StoreError>;
 
-    /// Scoped suppressions by pattern and stream, after this one; those that are over are among them.
+    /// Scoped suppressions by pattern and stream, after `after`, including expired ones.
     async fn scoped_suppressions(
         &self,
         filter: &ScopeFilter,
@@ -30,13 +30,13 @@ pub trait Streams: Send + Sync {
         limit: u32,
     ) -> Result<Vec<ScopedSuppression>, StoreError>;
 
-    /// One scoped suppression, also if it is over.
+    /// One scoped suppression, even if it has expired.
     async fn scoped_suppression(
         &self,
         scope: &SuppressionScope,
     ) -> Result<Option<ScopedSuppression>, StoreError>;
 
-    /// Writes what a reader decided, with its event, in one transaction. [`Changed::Already`] where it was so before. Whoever comes
-    /// back undoes only what a reader did: what somebody else suppressed stays.
+    /// Writes a reader's decision and its event in one transaction. [`Changed::Already`] if nothing changes.
+    /// A reader who comes back undoes only what a reader did: a suppression that an operator added stays.
     async fn decide(&self, decision: ReaderDecision) -> Result<Changed, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! What intake hands over.
+//! What the intake hands to the store.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -9,14 +9,15 @@ use postway_domain::{
 
 use super::{body::Body, change::NewEvent};
 
-/// A checked message, ready to be stored. One that starts as accepted is not composed yet: it waits to be prepared.
+/// A checked message, ready to be stored. A message that starts as `accepted` is not composed yet: it waits
+/// to be prepared.
 #[derive(Clone, Debug)]
 pub struct NewMessage {
     /// Its own id.
     pub uid: MessageUid,
-    /// Whose mail, by which account, how urgent, in which batch.
+    /// Its tenant, account, priority and batch.
     pub lane: Lane,
-    /// The client's id of it.
+    /// The id that the client gave it.
     pub client_id: Option<ClientId>,
     /// The request's idempotency key, and what kind of request it names.
     pub idempotency: Option<(DedupKind, String)>,
@@ -24,52 +25,52 @@ pub struct NewMessage {
     pub fingerprint: [u8; 32],
     /// The idempotency key of the call that brought it among others.
     pub batch_key: Option<Arc<BatchKey>>,
-    /// Where it starts.
+    /// The state it starts in.
     pub state: State,
     /// When it is due, if it waits to be claimed.
     pub due_at: Option<Time>,
     /// When it was accepted.
     pub created_at: Time,
-    /// After which it must not be sent.
+    /// The time after which it must not be sent.
     pub expires_at: Option<Time>,
-    /// What to do when its outcome is unknown.
+    /// What to do if its outcome is unknown.
     pub on_doubt: OnDoubt,
-    /// To whom, in order; all of to, cc and bcc.
+    /// All recipients in order: to, cc and bcc.
     pub recipients: Vec<NewRecipient>,
-    /// Everything that the queue does not need to know.
+    /// Everything that the queue itself does not need.
     pub content: Content,
-    /// The beginning of its history.
+    /// Its first events.
     pub events: Vec<NewEvent>,
-    /// Why it was refused, as a JSON object, where it starts at its end.
+    /// Why it was refused, as a JSON object, if it starts in a final state.
     pub error: Option<String>,
-    /// A newer message with the same key supersedes this one as long as it has not left.
+    /// A newer message with the same key supersedes this one as long as this one has not left.
     pub collapse_key: Option<String>,
-    /// The entry of the tenant's directory of recipients that it is for. If that is deleted before it left, it is not
-    /// sent.
+    /// The entry of the tenant's directory of recipients that it is addressed to. If that entry is deleted
+    /// before the message has left, the message is not sent.
     pub recipient: Option<RecipientId>,
-    /// What intake settled already of a message that waits to be prepared, as a JSON object.
+    /// What the intake has decided already about a message that waits to be prepared, as a JSON object.
     pub settled: Option<String>,
 }
 
 /// One envelope recipient.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRecipient {
-    /// Where to.
+    /// The address.
     pub address: EmailAddress,
-    /// As what.
+    /// Whether it is a `to`, `cc` or `bcc` recipient.
     pub kind: RecipientKind,
 }
 
-/// A message's bytes and what is known of them.
+/// A message's bytes and their properties.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
     /// The envelope sender; empty for the null sender.
     pub sender: String,
     /// The Message-ID without its brackets.
     pub message_id: String,
-    /// The subject as given.
+    /// The subject.
     pub subject: String,
-    /// The request that brought it.
+    /// The id of the request that brought it.
     pub request_id: Option<String>,
     /// The client's reference to something of its own.
     pub external_id: Option<String>,
@@ -85,19 +86,19 @@ pub struct Content {
     pub raw: Body,
     /// The request as it was submitted.
     pub payload: Option<Body>,
-    /// Whether nobody may read the bodies, which go away once it is sent.
+    /// Whether the bodies must not be shown to anybody; they are removed once the message is sent.
     pub sensitive: bool,
-    /// What its sender wishes to be told about delivery, where it came by SMTP and said so.
+    /// The delivery status notifications that the sender asked for over SMTP.
     pub dsn: Option<DsnWishes>,
 }
 
 impl Content {
-    /// What its sender wishes to be told, as it is stored.
+    /// The requested delivery status notifications as they are stored.
     pub(crate) fn dsn_json(&self) -> Option<String> {
         self.dsn.as_ref().and_then(|wishes| serde_json::to_string(wishes).ok())
     }
 
-    /// The client's labels, and its external id as one.
+    /// The client's labels, with the external id as one more.
     fn labels(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let tags = self.tags.iter().map(|tag| Cow::Borrowed(tag.as_str()));
         tags.chain(self.external_id.as_deref().map(|id| Cow::Owned(external_label(id))))
@@ -105,7 +106,8 @@ impl Content {
 }
 
 impl NewMessage {
-    /// What it is found by in the index of tags: its content's labels, and a Message-ID that is not made of its uid.
+    /// The labels that the index of tags finds it by: those of its content, and a Message-ID that is not made
+    /// of its uid.
     pub(crate) fn labels(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let foreign = foreign_id_label(self.uid, &self.content.message_id).map(Cow::Owned);
         self.content.labels().chain(foreign)
@@ -115,12 +117,12 @@ impl NewMessage {
 /// The longest Message-ID that is looked up.
 const MESSAGE_ID_BYTES_MAX: usize = 512;
 
-/// How a Message-ID that somebody else made stands among the tags: behind a character that no tag has.
+/// The label of a Message-ID that somebody else made. It begins with a character that no tag has.
 pub fn message_id_label(message_id: &str) -> String {
     format!("\u{1e}{message_id}")
 }
 
-/// The same of a message, unless its Message-ID is made of its uid, by which it is found anyway.
+/// The Message-ID label of a message, unless its Message-ID is made of its uid, which already finds it.
 pub(crate) fn foreign_id_label(uid: MessageUid, message_id: &str) -> Option<String> {
     let (local, _) = message_id.split_once('@')?;
     let is_foreign = local != uid.to_string() && message_id.len() <= MESSAGE_ID_BYTES_MAX;
@@ -130,8 +132,8 @@ pub(crate) fn foreign_id_label(uid: MessageUid, message_id: &str) -> Option<Stri
 /// The longest part of an external id that is looked up.
 const EXTERNAL_BYTES_MAX: usize = 1_000;
 
-/// How an external id stands among the tags: behind a character that no tag has. Of a very long one the beginning stands for
-/// all of it, so whoever finds by it compares the rest.
+/// The label of an external id. It begins with a character that no tag has. Only the beginning of a very long
+/// id goes into the label, so a reader that finds a message by it compares the full id.
 pub fn external_label(external_id: &str) -> String {
     let mut end = external_id.len().min(EXTERNAL_BYTES_MAX);
     while !external_id.is_char_boundary(end) {
@@ -140,7 +142,7 @@ pub fn external_label(external_id: &str) -> String {
     format!("\u{1f}{}", &external_id[..end])
 }
 
-/// What a deduplication key names.
+/// What a deduplication key identifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DedupKind {
     /// The client's own id of a message.
@@ -153,7 +155,8 @@ pub enum DedupKind {
     Batch = 4,
 }
 
-/// The idempotency key of a call that brings many messages. Where it was used for other messages, none of these is taken.
+/// The idempotency key of a call that brings many messages. If it was used for other messages before, none of
+/// these is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchKey {
     /// The key.
@@ -162,27 +165,27 @@ pub struct BatchKey {
     pub fingerprint: [u8; 32],
 }
 
-/// What became of one message at the store's door.
+/// The store's answer to one new message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acceptance {
-    /// Durable.
+    /// The message is durable.
     Accepted {
-        /// Whether it was handed straight to a standing claim.
+        /// Whether a standing claim took it in the same transaction.
         handed_over: bool,
     },
-    /// Durable, and at its end: every recipient is on the suppression list.
+    /// The message is durable and final: every recipient is on the suppression list.
     Suppressed,
-    /// The same request was accepted before, as this message.
+    /// The same request was accepted before.
     Repeat {
         /// The message that was accepted then.
         uid: MessageUid,
     },
     /// The key or id was used before for another body; nothing was stored.
     Conflict {
-        /// Which key.
+        /// The kind of the key that was used before.
         kind: DedupKind,
     },
-    /// Its account was deleted meanwhile; nothing was stored.
+    /// The account was deleted in the meantime; nothing was stored.
     AccountGone,
 }
 

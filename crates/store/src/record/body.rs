@@ -1,10 +1,10 @@
-//! Bytes that belong to a message: in its row where they are few, in a blob where they are many.
+//! Bytes that belong to a message: small bodies are in the message's row, large ones in a blob.
 
 use std::{fmt, str::FromStr};
 
 use bytes::Bytes;
 
-/// A message's bytes, or where they are.
+/// A message's bytes, or a reference to the blob that has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     /// In the row itself.
@@ -26,7 +26,7 @@ impl Body {
     /// No bytes, for a message that is not composed yet.
     pub const EMPTY: Self = Self::Inline(Bytes::new());
 
-    /// How many bytes.
+    /// The number of bytes.
     pub fn len(&self) -> u64 {
         match self {
             Self::Inline(bytes) => bytes.len() as u64,
@@ -34,12 +34,12 @@ impl Body {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes, where they are in the row.
+    /// The bytes, if they are in the row.
     pub fn inline(&self) -> Option<&Bytes> {
         match self {
             Self::Inline(bytes) => Some(bytes),
@@ -47,7 +47,7 @@ impl Body {
         }
     }
 
-    /// The blob, where they are in one.
+    /// The blob, if they are in one.
     pub fn blob(&self) -> Option<&BlobRef> {
         match self {
             Self::Inline(_) => None,
@@ -62,13 +62,13 @@ impl From<Bytes> for Body {
     }
 }
 
-/// What a blob is called: the digest of its tenant and content, and the generation that tells it from a deleted
-/// predecessor of the same content.
+/// The name of a blob: the digest of its tenant and content, and a generation that distinguishes it from a
+/// deleted predecessor with the same content.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobName {
     /// The digest.
     pub digest: [u8; 32],
-    /// Which of the blobs that this content has had: the name of a deleted one is not given out again.
+    /// The generation of this content's blob. The name of a deleted blob is never used again.
     pub generation: i64,
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for BlobName {
     }
 }
 
-/// Not the name of a blob.
+/// The text is not the name of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not the name of a blob")]
 pub struct NoBlobName;

@@ -1,4 +1,4 @@
-//! What a worker or an operator writes back.
+//! The fenced writes of workers and operators.
 
 use std::borrow::Cow;
 
@@ -9,86 +9,69 @@ use postway_domain::{
 use serde_json::{Map, Value, json};
 
 use super::{claim::Permit, prepare::Preparation};
-use crate::journal::{Happening, Journal};
 
 /// The permission to write the final dot, to be made durable.
 #[derive(Clone, Debug)]
 pub struct WireCommit {
     /// The message.
     pub uid: MessageUid,
-    /// Its lane: what is suspended meanwhile gets no permission.
+    /// Its lane. If the lane was suspended in the meantime, permission is refused.
     pub lane: Lane,
-    /// The account that sends it, where another stands in for the lane's: that one may be suspended, too.
+    /// The account that sends it, if that is not the lane's account; it may be suspended, too.
     pub via: Option<AccountId>,
     /// The claim's token.
     pub token: LeaseToken,
-    /// The version the claim gave.
+    /// The version that the claim returned.
     pub version: i64,
-    /// Now.
+    /// The current time.
     pub at: Time,
-    /// What is known of recipients before the dot, where the relay did not accept them all: after a crash only those
-    /// it accepted can be in doubt.
+    /// What is known about recipients before the final dot, if the relay did not accept all of them. After a
+    /// crash only the accepted ones can be in doubt.
     pub recipients: Vec<RecipientChange>,
-    /// The number of the attempt, where those it is for may have the mail already: its history says `resent` then.
+    /// The number of the attempt, if its recipients may have the mail already: the history then says
+    /// `resent`.
     pub resend: Option<i64>,
 }
 
 impl WireCommit {
-    /// What it does to the message.
+    /// The input that it is to the state table.
     pub(crate) fn input(&self) -> Input {
         if self.resend.is_some() { Input::CommitResend } else { Input::CommitWire }
     }
 
-    /// The entry that it adds to the history, if any.
+    /// The event that it adds to the history, if any.
     pub(crate) fn event(&self) -> Option<NewEvent> {
         let attempt = self.resend?;
         let (_, effects) = transition(State::Sending { wire_committed: false }, self.input()).ok()?;
         effects.event.map(|kind| NewEvent { kind, data: Some(json!({"attempt": attempt}).to_string()) })
     }
-
-    /// What permissions that were given add to their messages' histories: noted in the journal, and returned to be written.
-    /// Each comes with the number of its message's last event.
-    pub(crate) fn told<'a>(
-        given: impl Iterator<Item = (&'a Self, i64)>,
-        journal: &mut Journal,
-    ) -> Vec<(MessageUid, i64, Time, NewEvent)> {
-        let mut events = Vec::new();
-        for (commit, seq) in given {
-            let Some(event) = commit.event() else { continue };
-            let to = State::Sending { wire_committed: true };
-            let happening = Happening { uid: commit.uid, seq, at: commit.at, kind: event.kind, to };
-            journal.note(&commit.lane.tenant, commit.lane.id(), happening);
-            events.push((commit.uid, seq, commit.at, event));
-        }
-        events
-    }
 }
 
-/// What must still be true for a change to be written.
+/// The fence: what must still be true for a change to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fence {
-    /// The status it had.
+    /// The expected status.
     pub status: Status,
-    /// The token of the lease, where the writer holds one.
+    /// The token of the lease, if the writer has one.
     pub token: Option<LeaseToken>,
-    /// The version it had; `None` only for a late answer that settles a doubt by its token.
+    /// The expected version; `None` only for a late answer that settles a doubt by its token.
     pub version: Option<i64>,
 }
 
-/// One move of one message, with everything that is written beside it.
+/// One state change of one message, with everything that is written together with it.
 #[derive(Clone, Debug)]
 pub struct Change {
     /// The message.
     pub uid: MessageUid,
-    /// The condition.
+    /// The condition for the write.
     pub fence: Fence,
-    /// Where it goes.
+    /// The new state.
     pub to: State,
-    /// Now.
+    /// The current time.
     pub at: Time,
     /// When it is due next, for states that wait to be claimed.
     pub due_at: Option<Time>,
-    /// Whether the token stays (in doubt), so that the attempt's late answer can settle it.
+    /// Whether the lease token is kept, so that the late answer of an attempt in doubt can still settle it.
     pub keep_token: bool,
     /// The number of retries used, if it changes.
     pub retries: Option<i64>,
@@ -100,38 +83,38 @@ pub struct Change {
     pub exhausted: bool,
     /// The failure to show, as a JSON object; replaces the one before.
     pub error: Option<String>,
-    /// Its history goes on with these, in order.
+    /// The events to append to its history, in order.
     pub events: Vec<NewEvent>,
-    /// Recipients that change.
+    /// The recipients that change.
     pub recipients: Vec<RecipientChange>,
-    /// What recipients still open become, after `recipients` is applied.
+    /// The status of the recipients that are still open after `recipients` is applied.
     pub ends_open_recipients: Option<RecipientStatus>,
     /// The attempt that ended.
     pub attempt: Option<AttemptEnd>,
-    /// The permit it gives back, because nothing was sent with it.
+    /// The permit to give back, because nothing was sent with it.
     pub refund: Option<Permit>,
-    /// What came of its preparation, where it was being prepared.
+    /// The result of its preparation, if it was being prepared.
     pub preparation: Option<Preparation>,
-    /// Whether its bytes and its request are removed: it was sensitive, and is sent.
+    /// Whether its bytes and its request are removed, because it is sensitive and has been sent.
     pub erases_bodies: bool,
-    /// Until when a receipt must have come, where it was sent as certified mail.
+    /// The time by which a receipt must have arrived, if it was sent as certified mail.
     pub awaits_receipt: Option<Time>,
 }
 
 impl Change {
-    /// How many bytes of a body it writes into a row.
+    /// The number of body bytes that it writes into a row.
     pub(crate) fn inline_bytes(&self) -> usize {
         let Some(Preparation::Done(prepared)) = &self.preparation else { return 0 };
         prepared.raw.inline().map_or(0, |bytes| bytes.len())
     }
 
-    /// Whether the message stands elsewhere afterwards.
+    /// Whether it changes the status.
     pub(crate) fn moves(&self) -> bool {
         self.to.status() != self.fence.status
     }
 
-    /// What the table makes of a message in this state, and nothing else. A withdrawal or an expiry that leaves a doubt
-    /// behind says so as the failure to show.
+    /// The change that the state table prescribes for a message in this state, and nothing else. A withdrawal
+    /// or an expiry that leaves a doubt behind says so in the failure to show.
     pub fn step(
         uid: MessageUid,
         fence: Fence,
@@ -184,32 +167,28 @@ impl Change {
         }
     }
 
-    /// Its events as they are written. Where it is held instead, because somebody saw to that since it was claimed, they tell
-    /// of no other attempt.
+    /// Its events as they are written. If the message waits for an operator instead, because one decided so
+    /// after it was claimed, the events announce no further attempt.
     pub(crate) fn told(&self, is_held: bool) -> Cow<'_, [NewEvent]> {
         match is_held && self.due_at.is_some() {
             true => self.events.iter().map(NewEvent::without_next).collect(),
             false => Cow::Borrowed(&self.events),
         }
     }
-
-    /// One of its events, as the journal has it.
-    pub(crate) fn happening(&self, seq: i64, kind: EventKind) -> Happening {
-        Happening { uid: self.uid, seq, at: self.at, kind, to: self.to }
-    }
 }
 
-/// An entry for the history; the store gives it its place.
+/// A new event; the store assigns its sequence number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEvent {
-    /// What happened.
+    /// The kind of the event.
     pub kind: EventKind,
-    /// Particulars as a JSON object.
+    /// The event data as a JSON object.
     pub data: Option<String>,
 }
 
 impl NewEvent {
-    /// The same of a message that waits for somebody's word: whatever it says of a next attempt is taken back.
+    /// The event of a message that waits for an operator: everything that it says about a next attempt is
+    /// removed.
     fn without_next(&self) -> Self {
         let data = self.data.as_deref().map(|data| match serde_json::from_str::<Map<String, Value>>(data) {
             Ok(mut told) => {
@@ -227,25 +206,25 @@ impl NewEvent {
     }
 }
 
-/// What one recipient becomes.
+/// The new status of one recipient.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecipientChange {
-    /// Its place in the message.
+    /// Its position in the message.
     pub position: u32,
-    /// What it becomes.
+    /// The new status.
     pub status: RecipientStatus,
-    /// The relay's word on it.
+    /// The relay's reply about it.
     pub reply: Option<SmtpReply>,
 }
 
-/// A relay's reply, as kept.
+/// A relay's reply as it is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SmtpReply {
-    /// The three digits.
+    /// The three-digit code.
     pub code: Option<u16>,
     /// The enhanced code as text.
     pub enhanced: Option<String>,
-    /// The text, bounded.
+    /// The text, shortened.
     pub text: String,
 }
 
@@ -258,13 +237,13 @@ pub struct AttemptEnd {
     pub started_at: Time,
     /// How long it took.
     pub duration_ms: i64,
-    /// By which account.
+    /// The account that was used.
     pub account: AccountId,
-    /// To which server.
+    /// The server.
     pub remote: Option<String>,
-    /// How it ended, as a word.
+    /// Its outcome as a word.
     pub outcome: &'static str,
-    /// The relay's last word.
+    /// The relay's last reply.
     pub reply: Option<SmtpReply>,
     /// The relay's own id of the mail.
     pub provider_message_id: Option<String>,

@@ -1,4 +1,4 @@
-//! Work that is taken.
+//! Claims: requests for work, leases, and leased messages.
 
 use bytes::Bytes;
 use postway_domain::{
@@ -10,52 +10,53 @@ use postway_domain::{
 
 use super::AccountKey;
 
-/// What a claim writes on what it takes.
+/// The lease that a claim writes to the work it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The process that takes it.
+    /// The incarnation that takes the work.
     pub incarnation: Incarnation,
-    /// The secret that later writes must show.
+    /// The token that later writes must present.
     pub token: LeaseToken,
-    /// The backstop: taken back after this even if the process seems alive.
+    /// The backstop: after this time the work is reclaimed even if the process seems alive.
     pub until: Time,
 }
 
 /// Asks for due work.
 #[derive(Clone, Debug)]
 pub struct ClaimRequest {
-    /// The lease to write.
+    /// The lease to record.
     pub lease: Lease,
-    /// Now.
+    /// The current time.
     pub now: Time,
-    /// Which accounts have room, and how much.
+    /// The accounts that have free capacity, and how much.
     pub wants: Vec<AccountWant>,
     /// Bodies up to this size come with the claim; larger ones are read with [`crate::Work::body`].
     pub inline_bytes_max: u32,
 }
 
-/// Room of one account.
+/// The free capacity of one account.
 #[derive(Clone, Debug)]
 pub struct AccountWant {
     /// The account.
     pub key: AccountKey,
-    /// How many messages it can take.
+    /// The number of messages it can take.
     pub room: u32,
-    /// Whether what is not filled now shall stand: replaces the account's standing claim with the remainder.
+    /// Whether capacity that this claim cannot fill becomes the account's standing claim, in place of the one
+    /// before.
     pub park: bool,
-    /// The limits of the account that sends it.
+    /// The limits of the sending account.
     pub limits: AccountLimits,
-    /// The account that sends it, where another stands in for the one it was accepted for.
+    /// The sending account, if it is not the one that the messages were accepted for.
     pub via: Option<AccountId>,
 }
 
 impl AccountWant {
-    /// Room without limits.
+    /// Capacity without limits.
     pub fn unlimited(key: AccountKey, room: u32, park: bool) -> Self {
         Self { key, room, park, limits: AccountLimits::default(), via: None }
     }
 
-    /// The account whose limits count.
+    /// The account whose limits apply.
     pub fn sender(&self) -> AccountKey {
         let account = self.via.clone().unwrap_or_else(|| self.key.account.clone());
         AccountKey { tenant: self.key.tenant.clone(), account }
@@ -65,19 +66,20 @@ impl AccountWant {
 /// The right to send one message, debited from an account's limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permit {
-    /// Whose limits.
+    /// The account whose limits were debited.
     pub key: AccountKey,
     /// When it was debited.
     pub debited_at: Time,
-    /// The attempt must begin before this; later the permit counts for a window in which it was not used.
+    /// The attempt must begin before this time; later the permit would count in a window in which it was not
+    /// used.
     pub use_by: Time,
     /// The limited spans it was debited from.
     pub spans: Vec<Span>,
 }
 
 impl Permit {
-    /// The same permit, debited now instead of then. That changes nothing in any window as long as it still counts in all of
-    /// them; `None` where it does not.
+    /// The permit, debited at `now` instead of when it was. That changes no window as long as the permit
+    /// still counts in all of them; `None` if it does not.
     pub fn renewed(&self, now: Time) -> Option<Self> {
         let counts = |span: &Span| span.oldest_counted(now) <= span.bucket(self.debited_at);
         let use_by = self.spans.iter().map(|span| span.use_by(now)).min()?;
@@ -93,37 +95,38 @@ pub struct Claimed {
     pub uid: MessageUid,
     /// Its lane.
     pub lane: Lane,
-    /// The token every later write must show.
+    /// The lease token that every later write must present.
     pub token: LeaseToken,
     /// Its version as leased.
     pub version: i64,
     /// The number of this attempt.
     pub attempt: i64,
-    /// Retries used so far.
+    /// The number of retries used.
     pub retries: i64,
-    /// Times in doubt so far.
+    /// How often it has been in doubt.
     pub doubts: i64,
-    /// Leases lost in a row so far.
+    /// The number of leases lost in a row.
     pub lost_leases: i64,
-    /// What to do in doubt.
+    /// What to do if its outcome is unknown.
     pub on_doubt: OnDoubt,
     /// When it was accepted.
     pub created_at: Time,
     /// When this claim was made.
     pub claimed_at: Time,
-    /// After which it must not be sent.
+    /// The time after which it must not be sent.
     pub expires_at: Option<Time>,
-    /// The request that brought it.
+    /// The id of the request that brought it.
     pub request_id: Option<String>,
     /// The envelope sender.
     pub sender: String,
     /// The recipients this attempt is for.
     pub recipients: Vec<ClaimedRecipient>,
-    /// Whether those are in doubt already: this sends it again, and only the relay's yes settles that.
+    /// Whether these recipients are in doubt already. The attempt then sends the mail again, and only a
+    /// positive answer of the relay settles the doubt.
     pub resend: bool,
-    /// How many recipients are settled as sent already.
+    /// The number of recipients that are already settled as sent.
     pub sent_before: u32,
-    /// How many recipients are in doubt and not part of this attempt.
+    /// The number of recipients that are in doubt and not part of this attempt.
     pub doubtful_before: u32,
     /// Whether the bytes need 8BITMIME.
     pub eight_bit: bool,
@@ -131,72 +134,73 @@ pub struct Claimed {
     pub smtputf8: bool,
     /// The size of the bytes.
     pub size: u32,
-    /// The bytes, when small enough to come along.
+    /// The bytes, if they are small enough to come with the claim.
     pub raw: Option<Bytes>,
-    /// The account that sends it, where another stands in for its own.
+    /// The sending account, if it is not the message's own.
     pub via: Option<AccountId>,
-    /// The permit that goes with it, where its account has limits.
+    /// The permit that was debited for it, if the account has limits.
     pub permit: Option<Permit>,
-    /// Whether it is beyond a limit that rejects: it must not be sent.
+    /// Whether it exceeds a limit that rejects mail: it must not be sent.
     pub over_limit: bool,
-    /// Recipients that are on the suppression list since it was accepted; they are not among `recipients`.
+    /// Positions of recipients that were put on the suppression list after it was accepted; they are not in
+    /// `recipients`.
     pub suppressed: Vec<u32>,
-    /// Whether its bodies go away once it is sent.
+    /// Whether its bodies are removed once it is sent.
     pub sensitive: bool,
-    /// Whether the entry of the tenant's directory that it is for was deleted: it must not be sent.
+    /// Whether the directory entry that it is addressed to was deleted: it must not be sent.
     pub recipient_deleted: bool,
-    /// What its sender wishes to be told about delivery.
+    /// The delivery status notifications that the sender asked for.
     pub dsn: Option<DsnWishes>,
 }
 
 /// One recipient of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimedRecipient {
-    /// Its place in the message.
+    /// Its position in the message.
     pub position: u32,
-    /// Where to.
+    /// The address.
     pub address: EmailAddress,
-    /// As what.
+    /// Whether it is a `to`, `cc` or `bcc` recipient.
     pub kind: RecipientKind,
 }
 
-/// A message that housekeeping must move, as much of it as the decision needs.
+/// A message whose state housekeeping must change, with what that decision needs.
 #[derive(Clone, Debug)]
 pub struct Stalled {
     /// Its id.
     pub uid: MessageUid,
-    /// Where it stands.
+    /// Its state.
     pub state: State,
     /// Its version.
     pub version: i64,
     /// The attempt that was under way.
     pub attempt: i64,
-    /// Times in doubt so far.
+    /// How often it has been in doubt.
     pub doubts: i64,
-    /// Leases lost in a row so far.
+    /// The number of leases lost in a row.
     pub lost_leases: i64,
-    /// What to do in doubt.
+    /// What to do if its outcome is unknown.
     pub on_doubt: OnDoubt,
-    /// After which it must not be sent.
+    /// The time after which it must not be sent.
     pub expires_at: Option<Time>,
-    /// Retries used so far.
+    /// The number of retries used.
     pub retries: i64,
     /// Whether some recipient is still to be sent to.
     pub has_open: bool,
-    /// Whether some recipient is marked as in doubt: then those still pending were not accepted by the relay.
+    /// Whether some recipient is in doubt. The relay then did not accept those that are still pending.
     pub has_doubtful: bool,
     /// Whether some recipient is sent.
     pub has_sent: bool,
-    /// Whether its bodies go away once it is sent.
+    /// Whether its bodies are removed once it is sent.
     pub sensitive: bool,
     /// Its account, for the retry policy.
     pub key: AccountKey,
-    /// Who holds it, if anyone does.
+    /// The incarnation that has leased it, if any.
     pub holder: Option<Incarnation>,
 }
 
 impl Stalled {
-    /// What there is beside the recipients that are still open.
+    /// The state of the recipients that are not open.
     pub fn rest(&self) -> Rest {
         let stand = [(self.has_doubtful, RecipientStatus::InDoubt), (self.has_sent, RecipientStatus::Sent)];
         Rest::beside_open(stand.into_iter().filter_map(|(some, status)| some.then_some(status)))
@@ -208,17 +212,17 @@ impl Stalled {
 pub struct DueAccount {
     /// The account.
     pub key: AccountKey,
-    /// The version of its settings, so that holders of a copy notice.
+    /// The version of its settings, so that a node notices that its copy is old.
     pub version: i64,
     /// Its tenant's weight.
     pub weight: u32,
 }
 
-/// What waits.
+/// Which work is due, and when the next will be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueState {
-    /// Accounts with work due now that nobody has suspended.
+    /// The accounts with work due now that are not suspended.
     pub due: Vec<DueAccount>,
-    /// When the next of the rest is due.
+    /// When the next message that is not due yet becomes due.
     pub next_due_at: Option<Time>,
 }

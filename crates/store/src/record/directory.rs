@@ -1,4 +1,4 @@
-//! What operators change and look at: tenants, accounts, keys, pauses, suppressions, and the record of it.
+//! What operators change and read: tenants, accounts, keys, suspensions, suppressions, and the audit log.
 
 use postway_domain::{
     Account, AccountId, ApiKey, Contact, DkimKey, KnownRecipient, Lane, MailStream, RecipientId, Rule,
@@ -17,157 +17,160 @@ use super::{
 /// One change of the directory.
 #[derive(Clone, Debug)]
 pub enum DirectoryChange {
-    /// Makes a tenant, with its first accounts.
+    /// Creates a tenant with its first accounts.
     CreateTenant(Tenant, Vec<Account>),
     /// Replaces a tenant if its stored version is this one.
     UpdateTenant(Tenant, i64),
-    /// Marks a tenant as deleted: nothing of it is served any more, and its data is removed bit by bit.
+    /// Marks a tenant as deleted: it is not served any more, and its data is removed step by step.
     DeleteTenant(TenantId, Time),
-    /// Removes up to so many messages of a deleted tenant, and at last all the rest of it.
+    /// Removes up to the given number of messages of a deleted tenant, and finally everything else it has.
     PurgeTenant(TenantId, u32),
-    /// Names the account a tenant's mail takes when it names none.
+    /// Sets the account that a tenant's mail uses if it names none.
     SetDefaultAccount(TenantId, AccountId),
-    /// Makes an account.
+    /// Creates an account.
     CreateAccount(Account),
     /// Replaces an account if its stored version is this one.
     UpdateAccount(Account, i64),
-    /// Deletes an account without waiting mail.
+    /// Deletes an account that has no waiting mail.
     DeleteAccount(AccountKey),
-    /// Writes the tokens of an account or a mailbox: the first, `Exists` where there are some; or those after the version that is
-    /// expected, `Stale` where it is another.
+    /// Writes the tokens of an account or a mailbox. Without an expected version they are the first (`Exists`
+    /// if there are some); with one they replace that version (`Stale` if it is another).
     PutOAuthState(OAuthState, Option<i64>),
-    /// Makes an API key.
+    /// Creates an API key.
     CreateKey(ApiKey),
     /// Revokes a tenant's API key.
     RevokeKey(TenantId, String, Time),
-    /// Notes when keys were last used.
+    /// Records when keys were last used.
     TouchKeys(Vec<(String, Time)>),
-    /// Ends a browser's session before its time, which is given: `Already` where it was ended before.
+    /// Ends a browser session before the time at which it would end by itself, which is given; `Already` if
+    /// it was ended before.
     EndSession(SessionId, Time),
-    /// Pauses something.
+    /// Suspends a tenant, an account or a batch.
     Suspend(Suspension),
-    /// Lets it go on.
+    /// Lifts a suspension.
     Activate(TenantId, SuspensionScope),
-    /// Adds addresses to a suppression list, or renews them.
+    /// Adds addresses to a suppression list, or renews their entries.
     Suppress(Vec<Suppression>),
-    /// Takes addresses from a tenant's suppression list.
+    /// Removes addresses from a tenant's suppression list.
     Unsuppress(TenantId, Vec<String>),
     /// Adds suppressions of streams, patterns or the whole installation, or renews them.
     SuppressScoped(Vec<ScopedSuppression>),
-    /// Takes such suppressions away.
+    /// Removes scoped suppressions.
     UnsuppressScoped(Vec<SuppressionScope>),
-    /// Makes a stream: `Exists` where its id is taken.
+    /// Creates a stream; `Exists` if its id is taken.
     CreateStream(MailStream),
     /// Replaces a stream if its stored version is this one.
     UpdateStream(MailStream, i64),
-    /// Deletes a stream. Who has left it gets no mail under its name all the same.
+    /// Deletes a stream. Readers who left it still get no mail under its name.
     DeleteStream(TenantId, StreamId),
-    /// Leaves an account alone for a while.
+    /// Opens an account's circuit.
     OpenCircuit(Circuit),
-    /// An account works again.
+    /// Closes an account's circuit.
     CloseCircuit(AccountKey),
-    /// Makes a version of a template: `Exists` where the version is taken, `Stale` where it is not the next one.
+    /// Creates a version of a template; `Exists` if the version is taken, `Stale` if it is not the next one.
     CreateTemplate(Template),
     /// Deletes a template with all its versions.
     DeleteTemplate(TenantId, TemplateName),
-    /// Makes an entry of the directory of recipients: `Exists` where its external id is taken.
+    /// Creates an entry of the directory of recipients; `Exists` if its external id is taken.
     CreateRecipient(KnownRecipient),
     /// Replaces an entry if its stored version is this one and it is not deleted.
     UpdateRecipient(KnownRecipient, i64),
     /// Marks an entry as deleted. Its external id becomes free.
     DeleteRecipient(TenantId, RecipientId, Time),
-    /// Makes a signing key: `Exists` where domain and selector are taken.
+    /// Creates a signing key; `Exists` if domain and selector are taken.
     CreateDkimKey(DkimKey),
-    /// Lets a signing key sign, or stops it: tenant, domain, selector.
+    /// Activates or deactivates a signing key, given by tenant, domain and selector.
     SwitchDkimKey(TenantId, String, String, bool),
-    /// Seals a signing key anew, if it is still sealed like this: `Stale` where it is not.
+    /// Encrypts a signing key again, if it is still encrypted like this; `Stale` if it is not.
     ResealDkimKey(DkimKey, Sealed),
-    /// Deletes a signing key: tenant, domain, selector.
+    /// Deletes a signing key, given by tenant, domain and selector.
     DeleteDkimKey(TenantId, String, String),
-    /// Makes a subscriber: `Exists` where its id is taken.
+    /// Creates a subscriber; `Exists` if its id is taken.
     CreateSubscriber(Subscriber),
     /// Replaces a subscriber if its stored version is this one.
     UpdateSubscriber(Subscriber, i64),
-    /// Deletes a subscriber, with what it was to be told.
+    /// Deletes a subscriber with its open notifications.
     DeleteSubscriber(TenantId, SubscriberId),
-    /// Leaves a subscriber alone until this time.
+    /// Sends a subscriber nothing until this time.
     QuietSubscriber(TenantId, SubscriberId, Time),
-    /// Makes a watched mailbox: `Exists` where its id, or its host, username and folder, are taken.
+    /// Creates a watched mailbox; `Exists` if its id, or its host, username and folder, are taken.
     CreateMailbox(WatchedMailbox),
-    /// Replaces a mailbox if its stored version is this one; `Exists` where its host, username and folder are taken. Where
-    /// one of these is another than before, its cursor is forgotten.
+    /// Replaces a mailbox if its stored version is this one; `Exists` if its host, username and folder are
+    /// taken. If one of these changes, the cursor is reset.
     UpdateMailbox(WatchedMailbox, i64),
-    /// Deletes a mailbox, with its rules, its mail, and the memory of what it has had.
+    /// Deletes a mailbox with its rules, its mail, and the record of which mail it has had.
     DeleteMailbox(MailboxKey),
-    /// Makes a rule: `Exists` where its id is taken, `Missing` where its mailbox is not there.
+    /// Creates a rule; `Exists` if its id is taken, `Missing` if its mailbox does not exist.
     CreateRule(Rule),
-    /// Replaces a rule if its stored version is this one; `Missing` where its mailbox is not there.
+    /// Replaces a rule if its stored version is this one; `Missing` if its mailbox does not exist.
     UpdateRule(Rule, i64),
     /// Deletes a rule.
     DeleteRule(TenantId, RuleId),
-    /// Makes a contact: `Exists` where its id or its name is taken.
+    /// Creates a contact; `Exists` if its id or its name is taken.
     CreateContact(Contact),
-    /// Replaces a contact if its stored version is this one; `Exists` where its name is taken.
+    /// Replaces a contact if its stored version is this one; `Exists` if its name is taken.
     UpdateContact(Contact, i64),
     /// Deletes a contact.
     DeleteContact(TenantId, ContactId),
-    /// Puts a digest in the place of an address that entries of the audit log about suppressions have as their target.
-    /// [`Changed::Done`] whether there are any or not.
+    /// Replaces an address by a digest in the audit entries about suppressions that have it as their target.
+    /// [`Changed::Done`] whether there are such entries or not.
     RedactAudit {
-        /// Whose entries.
+        /// The tenant whose entries are changed.
         tenant: TenantId,
         /// The address, in lower case.
         target: String,
-        /// What is to stand there.
+        /// The digest to write instead.
         digest: String,
     },
-    /// Forgets suppressions that are over, ended sessions past their time, links that have ended, and what is left of
+    /// Removes expired suppressions, ended sessions past their time, expired links, and the remaining rows of
     /// deleted subscribers and mailboxes.
     Forget(Time),
-    /// Forgets so many buckets of use of limits that count no more. [`Changed::Already`] where there are none left.
+    /// Removes up to the given number of limit-use buckets that do not count any more. [`Changed::Already`]
+    /// if none is left.
     ForgetUse(Time, u32),
-    /// Makes so many ready messages due now that are due later, after the clock was set back. [`Changed::Already`] where
-    /// there are none left.
+    /// After the clock went back: makes up to the given number of `ready` messages due immediately.
+    /// [`Changed::Already`] if none is left.
     PullReady(Time, u32),
-    /// Makes so many messages of each account due now that wait, or are held, until later than this time of it: by a clock
-    /// that was ahead. [`Changed::Already`] where there are none left.
+    /// Makes up to the given number of messages of each account due immediately that are scheduled later than
+    /// the account's given time, because a clock was ahead. [`Changed::Already`] if none is left.
     PullBeyond(Vec<(AccountKey, Time)>, Time, u32),
-    /// Makes so many messages due to be prepared now that wait for it until later although a clock that was ahead set their time:
-    /// those not tried yet, and those whose next fetch is later than the given time. [`Changed::Already`] where there are none left.
+    /// Makes messages due for preparation immediately whose time a clock that was ahead has set: those not
+    /// tried yet, and those whose next fetch is later than `latest`. [`Changed::Already`] if none is left.
     PullPreparation {
-        /// The time by the clock that is right.
+        /// The correct current time.
         now: Time,
-        /// No fetch that was put off is due later.
+        /// The latest time at which a deferred fetch can be due.
         latest: Time,
         /// The most messages.
         limit: u32,
     },
-    /// Moves what counts for limits at this time by so many milliseconds: the clock will be set forward by as much.
+    /// Moves the limit use that counts at this time by the given number of milliseconds, because the clock
+    /// will be set forward by as much.
     ShiftUse(Time, i64),
-    /// Counts what was used in times that are still to come as used now: the clock was set back.
+    /// Counts limit use that is dated in the future as used now, because the clock was set back.
     RedateUse(Time),
-    /// Moves the debit of a permit that was not used yet to this time. [`Changed::Stale`] where it counts no more.
+    /// Moves the debit of an unused permit to this time. [`Changed::Stale`] if it does not count any more.
     RenewPermit(Permit, Time),
 }
 
-/// What came of a change.
+/// The result of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// It was done.
+    /// The change was made.
     Done,
-    /// It was so already.
+    /// Nothing had to be changed.
     Already,
-    /// There is no such thing.
+    /// The object does not exist.
     Missing,
-    /// There is such a thing already.
+    /// The object exists already.
     Exists,
-    /// Somebody changed it meanwhile.
+    /// It was changed in the meantime.
     Stale,
-    /// Something else needs it.
+    /// Something else still needs it.
     InUse,
 }
 
-/// What is paused.
+/// What a suspension applies to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SuspensionScope {
     /// All of a tenant's mail.
@@ -179,7 +182,7 @@ pub enum SuspensionScope {
 }
 
 impl SuspensionScope {
-    /// The word users see.
+    /// The word that users see.
     pub fn as_str(&self) -> &'static str {
         match self {
             SuspensionScope::Tenant => "tenant",
@@ -188,7 +191,7 @@ impl SuspensionScope {
         }
     }
 
-    /// As a store keeps it: a kind and a code.
+    /// The stored form: a kind and a code.
     pub(crate) fn parts(&self) -> (i64, &str) {
         match self {
             SuspensionScope::Tenant => (0, ""),
@@ -197,7 +200,7 @@ impl SuspensionScope {
         }
     }
 
-    /// Whether it holds this lane of the same tenant.
+    /// Whether it applies to this lane of the same tenant.
     pub fn holds(&self, lane: &Lane) -> bool {
         match self {
             SuspensionScope::Tenant => true,
@@ -207,33 +210,33 @@ impl SuspensionScope {
     }
 }
 
-/// A pause.
+/// A suspension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspension {
-    /// Whose.
+    /// The tenant.
     pub tenant: TenantId,
-    /// Of what.
+    /// What is suspended.
     pub scope: SuspensionScope,
-    /// Since when.
+    /// When it began.
     pub since: Time,
 }
 
 impl Suspension {
-    /// Messages held back that are counted, at most.
+    /// The most blocked messages that are counted.
     pub const HELD_MAX: i64 = 100_000;
 }
 
-/// What shuts an account's way out, besides a suspension.
+/// What blocks an account, besides a suspension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AccountGate {
-    /// A limit beyond which mail waits is used up.
+    /// A sending limit is used up, and mail waits for it.
     Limit,
-    /// It is at fault; when its time is up, one message at a time tries.
+    /// Its circuit is open; when the time is up, one message at a time is tried.
     Circuit,
 }
 
 impl AccountGate {
-    /// The word users see.
+    /// The word that users see.
     pub fn as_str(self) -> &'static str {
         match self {
             AccountGate::Limit => "limit",
@@ -249,17 +252,17 @@ pub enum SuppressionReason {
     HardBounce = 1,
     /// Its owner complained.
     Complaint = 2,
-    /// Somebody put it there.
+    /// An operator added it.
     Manual = 3,
     /// Its owner left a stream.
     Unsubscribe = 4,
 }
 
 impl SuppressionReason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 4] = [Self::HardBounce, Self::Complaint, Self::Manual, Self::Unsubscribe];
 
-    /// The word users see.
+    /// The word that users see.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::HardBounce => "hard_bounce",
@@ -269,12 +272,12 @@ impl SuppressionReason {
         }
     }
 
-    /// As a store keeps it.
+    /// The code that is stored.
     pub fn code(self) -> i64 {
         self as i64
     }
 
-    /// From a store.
+    /// The reason with this stored code.
     pub fn from_code(code: i64) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.code() == code)
     }
@@ -283,23 +286,23 @@ impl SuppressionReason {
 /// An address that gets no mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suppression {
-    /// Whose list.
+    /// The tenant whose list it is on.
     pub tenant: TenantId,
     /// The address in lower case.
     pub address: String,
-    /// Why.
+    /// The reason.
     pub reason: SuppressionReason,
-    /// More about it.
+    /// A note.
     pub note: Option<String>,
-    /// Since when.
+    /// When it began.
     pub created_at: Time,
-    /// Until when; for ever when absent.
+    /// When it ends; `None` if it never does.
     pub expires_at: Option<Time>,
 }
 
 impl Suppression {
-    /// Whether one that a report asks for takes the place of this one. It must last as long or longer: a lesser proof never
-    /// shortens what a better one, or a person, has made.
+    /// Whether a suppression that a report asks for replaces this one. It must last as long or longer: weaker
+    /// evidence never shortens what stronger evidence, or a person, has set.
     pub(crate) fn yields_to(&self, reported: &Self) -> bool {
         match (self.expires_at, reported.expires_at) {
             (_, None) => true,
@@ -309,67 +312,68 @@ impl Suppression {
     }
 }
 
-/// An account at fault.
+/// An account whose circuit is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Circuit {
     /// The account.
     pub key: AccountKey,
     /// The failure's code.
     pub code: String,
-    /// What was said.
+    /// The text of the failure.
     pub reason: String,
-    /// Since when.
+    /// When it began.
     pub opened_at: Time,
-    /// When it is tried again.
+    /// When the account is tried again.
     pub open_until: Time,
-    /// How often in a row.
+    /// The number of failures in a row.
     pub faults: u32,
 }
 
-/// A management call, as it is remembered.
+/// A management call in the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
     /// Its id; later ones are greater.
     pub id: AuditId,
-    /// When.
+    /// When it happened.
     pub at: Time,
-    /// Who: `admin`, the id of a key, or the command of the operator (`serve --hold`).
+    /// The actor: `admin`, the id of a key, or the operator's command (`serve --hold`).
     pub actor: String,
-    /// About which tenant, if one.
+    /// The tenant it concerns, if any.
     pub tenant: Option<TenantId>,
-    /// What was done, as in `account.create`.
+    /// The action, as in `account.create`.
     pub action: String,
-    /// To what.
+    /// The object it applies to.
     pub target: String,
-    /// The request that asked for it.
+    /// The id of the request.
     pub request_id: Option<String>,
-    /// Particulars as a JSON object; never a secret.
+    /// Details as a JSON object; never a secret.
     pub detail: Option<String>,
 }
 
-/// A batch and how it stands.
+/// A batch and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchView {
     /// Its code.
     pub code: BatchCode,
-    /// Since when it is suspended, if it is.
+    /// When it was suspended, if it is.
     pub suspended_since: Option<Time>,
-    /// How many of its messages wait to be sent; [`BatchView::WAITING_MAX`] are so many or more.
+    /// The number of its messages that wait to be sent, capped at [`BatchView::WAITING_MAX`]: that value
+    /// means "at least".
     pub waiting: i64,
 }
 
 impl BatchView {
-    /// Waiting messages of a batch that are counted, at most.
+    /// The most waiting messages of a batch that are counted.
     pub const WAITING_MAX: i64 = 10_000;
-    /// Messages of a batch that are counted by state, at most.
+    /// The most messages of a batch that are counted by state.
     pub const COUNTED_MAX: i64 = 10_000;
 }
 
-/// What an account has used of one limit.
+/// An account's use of one limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
-    /// How much counts now.
+    /// The use that counts now.
     pub count: i64,
-    /// When the oldest of it stops counting.
+    /// When the oldest use stops counting.
     pub frees_at: Option<Time>,
 }

@@ -1,4 +1,4 @@
-//! Mail that came in: registering it, dealing with it, and what it says about mail that went out.
+//! Inbound mail: registering it, processing it, and what it says about mail that was sent.
 
 use std::collections::HashMap;
 
@@ -15,49 +15,49 @@ use super::{body::Body, claim::Lease, directory::Suppression};
 /// One mailbox of one tenant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MailboxKey {
-    /// Whose.
+    /// The tenant.
     pub tenant: TenantId,
-    /// Which.
+    /// The mailbox.
     pub mailbox: MailboxId,
 }
 
-/// How far a mailbox has been read, and how the last look at it went.
+/// How far a mailbox has been read, and the result of the last poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailboxState {
-    /// Which.
+    /// The mailbox.
     pub key: MailboxKey,
-    /// How far; none before the first look.
+    /// The cursor; `None` before the first poll.
     pub cursor: Option<Cursor>,
     /// The UID that the next mail will get, as the server last said.
     pub uid_next: Option<u32>,
-    /// When it was last read to its end without a fault.
+    /// When it was last read to its end without an error.
     pub scanned_at: Option<Time>,
-    /// What was wrong at the last look.
+    /// The error of the last poll.
     pub error: Option<String>,
-    /// Since when something has been wrong.
+    /// When the errors began.
     pub error_since: Option<Time>,
 }
 
 impl MailboxState {
-    /// How many UIDs it is behind.
+    /// The number of UIDs that it is behind.
     pub fn lag(&self) -> Option<u32> {
         let (cursor, uid_next) = (self.cursor?, self.uid_next?);
         Some(uid_next.saturating_sub(1).saturating_sub(cursor.last_uid))
     }
 }
 
-/// A page of a folder: its mail, and where the cursor goes with it.
+/// A page of a folder: its mail, and the new cursor.
 #[derive(Clone, Debug)]
 pub struct Registration {
     /// The mailbox.
     pub key: MailboxKey,
-    /// The cursor as the reader knew it; where it is another now, nothing is written.
+    /// The cursor as the reader knew it. If it has changed since, nothing is written.
     pub seen: Option<Cursor>,
-    /// Where it goes.
+    /// The new cursor.
     pub to: Cursor,
     /// The UID that the next mail will get.
     pub uid_next: u32,
-    /// Now.
+    /// The current time.
     pub at: Time,
     /// The mail of the page.
     pub mails: Vec<NewInbound>,
@@ -68,86 +68,89 @@ pub struct Registration {
 pub struct NewInbound {
     /// Its own id.
     pub uid: MessageUid,
-    /// The folder it is in.
+    /// The folder that contains it.
     pub folder: String,
     /// Its UID there.
     pub imap_uid: u32,
-    /// The digest of its bytes: of mail that this mailbox has had before, nothing is written. None where it was not read.
+    /// The digest of its bytes. Mail that this mailbox has had before is not written again. `None` if the
+    /// mail was not read.
     pub digest: Option<[u8; 32]>,
     /// Its size in bytes.
     pub size: u64,
-    /// When the server took it.
+    /// When the server received it.
     pub arrived_at: Option<Time>,
-    /// When it says that it was sent.
+    /// The date in its header.
     pub dated_at: Option<Time>,
-    /// Its author, bounded, for lists.
+    /// Its author, shortened, for lists.
     pub sender: Option<String>,
-    /// To whom, bounded.
+    /// Its recipients, shortened.
     pub recipients: Option<String>,
-    /// Its subject, bounded.
+    /// Its subject, shortened.
     pub subject: Option<String>,
     /// Its Message-ID without brackets.
     pub message_id: Option<String>,
     /// Its bytes.
     pub body: Option<Body>,
-    /// `received`; `gone` or `dead` where it could not be read.
+    /// Its state: `received`, or `gone` or `dead` if it could not be read.
     pub state: InboundState,
     /// Why it could not be read.
     pub error: Option<String>,
 }
 
-/// What came of a registration.
+/// The result of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Registered {
-    /// The cursor moved; so many mails were new, and so many had been here before.
+    /// The cursor moved.
     Done {
-        /// New ones.
+        /// The number of new mails.
         new: u32,
-        /// Known ones.
+        /// The number of mails that had been registered before.
         known: u32,
     },
-    /// Somebody else moved the cursor, or the mailbox is gone; nothing was written.
+    /// Another node moved the cursor, or the mailbox was deleted; nothing was written.
     Stale,
 }
 
-/// How a look at a mailbox went.
+/// The result of polling a mailbox.
 #[derive(Clone, Debug)]
 pub struct MailboxNote {
-    /// Which.
+    /// The mailbox.
     pub key: MailboxKey,
-    /// Now.
+    /// The current time.
     pub at: Time,
-    /// The UID that the next mail will get, where the server said it.
+    /// The UID that the next mail will get, if the server said so.
     pub uid_next: Option<u32>,
-    /// What was wrong; none means that it was read to its end.
+    /// The error; `None` if the mailbox was read to its end.
     pub error: Option<String>,
 }
 
-/// Asks for mail to deal with.
+/// A request for inbound mail to process.
 #[derive(Clone, Debug)]
 pub struct RouteRequest {
-    /// The lease to write.
+    /// The lease to record.
     pub lease: Lease,
-    /// Now.
+    /// The current time.
     pub now: Time,
-    /// How many to lease at most.
+    /// The most mails to lease.
     pub limit: u32,
-    /// How many mails of one mailbox the caller may have in hand, so that a flooded mailbox delays no other.
+    /// The most mails of one mailbox that the caller may have leased at a time, so that a flooded mailbox
+    /// delays no other.
     pub per_mailbox: u32,
-    /// How many mails of one tenant the caller may have in hand while another tenant has mail due.
+    /// The most mails of one tenant that the caller may have leased while another tenant has mail due.
     pub per_tenant: u32,
-    /// The same bound while no other tenant has mail due.
+    /// The bound for one tenant while no other tenant has mail due.
     pub per_tenant_alone: u32,
-    /// A tenant that is alone is given nothing where it has less room than this: leasing mails one by one costs a write each.
+    /// A tenant that is alone gets nothing if its free capacity is below this, because leasing mails one by
+    /// one costs a write each.
     pub alone_room_min: u32,
-    /// What the caller has in hand already, by mailbox.
+    /// The mails that the caller has leased already, by mailbox.
     pub mailboxes_in_hand: HashMap<MailboxKey, u32>,
-    /// What the caller has in hand already, by tenant.
+    /// The mails that the caller has leased already, by tenant.
     pub tenants_in_hand: HashMap<TenantId, u32>,
 }
 
 impl RouteRequest {
-    /// Asks for up to `limit` mails, whosever they are, with nothing in hand.
+    /// A request for up to `limit` mails of any tenant, by a caller that has none leased.
     pub fn new(lease: Lease, now: Time, limit: u32) -> Self {
         Self {
             lease,
@@ -163,12 +166,12 @@ impl RouteRequest {
     }
 }
 
-/// What waits to be dealt with.
+/// Which inbound mail waits to be processed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouteState {
-    /// How many are due now, as far as was counted (at most 10,000).
+    /// The number of mails due now, counted up to 10,000.
     pub due: u32,
-    /// When the next of the rest is due.
+    /// When the next mail that is not due yet becomes due.
     pub next_due_at: Option<Time>,
 }
 
@@ -179,9 +182,9 @@ pub struct ToRoute {
     pub uid: MessageUid,
     /// Its mailbox.
     pub key: MailboxKey,
-    /// The folder it was in.
+    /// The folder that contained it.
     pub folder: String,
-    /// What UIDs were good for then.
+    /// The folder's UIDVALIDITY at that time.
     pub uid_validity: u32,
     /// Its UID there.
     pub imap_uid: u32,
@@ -189,93 +192,94 @@ pub struct ToRoute {
     pub digest: [u8; 32],
     /// Its bytes.
     pub body: Body,
-    /// How it stood: `received`, `waiting`, or `routed` where a reminder is due.
+    /// Its state before: `received`, `waiting`, or `routed` if a reminder is due.
     pub before: InboundState,
-    /// Tries so far that failed, or did not end before their lease did.
+    /// The number of tries that failed or outlived their lease.
     pub tries: i64,
-    /// How often in a row the process that dealt with it died.
+    /// How often in a row the process that handled it died.
     pub lost_leases: i64,
-    /// When the server took it.
+    /// When the server received it.
     pub arrived_at: Option<Time>,
     /// When it was registered.
     pub created_at: Time,
-    /// What was sent because of it, by rule.
+    /// The messages sent because of it, by rule.
     pub messages: Vec<(RuleId, MessageUid)>,
-    /// The rule whose follow-up is under way.
+    /// The rule whose follow-up is active.
     pub follow_up: Option<RuleId>,
-    /// Reminders so far.
+    /// The number of reminders sent.
     pub reminders: i64,
 }
 
-/// What came of dealing with a mail. All of it is one transaction, and nothing is written where the lease is lost.
+/// The result of processing a mail. All of it is written in one transaction, and nothing is written if the
+/// lease is lost.
 #[derive(Clone, Debug)]
 pub struct Routed {
-    /// Which.
+    /// The mail.
     pub uid: MessageUid,
     /// The claim's token.
     pub token: LeaseToken,
-    /// Now.
+    /// The current time.
     pub at: Time,
-    /// What it becomes.
+    /// The new state.
     pub to: InboundState,
-    /// When it is taken again: the next try, or the next reminder.
+    /// When it is processed again: for the next try, or the next reminder.
     pub due_at: Option<Time>,
-    /// Tries used, from now on.
+    /// The new number of tries used.
     pub tries: i64,
-    /// Whether it was dealt with, whatever came of it; not where nobody got to it.
+    /// Whether it was processed, with whatever result; `false` if it was returned unprocessed.
     pub was_tried: bool,
-    /// Leases lost with their process, from now on.
+    /// The new number of leases lost with their process.
     pub lost_leases: i64,
-    /// What went wrong, or why nothing matched.
+    /// The error, or why no rule matched.
     pub error: Option<String>,
-    /// What kind of mail it is, as `postway inspect` calls it; whoever has findings knows it.
+    /// The kind of mail, in the words of `postway inspect`; always set if there are findings.
     pub kind: Option<&'static str>,
-    /// What was found and done, as a JSON object.
+    /// The findings and actions, as a JSON object.
     pub result: Option<String>,
-    /// Labels to add.
+    /// The labels to add.
     pub tags: Vec<String>,
-    /// What was sent because of it, to add.
+    /// The sent messages to add.
     pub messages: Vec<(RuleId, MessageUid)>,
-    /// The rule whose follow-up is under way, from now on.
+    /// The rule whose follow-up is active from now on.
     pub follow_up: Option<RuleId>,
-    /// Reminders, from now on.
+    /// The new number of reminders.
     pub reminders: i64,
-    /// What it says about mail that went out.
+    /// Its findings about sent messages.
     pub findings: Vec<Finding>,
-    /// The data of a `received` event, where subscribers are to be told; it stands under the mail's own id.
+    /// The data of a `received` event, if subscribers are notified. The event belongs to the mail's own id.
     pub received: Option<String>,
 }
 
-/// What a mail says about a message that went out. Of a message that is gone only the suppression is written, and of what
-/// the same mail has said already, because it is dealt with once more, nothing.
+/// What an inbound mail says about a sent message. If the message has been removed, only the suppression is
+/// written. If the same mail has said so before, because it is processed again, nothing is written.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The message.
     pub message: MessageUid,
-    /// The recipient's place in it, where it is about one.
+    /// The position of the recipient that it is about, if any.
     pub position: Option<u32>,
-    /// What happened.
+    /// The kind of event.
     pub kind: EventKind,
-    /// Particulars for its history, as a JSON object; the mail that says so is added as `inbound`.
+    /// The event data as a JSON object; the inbound mail's id is added as `inbound`.
     pub data: Option<String>,
     /// The bounce to show, as a JSON object `{type, code, reason, at}`.
     pub bounce: Option<String>,
-    /// The address that gets no more mail because of it.
+    /// The suppression that follows from it.
     pub suppress: Option<Suppression>,
-    /// The receipt of certified mail that says so. Where the message has it already, nothing is written, unless its signature is
-    /// verified only now.
+    /// The PEC receipt that it comes from. If the message has the receipt already, nothing is written, unless
+    /// its signature is verified only now.
     pub receipt: Option<NewReceipt>,
 }
 
 impl Finding {
-    /// The particulars, with the mail that says so.
+    /// The event data, with the id of the inbound mail.
     pub(crate) fn said_by(&self, mail: MessageUid) -> String {
         let mut told = object(self.data.as_deref());
         told.insert(BY.to_owned(), mail.to_string().into());
         Value::Object(told).to_string()
     }
 
-    /// Whether this is an event of its message that says so: by the same mail, of the same recipient.
+    /// Whether an event of the message records this finding: from the same mail, about the same recipient.
     pub(crate) fn is_told(&self, mail: MessageUid, kind: EventKind, data: Option<&str>) -> bool {
         let (told, new) = (object(data), object(self.data.as_deref()));
         kind == self.kind
@@ -284,72 +288,72 @@ impl Finding {
     }
 }
 
-/// The name under which an event has the mail that said so.
+/// The field of the event data that has the id of the inbound mail.
 const BY: &str = "inbound";
 
 fn object(data: Option<&str>) -> Map<String, Value> {
     data.and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default()
 }
 
-/// A receipt of certified mail, kept with its message.
+/// A PEC receipt to store with its message.
 #[derive(Clone, Debug)]
 pub struct NewReceipt {
     /// The digest of its bytes.
     pub digest: [u8; 32],
-    /// What it is, in the words of the rules: `accettazione`, `avvenuta-consegna`, …
+    /// Its type, in the words of the PEC rules: `accettazione`, `avvenuta-consegna`, …
     pub kind: String,
     /// The recipient it is about.
     pub address: Option<String>,
-    /// When it says that it happened.
+    /// The time that it states.
     pub at: Time,
-    /// `verified`, `unverified` or `absent`.
+    /// The state of its signature: `verified`, `unverified` or `absent`.
     pub signature: &'static str,
-    /// Its particulars, as a JSON object.
+    /// Its details as a JSON object.
     pub detail: String,
     /// Its bytes.
     pub body: Body,
 }
 
 impl NewReceipt {
-    /// Whether it proves more than the same receipt did when it was kept: a mail that is replayed may find an authority that was
-    /// not trusted before.
+    /// Whether it proves more than the stored copy of the same receipt: a mail that is processed again may
+    /// find an authority that was not trusted before.
     pub(crate) fn improves_on(&self, kept_signature: &str) -> bool {
         self.signature == VERIFIED && kept_signature != VERIFIED
     }
 }
 
-/// What is kept of a signature that proves its receipt.
+/// The state of a signature that proves its receipt.
 const VERIFIED: &str = "verified";
 
-/// A receipt as it is read.
+/// A stored PEC receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiptView {
     /// The digest of its bytes.
     pub digest: [u8; 32],
     /// The mail that brought it.
     pub inbound: MessageUid,
-    /// What it is.
+    /// Its type.
     pub kind: String,
     /// The recipient it is about.
     pub address: Option<String>,
-    /// When it says that it happened.
+    /// The time that it states.
     pub at: Time,
-    /// How its signature was judged.
+    /// The state of its signature.
     pub signature: String,
-    /// Its particulars, as a JSON object.
+    /// Its details as a JSON object.
     pub detail: String,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: u64,
 }
 
 impl ReceiptView {
-    /// Its place among those of its message: the mail that brought it, and its digest.
+    /// Its position among the receipts of its message: the mail that brought it, and its digest.
     pub fn place(&self) -> ReceiptPlace {
         (self.inbound, self.digest)
     }
 }
 
-/// A place among the receipts of a message.
+/// A position among the receipts of a message.
 pub type ReceiptPlace = (MessageUid, [u8; 32]);
 
 /// A message that a report may be about.
@@ -357,76 +361,77 @@ pub type ReceiptPlace = (MessageUid, [u8; 32]);
 pub struct Traced {
     /// The message.
     pub uid: MessageUid,
-    /// Whose.
+    /// The tenant.
     pub tenant: TenantId,
     /// When it was accepted.
     pub created_at: Time,
-    /// Its recipients' addresses, in order; empty where the message is gone and only a trace is left.
+    /// Its recipients' addresses in order; empty if the message was removed and only its tombstone is left.
     pub recipients: Vec<String>,
-    /// Its envelope sender; empty where that was the null sender, and where only a trace is left.
+    /// Its envelope sender; empty for the null sender, and if only a tombstone is left.
     pub sender: String,
-    /// Whether only a trace is left.
+    /// Whether only a tombstone is left.
     pub gone: bool,
 }
 
-/// Which inbound mail to list. Every condition given must hold.
+/// A filter for inbound mail. All given conditions must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InboundFilter {
     /// Its mailbox.
     pub mailbox: Option<MailboxId>,
-    /// How it stands.
+    /// Its state.
     pub state: Option<InboundState>,
-    /// What kind it is.
+    /// Its kind.
     pub kind: Option<String>,
 }
 
-/// Which settled mail to deal with once more.
+/// A request to process settled mail again.
 #[derive(Clone, Debug)]
 pub struct InboundReplay {
-    /// Whose.
+    /// The tenant.
     pub tenant: TenantId,
-    /// Which.
+    /// A filter for the mail.
     pub filter: InboundFilter,
-    /// Only what was registered at this time or later.
+    /// Only mail registered at this time or later.
     pub since: Option<Time>,
-    /// Only what was registered before this time.
+    /// Only mail registered before this time.
     pub until: Option<Time>,
-    /// Only what was settled before this time: what an earlier call replayed, and what was settled as before, is not found again.
+    /// Only mail settled before this time, so that mail that an earlier call replayed and that has been
+    /// settled since is not found again.
     pub settled_before: Option<Time>,
-    /// Now.
+    /// The current time.
     pub at: Time,
-    /// How many at most, the newest first.
+    /// The most mails to replay, the newest first.
     pub limit: u32,
 }
 
 impl InboundReplay {
-    /// The lowest id it is about.
+    /// The lowest id that it applies to.
     pub(crate) fn first(&self) -> MessageUid {
         self.since.map_or(MessageUid::from_bytes([0; 16]), MessageUid::first_at)
     }
 
-    /// Whether one of these states can be replayed, and was settled early enough.
+    /// Whether this mail can be replayed and was settled early enough.
     pub(crate) fn takes(&self, mail: &InboundView) -> bool {
         let is_early = |settled_at| self.settled_before.is_none_or(|before| settled_at < before);
         mail.digest.is_some() && mail.state.can_be_replayed() && mail.settled_at.is_some_and(is_early)
     }
 
-    /// The id that all it is about are below.
+    /// The id below which all mail lies that it applies to.
     pub(crate) fn end(&self) -> Option<MessageUid> {
         self.until.map(MessageUid::first_at)
     }
 }
 
-/// A mail that came in, as it is listed.
+/// An inbound mail as it is listed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InboundView {
     /// Its id.
     pub uid: MessageUid,
     /// Its mailbox.
     pub key: MailboxKey,
-    /// The folder it was in.
+    /// The folder that contained it.
     pub folder: String,
-    /// What UIDs were good for then.
+    /// The folder's UIDVALIDITY at that time.
     pub uid_validity: u32,
     /// Its UID there.
     pub imap_uid: u32,
@@ -434,39 +439,39 @@ pub struct InboundView {
     pub digest: Option<[u8; 32]>,
     /// Its size in bytes.
     pub size: u64,
-    /// When the server took it.
+    /// When the server received it.
     pub arrived_at: Option<Time>,
-    /// When it says that it was sent.
+    /// The date in its header.
     pub dated_at: Option<Time>,
     /// Its author.
     pub sender: Option<String>,
-    /// To whom.
+    /// Its recipients.
     pub recipients: Option<String>,
     /// Its subject.
     pub subject: Option<String>,
     /// Its Message-ID.
     pub message_id: Option<String>,
-    /// How it stands.
+    /// Its state.
     pub state: InboundState,
-    /// When it is taken next.
+    /// When it is processed next.
     pub due_at: Option<Time>,
-    /// Tries used.
+    /// The number of tries used.
     pub tries: i64,
-    /// How often it was dealt with in all, whatever came of it.
+    /// How often it has been processed in all.
     pub attempts: i64,
-    /// What went wrong, or why nothing matched.
+    /// The error, or why no rule matched.
     pub error: Option<String>,
-    /// What kind it is.
+    /// Its kind.
     pub kind: Option<String>,
-    /// What was found and done, as a JSON object.
+    /// The findings and actions, as a JSON object.
     pub result: Option<String>,
     /// Its labels.
     pub tags: Vec<String>,
-    /// The rule whose follow-up is under way.
+    /// The rule whose follow-up is active.
     pub follow_up: Option<RuleId>,
-    /// Reminders so far.
+    /// The number of reminders sent.
     pub reminders: i64,
-    /// When somebody said that it is resolved.
+    /// When it was marked as resolved.
     pub resolved_at: Option<Time>,
     /// When it was registered.
     pub created_at: Time,
@@ -474,13 +479,14 @@ pub struct InboundView {
     pub settled_at: Option<Time>,
 }
 
-/// A mail that came in, with what was sent because of it.
+/// An inbound mail with the messages that were sent because of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InboundRecord {
     /// The mail.
     pub mail: InboundView,
-    /// What was sent because of it: by which rule, which message, and how that stands; none where it is gone.
+    /// The messages sent because of it: the rule, the message, and its state; `None` if the message was
+    /// removed.
     pub messages: Vec<(RuleId, MessageUid, Option<postway_domain::Status>)>,
-    /// Its history: `received`, where subscribers were told.
+    /// Its history: `received`, if subscribers were notified.
     pub events: Vec<Event>,
 }

@@ -1,16 +1,16 @@
-//! The words that cross the port.
+//! The types that cross the port.
 
 mod accept;
 mod body;
 mod change;
 mod claim;
 mod directory;
-mod fate;
+mod disk_space;
 mod inbound;
 mod node;
+mod outcome;
 mod prepare;
 mod report;
-mod space;
 mod stream;
 mod view;
 
@@ -27,7 +27,7 @@ pub use directory::{
     AccountGate, AuditEntry, BatchView, Changed, Circuit, DirectoryChange, Suppression, SuppressionReason,
     Suspension, SuspensionScope, Used,
 };
-pub use fate::{Fate, OutcomeView, Telling, Told};
+pub use disk_space::StoreSpace;
 pub use inbound::{
     Finding, InboundFilter, InboundRecord, InboundReplay, InboundView, MailboxKey, MailboxNote, MailboxState,
     NewInbound, NewReceipt, ReceiptPlace, ReceiptView, Registered, Registration, RouteRequest, RouteState,
@@ -35,13 +35,13 @@ pub use inbound::{
 };
 pub(crate) use node::free_slot;
 pub use node::{DutyRecord, NodeBeat, NodeRecord};
+pub use outcome::{Fate, OutcomeView, Telling, Told};
 pub use prepare::{Link, NewLink, Preparation, PreparationState, PrepareRequest, Prepared, ToPrepare};
 pub use report::{
     BegunCall, Call, Counts, DeliveryPage, DueSubscriber, Erased, Expunge, FeedEvent, FeedPosition,
     NotificationKey, NotificationState, NotificationView, Notified, ReportRequest, ReportState, ResendPage,
     ResendRequest, StatisticsRow, ToNotify, Tombstone,
 };
-pub use space::StoreSpace;
 pub use stream::{ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionScope};
 pub use view::{
     AttemptView, Filter, Kept, LaneHolders, MessageBrief, MessageCount, MessageKey, MessagePage,
@@ -53,8 +53,8 @@ use postway_domain::{AccountId, TenantId};
 /// One account of one tenant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AccountKey {
-    /// Whose.
+    /// The tenant.
     pub tenant: TenantId,
-    /// Which.
+    /// The account.
     pub account: AccountId,
 }

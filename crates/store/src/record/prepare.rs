@@ -10,20 +10,20 @@ use super::{
 /// Asks for messages to prepare.
 #[derive(Clone, Debug)]
 pub struct PrepareRequest {
-    /// The lease to write.
+    /// The lease to record.
     pub lease: Lease,
-    /// Now.
+    /// The current time.
     pub now: Time,
-    /// How many of which tenants.
+    /// The tenants to serve, with the number of messages wanted of each.
     pub wants: Vec<(TenantId, u32)>,
 }
 
-/// What waits to be prepared.
+/// Which messages wait to be prepared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PreparationState {
     /// Tenants with messages to prepare now.
     pub due: Vec<TenantId>,
-    /// When the next of the rest is due.
+    /// When the next message that is not due yet becomes due.
     pub next_due_at: Option<Time>,
 }
 
@@ -34,40 +34,40 @@ pub struct ToPrepare {
     pub uid: MessageUid,
     /// Its lane.
     pub lane: Lane,
-    /// The client's id of it.
+    /// The id that the client gave it.
     pub client_id: Option<ClientId>,
-    /// The token every later write must show.
+    /// The lease token that every later write must present.
     pub token: LeaseToken,
     /// Its version as leased.
     pub version: i64,
-    /// Tries that failed for now.
+    /// The number of tries that failed for now.
     pub tries: i64,
-    /// Leases lost in a row so far.
+    /// The number of leases lost in a row.
     pub lost_leases: i64,
     /// When it was accepted.
     pub created_at: Time,
-    /// After which it must not be sent.
+    /// The time after which it must not be sent.
     pub expires_at: Option<Time>,
-    /// The request that brought it.
+    /// The id of the request that brought it.
     pub request_id: Option<String>,
     /// Its Message-ID without brackets.
     pub message_id: String,
-    /// What intake settled when it was accepted, as a JSON object.
+    /// What the intake decided when it was accepted, as a JSON object.
     pub settled: Option<String>,
     /// The request as it was submitted.
     pub payload: Option<Body>,
 }
 
-/// What came of a preparation; goes with the [`super::Change`] that moves the message.
+/// The result of a preparation; it goes with the [`super::Change`] that changes the message's state.
 #[derive(Clone, Debug)]
 pub enum Preparation {
-    /// It is composed.
+    /// The message is composed.
     Done(Prepared),
-    /// It is refused, until somebody has it prepared once more.
+    /// The message is refused until an operator has it prepared again.
     Refused,
-    /// A refused one is prepared once more, from then on.
+    /// A refused message is prepared again from this time on.
     Again(Time),
-    /// It is tried again then.
+    /// The preparation is tried again at this time.
     Later(Time),
 }
 
@@ -89,23 +89,23 @@ pub struct Prepared {
 /// A file behind a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewLink {
-    /// Where it is.
+    /// The blob that has its bytes.
     pub blob: BlobRef,
-    /// Its name for the reader.
+    /// The file name that readers see.
     pub filename: String,
-    /// What it is.
+    /// Its content type.
     pub content_type: String,
     /// When the link ends.
     pub expires_at: Time,
 }
 
-/// A file behind a link, as it is found.
+/// A stored link to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Whose.
+    /// The tenant it belongs to.
     pub tenant: TenantId,
     /// The message that links to it.
     pub uid: MessageUid,
-    /// The rest.
+    /// The file.
     pub file: NewLink,
 }

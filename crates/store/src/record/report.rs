@@ -1,66 +1,66 @@
-//! Telling what became of messages: notifications, the feed, statistics, and the end of what is told.
+//! Notifications, the feed, statistics, and retention.
 
 use postway_domain::{AccountId, Event, EventKind, MessageUid, Status, TenantId, Time, id::SubscriberId};
 
 use super::claim::Lease;
 
-/// A place in a tenant's feed: a page of the journal in the order of their commits, and an entry of it.
+/// A position in a tenant's feed: a page of the journal in commit order, and an entry of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FeedPosition {
     /// The page.
     pub page: i64,
-    /// The entry, from 0.
+    /// The index of the entry in the page.
     pub entry: u32,
 }
 
-/// Something that happened to a message, at its place in the feed.
+/// An event at its position in the feed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeedEvent {
-    /// Its place.
+    /// Its position.
     pub position: FeedPosition,
     /// The message.
     pub uid: MessageUid,
-    /// What happened.
+    /// The kind of the event.
     pub kind: EventKind,
     /// Whether a scheduled message was deferred by a failure.
     pub deferred: bool,
-    /// The entry of its history; `None` where the message is gone.
+    /// The event; `None` if the message has been removed.
     pub event: Option<Event>,
 }
 
-/// A notification: an event, and who is told of it.
+/// The key of a notification: an event and a subscriber.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NotificationKey {
-    /// Whose message.
+    /// The tenant of the message.
     pub tenant: TenantId,
-    /// Who is told.
+    /// The subscriber.
     pub subscriber: SubscriberId,
     /// The message.
     pub uid: MessageUid,
-    /// The event's place in the message's history.
+    /// The event's sequence number in the message's history.
     pub seq: i64,
 }
 
-/// How a notification stands.
+/// The state of a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NotificationState {
-    /// Nobody has called yet.
+    /// No call has been made yet.
     Pending = 0,
-    /// Somebody is calling.
+    /// A call is under way.
     Calling = 1,
     /// A call failed; there will be another.
     Waiting = 2,
     /// The subscriber has it.
     Acknowledged = 3,
-    /// No call helped.
+    /// Every call failed, and no other will be made.
     Dead = 4,
 }
 
 impl NotificationState {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 5] = [Self::Pending, Self::Calling, Self::Waiting, Self::Acknowledged, Self::Dead];
 
-    /// The word users see.
+    /// The word that users see.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -71,12 +71,12 @@ impl NotificationState {
         }
     }
 
-    /// As a store keeps it.
+    /// The code that is stored.
     pub fn code(self) -> i64 {
         self as i64
     }
 
-    /// From a store.
+    /// The state with this stored code.
     pub fn from_code(code: i64) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.code() == code)
     }
@@ -90,108 +90,109 @@ impl NotificationState {
 /// A subscriber with notifications due now.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DueSubscriber {
-    /// Whose.
+    /// The tenant.
     pub tenant: TenantId,
-    /// Who.
+    /// The subscriber.
     pub subscriber: SubscriberId,
 }
 
-/// What waits to be told.
+/// Which notifications wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReportState {
-    /// Who has notifications due now: active, and not asked to be left alone.
+    /// The subscribers with notifications due now that are active and not in a quiet period.
     pub due: Vec<DueSubscriber>,
-    /// When the next of the rest is due.
+    /// When the next notification that is not due yet becomes due.
     pub next_due_at: Option<Time>,
 }
 
 /// Asks for notifications to send.
 #[derive(Clone, Debug)]
 pub struct ReportRequest {
-    /// The lease to write.
+    /// The lease to record.
     pub lease: Lease,
-    /// Now.
+    /// The current time.
     pub now: Time,
-    /// How many of whom.
+    /// The subscribers to serve, with the number of notifications wanted of each.
     pub wants: Vec<(DueSubscriber, u32)>,
 }
 
-/// A notification leased to the caller. Of one message only the lowest that is not settled is given out.
+/// A notification leased to the caller. Of each message's notifications only the oldest unsettled one is
+/// leased.
 #[derive(Clone, Debug)]
 pub struct ToNotify {
-    /// Which.
+    /// The notification.
     pub key: NotificationKey,
-    /// What happened; `None` where the message is gone.
+    /// The event; `None` if the message has been removed.
     pub event: Option<Event>,
     /// Whether a scheduled message was deferred by a failure.
     pub deferred: bool,
-    /// Calls so far.
+    /// The number of calls so far.
     pub tries: i64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
 }
 
-/// A call that is about to be made, and that the message's history is to tell of (`notifying`).
+/// A call that is about to be made, to be recorded in the message's history as `notifying`.
 #[derive(Clone, Debug)]
 pub struct BegunCall {
-    /// Which.
+    /// The notification.
     pub key: NotificationKey,
-    /// The claim's token; what another has claimed since is not called.
+    /// The claim's token. If another node has claimed the notification since, the call must not be made.
     pub token: postway_domain::LeaseToken,
-    /// Now.
+    /// The current time.
     pub at: Time,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Clone, Debug)]
 pub struct Notified {
-    /// Which.
+    /// The notification.
     pub key: NotificationKey,
-    /// The claim's token; what another has claimed since is not written.
+    /// The claim's token. If another node has claimed the notification since, nothing is written.
     pub token: postway_domain::LeaseToken,
-    /// Now.
+    /// The current time.
     pub at: Time,
-    /// What it becomes: waiting, acknowledged, dead, or pending where it was given back without a call.
+    /// The new state: waiting, acknowledged, dead, or pending if it was returned without a call.
     pub state: NotificationState,
-    /// When it is due next, if it waits or goes back.
+    /// When it is due next, if it is waiting or was returned.
     pub due_at: Option<Time>,
-    /// The call, unless there was none.
+    /// The call, if one was made.
     pub call: Option<Call>,
-    /// Whether the message's history tells that it was taken (`notified`).
+    /// Whether the message's history gets a `notified` event.
     pub tells_history: bool,
 }
 
-/// A call as the delivery log keeps it.
+/// A call as the delivery log stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// When it began.
     pub at: Time,
     /// How long it took.
     pub latency_ms: i64,
-    /// The HTTP status, if an answer came.
+    /// The HTTP status, if there was an answer.
     pub status: Option<u16>,
-    /// What was sent, shortened.
+    /// The request body, shortened.
     pub request: String,
-    /// What was answered, shortened, or what went wrong.
+    /// The answer, shortened, or the error.
     pub answer: String,
 }
 
 /// A notification as readers see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotificationView {
-    /// Which.
+    /// The notification.
     pub key: NotificationKey,
-    /// Of what.
+    /// The kind of its event.
     pub kind: EventKind,
     /// Whether a scheduled message was deferred by a failure.
     pub deferred: bool,
-    /// How it stands.
+    /// Its state.
     pub state: NotificationState,
-    /// Calls so far.
+    /// The number of calls so far.
     pub tries: i64,
     /// When it is due next.
     pub due_at: Option<Time>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Time,
     /// When it was settled.
     pub settled_at: Option<Time>,
@@ -199,18 +200,19 @@ pub struct NotificationView {
     pub last_call: Option<Call>,
 }
 
-/// A page of what a subscriber was told, and is to be told.
+/// A page of a subscriber's notifications, sent and still to be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeliveryPage {
-    /// Those of the newest messages first.
+    /// The notifications, those of the newest messages first.
     pub told: Vec<NotificationView>,
-    /// Before which message and event the next page begins, where there may be one. Only so many are looked at for a page, so one
-    /// with fewer than were asked for, or none, may have a next.
+    /// The message and event before which the next page begins, if there may be one. The number of rows that
+    /// one call examines is bounded, so a page may be short or empty and still have a next one.
     pub next: Option<(MessageUid, i64)>,
 }
 
 impl DeliveryPage {
-    /// So many of what was found; `looked_until` is where to go on if that was not more.
+    /// A page of at most `limit` of the notifications in `told`. `looked_until` is where the next page begins
+    /// if there are not more than that.
     pub(crate) fn of(
         mut told: Vec<NotificationView>,
         limit: u32,
@@ -223,110 +225,111 @@ impl DeliveryPage {
     }
 }
 
-/// Which settled notifications of a subscriber are to be told again: one page of them.
+/// A request to send a subscriber's settled notifications again, one page at a time.
 #[derive(Clone, Debug)]
 pub struct ResendRequest {
-    /// Whose.
+    /// The tenant.
     pub who: DueSubscriber,
-    /// Those that were made at this time or later.
+    /// Only notifications created at this time or later.
     pub since: Time,
-    /// Those that were made before this.
+    /// Only notifications created before this time.
     pub until: Time,
-    /// Only the dead; else those that were acknowledged as well.
+    /// Whether only dead notifications are sent again; otherwise the acknowledged ones, too.
     pub only_dead: bool,
-    /// Behind this message and event: where the page before ended.
+    /// The message and event after which this page begins: where the page before ended.
     pub after: Option<(MessageUid, i64)>,
-    /// Now: when they are due.
+    /// The current time: they become due then.
     pub now: Time,
-    /// At most so many.
+    /// The most that one call handles.
     pub limit: u32,
 }
 
-/// What a page of a [`ResendRequest`] did.
+/// The result of one page of a [`ResendRequest`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResendPage {
-    /// How many are due again.
+    /// The number of notifications that are due again.
     pub resent: u32,
-    /// Behind which message and event the next page begins, where there may be one. Only so many are looked at for a page,
-    /// so one that resent nothing may have a next.
+    /// The message and event after which the next page begins, if there may be one. The number of rows that
+    /// one call examines is bounded, so a page that resent nothing may have a next one.
     pub next: Option<(MessageUid, i64)>,
 }
 
 /// Which messages retention may remove.
 #[derive(Clone, Debug)]
 pub struct Expunge {
-    /// Whose.
+    /// The tenant.
     pub tenant: TenantId,
-    /// Those that ended and were reported before this.
+    /// Messages that reached a final state and whose notifications were settled before this time.
     pub reported_before: Time,
-    /// Those whose reports died, if they ended before this.
+    /// Messages with a dead notification, if they ended before this time.
     pub unreported_before: Time,
-    /// Now: keys that remember them end a day from here, their traces thirty.
+    /// The current time: their deduplication keys end a day from here, their tombstones thirty days from
+    /// here.
     pub now: Time,
-    /// The key of the digests by which their recipients are still known.
+    /// The key of the digests that tombstones keep of recipients.
     pub recipient_key: [u8; 32],
-    /// At most so many.
+    /// The most that one call handles.
     pub limit: u32,
 }
 
-/// What erasing an address did.
+/// The result of erasing an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Erased {
-    /// Messages removed.
+    /// The number of messages removed.
     pub removed: i64,
-    /// Messages to others as well, in which the address and the bodies were removed.
+    /// The number of messages to several recipients in which the address and the bodies were removed.
     pub redacted: i64,
-    /// Messages that are still on their way, and were left.
+    /// The number of messages that are not final yet and were left unchanged.
     pub waiting: i64,
 }
 
-/// What one account did in one hour.
+/// The counters of one account in one hour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatisticsRow {
-    /// The hour's beginning.
+    /// The beginning of the hour.
     pub hour: Time,
-    /// Whose.
+    /// The tenant.
     pub tenant: TenantId,
-    /// Which account.
+    /// The account.
     pub account: AccountId,
-    /// What was counted.
+    /// The counters.
     pub counts: Counts,
 }
 
-/// Counts of one hour.
+/// Counters of one hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Accepted.
+    /// Messages accepted.
     pub accepted: i64,
-    /// Sent.
+    /// Messages sent.
     pub sent: i64,
-    /// Failed.
+    /// Messages failed.
     pub failed: i64,
-    /// Refused by a check.
+    /// Messages refused by a check.
     pub invalid: i64,
-    /// Deferred by a transient failure.
+    /// Deferrals after a transient failure.
     pub deferred: i64,
-    /// Bounced.
+    /// Bounces.
     pub bounced: i64,
-    /// Complained of.
+    /// Complaints.
     pub complained: i64,
-    /// Not sent because of the suppression list.
+    /// Messages not sent because of the suppression list.
     pub suppressed: i64,
     /// The time from acceptance to `sent`, in milliseconds, summed over `sent`.
     pub queue_ms: i64,
 }
 
-/// A trace of a message that is gone: a late bounce is still known.
+/// What is kept of a removed message, so that a late bounce can still be attributed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tombstone {
-    /// Whose.
+    /// The tenant.
     pub tenant: TenantId,
     /// The message.
     pub uid: MessageUid,
-    /// What had become of it.
+    /// Its last status.
     pub status: Status,
-    /// Digests of its recipients' addresses in lower case, under the key that [`Expunge`] gave.
+    /// Digests of its recipients' lower-case addresses, under the key that [`Expunge`] gave.
     pub recipients: Vec<[u8; 32]>,
-    /// When the trace ends.
+    /// When the tombstone itself is removed.
     pub expires_at: Time,
 }

@@ -1,65 +1,66 @@
-//! Streams, and suppressions that are narrower or wider than a tenant's list.
+//! Streams, and suppressions with a narrower or wider scope than a tenant's list.
 
 use postway_domain::{MessageUid, TenantId, Time, id::StreamId};
 
 use super::directory::SuppressionReason;
 
-/// Which suppression it is: whose, of which addresses, of which mail.
+/// The scope of a suppression: tenant, addresses and stream.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SuppressionScope {
-    /// Whose mail is not sent; that of every tenant where none is named.
+    /// The tenant whose mail is not sent; every tenant if `None`.
     pub tenant: Option<TenantId>,
-    /// The address or the pattern, as [`postway_domain::suppression::SuppressionPattern`] keeps it.
+    /// The address or the pattern, as [`postway_domain::suppression::SuppressionPattern`] writes it.
     pub pattern: String,
-    /// The stream whose mail is not sent; that of all, and of none, where none is named.
+    /// The stream whose mail is not sent; all mail, with and without a stream, if `None`.
     pub stream: Option<StreamId>,
 }
 
-/// Addresses that get no mail of some kind.
+/// A suppression with a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScopedSuppression {
-    /// Which.
+    /// Its scope.
     pub scope: SuppressionScope,
-    /// Why.
+    /// The reason.
     pub reason: SuppressionReason,
-    /// More about it.
+    /// A note.
     pub note: Option<String>,
-    /// Since when.
+    /// When it began.
     pub created_at: Time,
-    /// Until when; for ever when absent.
+    /// When it ends; `None` if it never does.
     pub expires_at: Option<Time>,
 }
 
-/// Which scoped suppressions are listed.
+/// A filter for scoped suppressions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScopeFilter {
-    /// Those of this tenant; those of the whole installation where none is named.
+    /// Only those of this tenant; those of the whole installation if `None`.
     pub tenant: Option<TenantId>,
     /// Only those of this stream.
     pub stream: Option<StreamId>,
 }
 
-/// What a reader of a message decided about its stream.
+/// A reader's decision about the stream of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReaderDecision {
-    /// Whose mail it was.
+    /// The tenant that sent the message.
     pub tenant: TenantId,
-    /// The message by which the reader left; its history gets the event, unless it is gone.
+    /// The message through which the reader decided; its history gets the event, unless the message has been
+    /// removed.
     pub message: MessageUid,
     /// The stream.
     pub stream: StreamId,
     /// The reader, in lower case.
     pub address: String,
-    /// Whether the reader leaves the stream, or comes back to it.
+    /// Whether the reader leaves the stream; otherwise the reader comes back to it.
     pub leaves: bool,
-    /// By which way: `one_click`, `page` or `mail`.
+    /// How the reader decided: `one_click`, `page` or `mail`.
     pub via: &'static str,
-    /// When.
+    /// When it happened.
     pub at: Time,
 }
 
 impl ReaderDecision {
-    /// The suppression that it makes or ends.
+    /// The scope of the suppression that it adds or removes.
     pub(crate) fn scope(&self) -> SuppressionScope {
         SuppressionScope {
             tenant: Some(self.tenant.clone()),
@@ -68,7 +69,7 @@ impl ReaderDecision {
         }
     }
 
-    /// The suppression of a reader who leaves.
+    /// The suppression of a reader who leaves the stream.
     pub(crate) fn suppression(&self) -> ScopedSuppression {
         ScopedSuppression {
             scope: self.scope(),
@@ -79,7 +80,7 @@ impl ReaderDecision {
         }
     }
 
-    /// The particulars of the event.
+    /// The event data.
     pub(crate) fn data(&self) -> String {
         let Self { address, stream, via, .. } = self;
         serde_json::json!({"recipient": address, "stream": stream.as_str(), "via": via}).to_string()

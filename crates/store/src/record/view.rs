@@ -1,4 +1,4 @@
-//! What readers see.
+//! Messages as readers see them, filters, and statistics.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ use postway_domain::{
 
 use super::{body::BlobRef, change::SmtpReply};
 
-/// How a message is named from outside.
+/// How a caller identifies a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageKey {
     /// By its own id.
@@ -18,7 +18,7 @@ pub enum MessageKey {
     Client(ClientId),
 }
 
-/// A message with what is told of it: enough for a report, and little enough to hold many.
+/// A message with its recipients: enough for a notification, and small enough to hold many in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageBrief {
     /// The message.
@@ -28,10 +28,11 @@ pub struct MessageBrief {
 }
 
 impl MessageBrief {
-    /// A message with more recipients is read alone: a thousand of a thousand each would not fit.
+    /// A message with more recipients is read alone: a thousand messages with a thousand recipients each
+    /// would not fit into memory.
     pub const RECIPIENTS_MAX: usize = 32;
 
-    /// Puts recipients to their messages; those that have too many go.
+    /// Groups recipients by message, and drops messages that have too many.
     pub(crate) fn gather(
         summaries: Vec<MessageSummary>,
         recipients: impl IntoIterator<Item = (MessageUid, RecipientView)>,
@@ -63,7 +64,7 @@ pub struct MessageSummary {
     pub client_id: Option<ClientId>,
     /// Its lane.
     pub lane: Lane,
-    /// Where it stands.
+    /// Its state.
     pub state: State,
     /// Its version.
     pub version: i64,
@@ -73,7 +74,7 @@ pub struct MessageSummary {
     pub retries: i64,
     /// Times in doubt.
     pub doubts: i64,
-    /// What to do in doubt.
+    /// What to do if its outcome is unknown.
     pub on_doubt: OnDoubt,
     /// When it was accepted.
     pub created_at: Time,
@@ -81,9 +82,9 @@ pub struct MessageSummary {
     pub updated_at: Time,
     /// When it is due.
     pub due_at: Option<Time>,
-    /// After which it must not be sent.
+    /// The time after which it must not be sent.
     pub expires_at: Option<Time>,
-    /// When the relay took it.
+    /// When the relay accepted it.
     pub sent_at: Option<Time>,
     /// When it failed.
     pub failed_at: Option<Time>,
@@ -95,7 +96,7 @@ pub struct MessageSummary {
     pub subject: String,
     /// The Message-ID without brackets.
     pub message_id: String,
-    /// The request that brought it.
+    /// The id of the request that brought it.
     pub request_id: Option<String>,
     /// The client's reference.
     pub external_id: Option<String>,
@@ -105,7 +106,7 @@ pub struct MessageSummary {
     pub metadata: Option<String>,
     /// The relay's id of it, from the latest attempt that has one.
     pub provider_message_id: Option<String>,
-    /// Whether nobody may read its bodies.
+    /// Whether its bodies must not be shown to anybody.
     pub sensitive: bool,
     /// The first of its recipients.
     pub recipient: Option<String>,
@@ -125,17 +126,17 @@ impl MessageSummary {
 pub struct MessagePage {
     /// The messages, newest first.
     pub messages: Vec<MessageSummary>,
-    /// Before which message the next page begins, where there may be one. Only so many are looked at for a page, so one with
-    /// fewer messages than were asked for, or none, may have a next.
+    /// The message before which the next page begins, if there may be one. The number of messages that one
+    /// call examines is bounded, so a page may be short or empty and still have a next one.
     pub next: Option<MessageUid>,
 }
 
-/// Where bytes of a message are.
+/// Where the bytes of a message are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// Nowhere: not made yet, or removed.
+    /// Nowhere: they do not exist yet, or were removed.
     Nowhere,
-    /// In the database, so many.
+    /// In the database; this is their number.
     Inline(u64),
     /// In a blob.
     Blob(BlobRef),
@@ -146,32 +147,32 @@ pub enum Kept {
 pub struct MessageRecord {
     /// The message.
     pub summary: MessageSummary,
-    /// To whom.
+    /// Its recipients.
     pub recipients: Vec<RecipientView>,
-    /// What was tried.
+    /// Its attempts.
     pub attempts: Vec<AttemptView>,
-    /// What happened.
+    /// Its history.
     pub events: Vec<Event>,
-    /// Where its RFC 5322 bytes are.
+    /// Where its RFC 5322 bytes are stored.
     pub raw: Kept,
-    /// Where the request is that brought it.
+    /// Where the request that brought it is stored.
     pub payload: Kept,
-    /// The entry of the tenant's directory of recipients that it is for.
+    /// The entry of the tenant's directory of recipients that it is addressed to.
     pub recipient: Option<RecipientId>,
 }
 
 /// A recipient.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecipientView {
-    /// Where to.
+    /// The address.
     pub address: String,
-    /// As what.
+    /// Whether it is a `to`, `cc` or `bcc` recipient.
     pub kind: RecipientKind,
-    /// What became of it.
+    /// Its status.
     pub status: RecipientStatus,
-    /// The relay's word on it.
+    /// The relay's reply about it.
     pub reply: Option<SmtpReply>,
-    /// What became of it after it was sent, as far as anybody said: the worst that is final, or else the latest.
+    /// Its outcome after sending, if one was reported: the worst final one, or else the latest.
     pub outcome: Option<EventKind>,
     /// Its bounce, as a JSON object `{type, code, reason, at}`.
     pub bounce: Option<String>,
@@ -186,19 +187,19 @@ pub struct AttemptView {
     pub started_at: Time,
     /// How long it took.
     pub duration_ms: i64,
-    /// By which account.
+    /// The account that was used.
     pub account: String,
-    /// To which server.
+    /// The server.
     pub remote: Option<String>,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: String,
-    /// The relay's last word.
+    /// The relay's last reply.
     pub reply: Option<SmtpReply>,
     /// The relay's own id of the mail.
     pub provider_message_id: Option<String>,
 }
 
-/// Which messages to list. Every condition given must hold.
+/// A filter for messages. All given conditions must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Their status.
@@ -215,89 +216,90 @@ pub struct Filter {
     pub request_id: Option<String>,
     /// The relay's id of them.
     pub provider_message_id: Option<String>,
-    /// What their subject contains, in any case.
+    /// A text that their subject contains, ignoring case.
     pub subject: Option<String>,
-    /// What their subject or one of their recipients' addresses contains, in any case.
+    /// A text that their subject or one of their recipients' addresses contains, ignoring case.
     pub text: Option<String>,
     /// The domain of one of their recipients.
     pub domain: Option<String>,
     /// The code of their failure.
     pub error_code: Option<String>,
-    /// Accepted at or after.
+    /// Only messages accepted at this time or later.
     pub since: Option<Time>,
-    /// Accepted before.
+    /// Only messages accepted before this time.
     pub until: Option<Time>,
-    /// Failed because retries ran out.
+    /// Only messages that failed because retries ran out.
     pub exhausted: bool,
-    /// What became of one of their recipients after it was sent.
+    /// The outcome of one of their recipients after sending.
     pub outcome: Option<EventKind>,
-    /// Waiting to be claimed, now or at a time of their own.
+    /// Only messages that wait to be claimed, now or later.
     pub waits: bool,
-    /// In doubt, and not sent again by themselves.
+    /// Only messages in doubt that are not sent again automatically.
     pub unresolved: bool,
-    /// Of one of these accounts or batches.
+    /// Only messages of one of these accounts or batches.
     pub behind: Option<LaneHolders>,
 }
 
-/// Accounts and batches that hold mail back.
+/// Accounts and batches whose mail is blocked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaneHolders {
-    /// Accounts that are suspended, at fault, or have used up a limit.
+    /// Accounts that are suspended, have an open circuit, or have used up a limit.
     pub accounts: BTreeSet<AccountId>,
     /// Batches that are suspended.
     pub batches: BTreeSet<String>,
 }
 
 impl LaneHolders {
-    /// Whether they hold nothing.
+    /// Whether no account and no batch is blocked.
     pub fn is_empty(&self) -> bool {
         self.accounts.is_empty() && self.batches.is_empty()
     }
 
-    /// Whether one of them holds mail of this account and batch.
+    /// Whether mail of this account and batch is blocked.
     pub fn hold(&self, account: &str, batch: Option<&str>) -> bool {
         self.accounts.iter().any(|id| id.as_str() == account)
             || batch.is_some_and(|batch| self.batches.contains(batch))
     }
 }
 
-/// How many messages match, as far as they were counted.
+/// The number of messages that match, as far as they were counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageCount {
-    /// How many.
+    /// The number counted.
     pub messages: u64,
     /// Whether there may be more.
     pub is_more: bool,
 }
 
-/// What happened in ten seconds.
+/// The counts of a ten-second interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// When they began.
+    /// The beginning of the interval.
     pub at: Time,
-    /// Accepted.
+    /// Messages accepted.
     pub accepted: i64,
-    /// Sent.
+    /// Messages sent.
     pub sent: i64,
-    /// Failed.
+    /// Messages failed.
     pub failed: i64,
 }
 
 impl Pace {
-    /// How long one lasts.
+    /// The length of an interval in milliseconds.
     pub const LASTS_MS: i64 = 10_000;
 
-    /// Nothing, in the ten seconds from here.
+    /// An interval without messages that begins at `at`.
     pub fn empty(at: Time) -> Self {
         Self { at, accepted: 0, sent: 0, failed: 0 }
     }
 
-    /// When the one began that this time is in.
+    /// The beginning of the interval that contains `at`.
     pub fn begin_of(at: Time) -> Time {
         Time::from_millis(at.as_millis().div_euclid(Self::LASTS_MS) * Self::LASTS_MS)
     }
 
-    /// Adds another of the same time; a later one takes its place, and an earlier one is left out.
+    /// Adds the counts of the same interval. A later interval replaces this one, and an earlier one is
+    /// ignored.
     pub(crate) fn add(&mut self, other: Self) {
         if other.at > self.at {
             *self = other;
@@ -309,21 +311,22 @@ impl Pace {
     }
 }
 
-/// How the queue stands.
+/// The state of the queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// How many messages stand where.
+    /// The number of messages in each status.
     pub by_status: BTreeMap<Status, i64>,
-    /// When the longest-waiting message that may go became due: one that no suspension, limit or circuit holds.
+    /// When the longest-waiting message became due that no suspension, limit or circuit blocks.
     pub oldest_due_at: Option<Time>,
-    /// When the longest-waiting message that one of them holds became due.
+    /// When the longest-waiting blocked message became due.
     pub oldest_held_at: Option<Time>,
-    /// How many in doubt wait for somebody's word and not for a resend, among the newest [`Stats::DOUBTS_MAX`] in doubt.
+    /// The number of messages in doubt that are on hold instead of waiting for a resend, among the newest
+    /// [`Stats::DOUBTS_MAX`] in doubt.
     pub doubts_held: i64,
 }
 
 impl Stats {
-    /// Messages in doubt that are looked at, at most.
+    /// The most messages in doubt that are examined.
     pub const DOUBTS_MAX: i64 = 10_000;
 
     pub(crate) fn note_due(&mut self, due_at: Option<Time>) {

@@ -1,30 +1,31 @@
-//! Erasing an address: from a message to it alone nothing stays but a trace that names nobody, and from one to others as
-//! well the address and all that its sender wrote goes. Of mail that it wrote to us, or that was to it, nothing stays.
+//! Erasing an address. A message to it alone is removed, and leaves a tombstone that names nobody. In a
+//! message to others as well, the address and everything that the sender wrote is redacted. Inbound mail from
+//! or to the address is removed.
 //!
-//! A message that has not ended, or that somebody is still to be told of, is counted and left: whoever asked asks again.
-//! Counts of what was sent stay. So do the tenant's own lists: its directory of recipients, and suppressions, without
-//! which the address would get mail again. Traces of messages that went earlier hold a digest that ends with them.
+//! A message that is not final, or has open notifications, is counted and left: the caller asks again later.
+//! Counts stay. So do the tenant's own lists: its directory of recipients, and the suppression list, without
+//! which the address would get mail again. Tombstones of messages removed earlier have a digest that ends
+//! with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use postway_domain::{EmailAddress, MessageUid, TenantId, Time};
 
 use super::{
-    expunge::{Gone, bury, hold, remove},
+    delivery_state,
+    expunge::{RemovedMessage, bury, hold, remove},
     redact::{ERASED_ADDRESS, without},
     rules::{FanOutBacklog, TRACE_LASTS},
-    told,
-    walk::Seen,
+    scan::SeenMessage,
 };
 use crate::{
     error::StoreError,
-    group::Engine,
+    queue::transaction::Engine,
     record::{Erased, Tombstone},
-    rows::Multi,
-    sql::{Session, Sql, Value, values},
+    sql::{Session, Sql, Value, multi_row::Multi, values},
 };
 
-/// Which messages went to an address, and whether they have come to their end.
+/// The messages to an address, and whether they are final.
 macro_rules! with_address {
     ($columns:literal, $from:literal, $is_it:literal, $and:literal, $end:literal) => {
         concat!(
@@ -43,7 +44,7 @@ macro_rules! with_address {
     };
 }
 
-/// An address is found in any case. MySQL's index takes accents for nothing, too, so there is a second look.
+/// Addresses are compared ignoring case. MySQL's index ignores accents, too, so the result is checked again.
 macro_rules! of_each {
     ($columns:literal, $and:literal, $end:literal) => {
         Sql::of_each(
@@ -72,8 +73,8 @@ macro_rules! of_each {
     };
 }
 
-pub(super) const ENDED: Sql = of_each!("r.uid, m.version", "", " LIMIT ?");
-pub(super) const WAITING: Sql = of_each!("COUNT(DISTINCT r.uid)", "NOT ", "");
+pub(crate) const ENDED: Sql = of_each!("r.uid, m.version", "", " LIMIT ?");
+pub(crate) const WAITING: Sql = of_each!("COUNT(DISTINCT r.uid)", "NOT ", "");
 static RECIPIENTS: Multi = Multi::new("SELECT uid, position, address FROM recipient WHERE uid IN (", 1, ")");
 const RENAME: Sql =
     Sql::same("UPDATE recipient SET address = ?, reply = NULL, bounce = NULL WHERE uid = ? AND position = ?");
@@ -86,7 +87,7 @@ static CLEAR_CONTENT: Multi = Multi::new(
 static CLEAR: [Multi; 5] = [
     Multi::new("DELETE FROM link WHERE uid IN (", 1, ")"),
     Multi::new("DELETE FROM preparation WHERE uid IN (", 1, ")"),
-    // Each of them tells all recipients.
+    // Each receipt names all recipients.
     Multi::new("DELETE FROM pec_receipt WHERE uid IN (", 1, ")"),
     Multi::new(
         "UPDATE notification SET request = '', answer = '' WHERE called_at IS NOT NULL AND uid IN (",
@@ -95,7 +96,8 @@ static CLEAR: [Multi; 5] = [
     ),
     Multi::new("UPDATE message SET version = version + 1 WHERE uid IN (", 1, ")"),
 ];
-/// What others wrote: which texts there are, by message and number, and how one is written.
+/// Texts that others wrote: the statement that reads them by message and number, and the one that writes one
+/// back.
 static TEXTS: [(Multi, Sql); 6] = [
     (
         Multi::new("SELECT uid, seq, data FROM event WHERE data IS NOT NULL AND uid IN (", 1, ")"),
@@ -127,24 +129,24 @@ static TEXTS: [(Multi, Sql); 6] = [
     ),
 ];
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[ENDED, WAITING, RENAME];
+pub(crate) const STATEMENTS: &[Sql] = &[ENDED, WAITING, RENAME];
 
 #[cfg(test)]
-pub(super) fn multi() -> Vec<&'static Multi> {
+pub(crate) fn multi() -> Vec<&'static Multi> {
     let texts = TEXTS.iter().map(|(texts, _)| texts);
     [&RECIPIENTS, &CLEAR_CONTENT].into_iter().chain(&CLEAR).chain(texts).collect()
 }
 
-/// Finds at most `limit` messages to an address that have come to their end, and how many others there are of which
-/// somebody may still be to be told.
-pub(super) async fn find(
+/// Finds at most `limit` final messages to an address, and the number of others that may still have open
+/// notifications.
+pub(crate) async fn find(
     session: &mut dyn Session,
     tenant: &TenantId,
     address: &str,
     backlog: &FanOutBacklog,
     limit: u32,
-) -> Result<(Vec<Seen>, i64), StoreError> {
-    // As many more as may have to be left: they must not hide the rest.
+) -> Result<(Vec<SeenMessage>, i64), StoreError> {
+    // Reads as many more as may have to be left, so that those do not hide the others.
     let most = i64::from(limit).saturating_add(i64::try_from(backlog.len()).unwrap_or(i64::MAX));
     let (mut found, mut behind) = (BTreeMap::new(), BTreeSet::new());
     for row in session.rows(ENDED, values![address, address, tenant.as_str(), most]).await? {
@@ -155,12 +157,12 @@ pub(super) async fn find(
             found.insert(uid, row.int(1)?);
         }
     }
-    let seen = found.into_iter().take(limit as usize).map(|(uid, version)| Seen { uid, version });
+    let seen = found.into_iter().take(limit as usize).map(|(uid, version)| SeenMessage { uid, version });
     Ok((seen.collect(), i64::try_from(behind.len()).unwrap_or(i64::MAX)))
 }
 
-/// How many messages to an address have not come to their end.
-pub(super) async fn count_waiting(
+/// The number of messages to an address that are not final.
+pub(crate) async fn count_waiting(
     session: &mut dyn Session,
     tenant: &TenantId,
     address: &str,
@@ -169,23 +171,23 @@ pub(super) async fn count_waiting(
     rows.first().map_or(Ok(0), |row| row.int(0))
 }
 
-/// Erases an address from those that are as they were seen.
-pub(super) async fn erase(
+/// Erases an address from the messages that have not changed since they were seen.
+pub(crate) async fn erase(
     engine: &mut impl Engine,
     tenant: &TenantId,
     address: &str,
     now: Time,
-    seen: &[Seen],
+    seen: &[SeenMessage],
 ) -> Result<Erased, StoreError> {
     let mut session = engine.session()?;
     let held = hold(&mut *session, tenant, seen).await?;
-    let backlog = told::backlog(&mut *session, tenant).await?;
+    let backlog = delivery_state::backlog(&mut *session, tenant).await?;
     let uids: Vec<MessageUid> = held.iter().map(|(gone, _)| gone.uid).collect();
-    let told = told::of_messages(&mut *session, &uids).await?;
-    let is_over = |(gone, _): &(Gone, Time)| {
+    let told = delivery_state::of_messages(&mut *session, &uids).await?;
+    let is_over = |(gone, _): &(RemovedMessage, Time)| {
         told.get(&gone.uid).copied().unwrap_or_default().is_over(gone.status) && !backlog.holds(gone.uid)
     };
-    let ended: Vec<Gone> = held.into_iter().filter(is_over).map(|(gone, _)| gone).collect();
+    let ended: Vec<RemovedMessage> = held.into_iter().filter(is_over).map(|(gone, _)| gone).collect();
     let (alone, among) = apart(&mut *session, ended, address).await?;
     redact(&mut *session, &among, address).await?;
     let traces = alone.iter().map(|gone| Tombstone {
@@ -201,15 +203,15 @@ pub(super) async fn erase(
     Ok(Erased { removed: alone.len() as i64, redacted: among.len() as i64, waiting: 0 })
 }
 
-/// Where the address stands in a message: its places among the recipients.
+/// The positions of the address among the recipients of a message.
 type Places = BTreeMap<[u8; 16], Vec<i64>>;
 
 /// Messages to the address alone, and those to others as well.
 async fn apart(
     session: &mut dyn Session,
-    mut ended: Vec<Gone>,
+    mut ended: Vec<RemovedMessage>,
     address: &str,
-) -> Result<(Vec<Gone>, Places), StoreError> {
+) -> Result<(Vec<RemovedMessage>, Places), StoreError> {
     let uids: Vec<[u8; 16]> = ended.iter().map(|gone| *gone.uid.as_bytes()).collect();
     let (mut places, mut others) = (Places::new(), BTreeSet::new());
     for (sql, run) in RECIPIENTS.runs(&uids) {
@@ -229,7 +231,7 @@ async fn apart(
     Ok((ended, places))
 }
 
-/// Takes the address and the bodies out of messages that went to others as well.
+/// Removes the address and the bodies from messages that went to others as well.
 async fn redact(session: &mut dyn Session, among: &Places, address: &str) -> Result<(), StoreError> {
     let uids: Vec<[u8; 16]> = among.keys().copied().collect();
     for (uid, positions) in among {

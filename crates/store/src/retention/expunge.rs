@@ -1,26 +1,29 @@
-//! Removing messages whole, inside the writer's transaction.
+//! Removing messages with everything that belongs to them, inside the writer's transaction.
 
 use std::collections::{BTreeMap, HashMap};
 
 use postway_domain::{MessageUid, Status, TenantId, Time};
 
 use super::{
-    parts::remove_parts,
+    delivery_state,
+    message_parts::remove_parts,
     rules::{KEY_LASTS, TRACE_LASTS},
-    told,
-    walk::Seen,
+    scan::SeenMessage,
 };
 use crate::{
-    decode::{coded, tags},
     error::StoreError,
-    group::Engine,
+    queue::transaction::Engine,
     record::{Expunge, Tombstone, external_label, foreign_id_label},
-    rows::{Multi, MultiSql},
-    sql::{Session, Value, values},
+    sql::{
+        Session, Value,
+        decode::{coded, tags},
+        multi_row::{Multi, MultiSql},
+        values,
+    },
 };
 
 const HELD: &str = "SELECT uid, tenant, status, updated_at, version FROM message WHERE uid IN (";
-/// What another writer has in its hands is its own.
+/// Skips rows that another writer has locked.
 static HOLD: MultiSql = MultiSql {
     sqlite: Multi::new(HELD, 1, ")"),
     postgres: Multi::new(HELD, 1, ") FOR UPDATE SKIP LOCKED"),
@@ -36,42 +39,43 @@ static END_COLLAPSE: Multi = Multi::new("DELETE FROM collapse WHERE uid IN (", 1
 static BURY: Multi =
     Multi::new("INSERT INTO tombstone (uid, tenant, status, recipients, expires_at) VALUES ", 5, "");
 
-/// A text that finds by an index of its own, for the test of plans.
+/// A text that uses its own index, for the test of query plans.
 #[cfg(test)]
-pub(super) fn end_collapse_sample() -> crate::sql::Sql {
+pub(crate) fn end_collapse_sample() -> crate::sql::Sql {
     END_COLLAPSE.sample().into()
 }
 
-/// Every text of this module, for tests that prepare them.
+/// Every statement of this module, for tests that prepare them.
 #[cfg(test)]
-pub(super) fn statements() -> Vec<crate::sql::Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     let multi = [&RECIPIENTS, &TAGS, &UNTAG, &END_KEYS, &END_COLLAPSE, &BURY];
     [HOLD.sample()].into_iter().chain(multi.map(|multi| multi.sample().into())).collect()
 }
 
-/// A message that goes.
-pub(super) struct Gone {
+/// A message to be removed.
+pub(crate) struct RemovedMessage {
     pub uid: MessageUid,
     pub status: Status,
 }
 
-/// Removes those that are as they were seen, and of which nobody is still to be told; how many.
-pub(super) async fn expunge(
+/// Removes the messages that have not changed since they were seen and have no open notifications. Returns
+/// the number of messages.
+pub(crate) async fn expunge(
     engine: &mut impl Engine,
     expunge: &Expunge,
-    seen: &[Seen],
+    seen: &[SeenMessage],
 ) -> Result<usize, StoreError> {
     let mut session = engine.session()?;
     let held = hold(&mut *session, &expunge.tenant, seen).await?;
-    // Only now: what was written to these messages before they were locked is in the journal.
-    let backlog = told::backlog(&mut *session, &expunge.tenant).await?;
+    // Read only now: everything written to these messages before they were locked is in the journal.
+    let backlog = delivery_state::backlog(&mut *session, &expunge.tenant).await?;
     let uids: Vec<MessageUid> = held.iter().map(|(gone, _)| gone.uid).collect();
-    let told = told::of_messages(&mut *session, &uids).await?;
-    let may_go = |(gone, updated_at): &(Gone, Time)| {
+    let told = delivery_state::of_messages(&mut *session, &uids).await?;
+    let may_go = |(gone, updated_at): &(RemovedMessage, Time)| {
         let told = told.get(&gone.uid).copied().unwrap_or_default();
         expunge.takes(gone.status, *updated_at, told) && !backlog.holds(gone.uid)
     };
-    let going: Vec<Gone> = held.into_iter().filter(may_go).map(|(gone, _)| gone).collect();
+    let going: Vec<RemovedMessage> = held.into_iter().filter(may_go).map(|(gone, _)| gone).collect();
     let mut digests = digests_of(&mut *session, expunge, &going).await?;
     let traces = going.iter().map(|gone| Tombstone {
         tenant: expunge.tenant.clone(),
@@ -86,12 +90,12 @@ pub(super) async fn expunge(
     Ok(going.len())
 }
 
-/// Locks those that are as they were seen.
-pub(super) async fn hold(
+/// Locks the messages that have not changed since they were seen.
+pub(crate) async fn hold(
     session: &mut dyn Session,
     tenant: &TenantId,
-    seen: &[Seen],
-) -> Result<Vec<(Gone, Time)>, StoreError> {
+    seen: &[SeenMessage],
+) -> Result<Vec<(RemovedMessage, Time)>, StoreError> {
     let versions: HashMap<MessageUid, i64> = seen.iter().map(|seen| (seen.uid, seen.version)).collect();
     let mut held = Vec::with_capacity(seen.len());
     for (sql, run) in HOLD.runs(seen) {
@@ -100,7 +104,7 @@ pub(super) async fn hold(
             let uid = MessageUid::from_bytes(row.id16(0)?);
             if row.text(1)? == tenant.as_str() && versions.get(&uid) == Some(&row.int(4)?) {
                 let status = coded(row.int(2)?, Status::from_code)?;
-                held.push((Gone { uid, status }, row.time(3)?));
+                held.push((RemovedMessage { uid, status }, row.time(3)?));
             }
         }
     }
@@ -111,7 +115,7 @@ pub(super) async fn hold(
 async fn digests_of(
     session: &mut dyn Session,
     expunge: &Expunge,
-    going: &[Gone],
+    going: &[RemovedMessage],
 ) -> Result<HashMap<MessageUid, Vec<[u8; 32]>>, StoreError> {
     let mut digests: HashMap<MessageUid, Vec<[u8; 32]>> = HashMap::new();
     for (sql, run) in RECIPIENTS.runs(going) {
@@ -123,8 +127,8 @@ async fn digests_of(
     Ok(digests)
 }
 
-/// Leaves traces.
-pub(super) async fn bury(session: &mut dyn Session, traces: &[Tombstone]) -> Result<(), StoreError> {
+/// Writes tombstones.
+pub(crate) async fn bury(session: &mut dyn Session, traces: &[Tombstone]) -> Result<(), StoreError> {
     for (sql, run) in BURY.runs(traces) {
         let row = |trace: &Tombstone| {
             let recipients = trace.recipients.concat();
@@ -141,11 +145,12 @@ pub(super) async fn bury(session: &mut dyn Session, traces: &[Tombstone]) -> Res
     Ok(())
 }
 
-/// Removes messages of a tenant with all that belongs to them, counts them out, and lets their keys end in a while.
-pub(super) async fn remove(
+/// Removes messages of a tenant with all that belongs to them, updates the counts, and sets when their
+/// deduplication keys end.
+pub(crate) async fn remove(
     engine: &mut impl Engine,
     tenant: &TenantId,
-    going: &[Gone],
+    going: &[RemovedMessage],
     now: Time,
 ) -> Result<(), StoreError> {
     let mut session = engine.session()?;
@@ -164,7 +169,11 @@ pub(super) async fn remove(
 }
 
 /// Tags are found by tenant and name, so the names are read first.
-async fn untag(session: &mut dyn Session, tenant: &TenantId, going: &[Gone]) -> Result<(), StoreError> {
+async fn untag(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    going: &[RemovedMessage],
+) -> Result<(), StoreError> {
     let mut tagged: BTreeMap<String, Vec<[u8; 16]>> = BTreeMap::new();
     for (sql, run) in TAGS.runs(going) {
         for row in session.rows(sql.into(), ids(run)).await? {
@@ -184,6 +193,6 @@ async fn untag(session: &mut dyn Session, tenant: &TenantId, going: &[Gone]) -> 
     Ok(())
 }
 
-fn ids(going: &[Gone]) -> Vec<Value> {
+fn ids(going: &[RemovedMessage]) -> Vec<Value> {
     going.iter().map(|gone| Value::from(gone.uid.as_bytes())).collect()
 }

@@ -1,11 +1,12 @@
-//! Taking an address out of texts that others wrote.
+//! Removing an address from texts that others wrote.
 
 use postway_domain::EmailAddress;
 
-/// What stands in the place of an address that was erased. It parses as an address, and no mail can reach it (RFC 6761).
+/// The replacement for an erased address. It parses as an address, and no mail can reach it (RFC 6761).
 pub(crate) const ERASED_ADDRESS: &str = "erased@erased.invalid";
 
-/// The text without the address, in whatever case and spelling, also as JSON writes it; `None` where it is not in there.
+/// The text without the address, ignoring case and spelling, also as JSON writes it; `None` if the address is
+/// not in it.
 pub(crate) fn without(text: &str, address: &str) -> Option<String> {
     let mut redacted: Option<String> = None;
     for spelling in EmailAddress::spellings_of(address) {
@@ -21,7 +22,7 @@ fn replaced(text: &str, address: &str) -> Option<String> {
     if address.is_empty() {
         return None;
     }
-    // Letters of ASCII are as long in either case, so that places in one text are places in the other.
+    // ASCII letters have the same length in either case, so positions in one text are positions in the other.
     let (lower, wanted) = (text.to_ascii_lowercase(), address.to_ascii_lowercase());
     let mut redacted = String::new();
     let mut rest = 0;
@@ -33,7 +34,7 @@ fn replaced(text: &str, address: &str) -> Option<String> {
     (rest > 0).then(|| redacted + &text[rest..])
 }
 
-/// Whether an address stands in a text, in whatever case, and not as a part of another.
+/// Whether a text contains an address, ignoring case, and not as a part of another address.
 pub(crate) fn is_addressed(text: &str, address: &str) -> bool {
     let (lower, wanted) = (text.to_lowercase(), address.to_lowercase());
     let of_local = |c: char| c.is_alphanumeric() || "!#$%&'*+-/=?^_`{|}~.".contains(c);

@@ -1,4 +1,4 @@
-//! What may go, and for how long it is remembered. Pure: the same for every store.
+//! What may be removed, and how long it is remembered. Pure: the same for every store.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -6,30 +6,30 @@ use postway_domain::{MessageUid, Status, Time};
 
 use crate::{journal::Page, record::Expunge};
 
-/// The most messages, keys, traces or pages that one transaction removes.
+/// The most messages, keys, tombstones or pages that one transaction removes.
 pub(crate) const SLICE_MAX: u32 = 500;
-/// How long ids and idempotency keys are taken after their message is gone.
+/// How long ids and idempotency keys stay taken after their message was removed.
 pub(crate) const KEY_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long a late bounce is still known.
+/// How long a tombstone can attribute a late bounce.
 pub(crate) const TRACE_LASTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// How far telling of a message has come. The default is one that nobody asked to hear of.
+/// The state of a message's notifications. The default is that of a message without any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
-    /// Somebody is still to be told.
+pub(crate) struct MessageDeliveryState {
+    /// Whether a notification is still open.
     pub is_open: bool,
-    /// Somebody could not be told.
+    /// Whether a notification is dead.
     pub is_dead: bool,
-    /// When the last of it was settled.
+    /// When the last notification was settled.
     pub settled_at: Option<Time>,
 }
 
-/// Which of a tenant's messages something happened to that is in the journal alone: no notifications were made of it yet, so
-/// nobody knows who is to be told. They are known by their ids and not by times, since a change that could not be
-/// written for a while is older than the page that it is in.
+/// A tenant's messages with events that are only in the journal: they are not fanned out yet, so their
+/// subscribers are not known. Messages are recognised by their ids and not by times, because a change that
+/// could not be written for a while is older than its page.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FanOutBacklog {
     uids: HashSet<MessageUid>,
-    /// Whether there is more of it than was read: then any message may be in it.
+    /// Whether there are more pages than were read: then any message may be in the backlog.
     is_cut: bool,
 }
 
@@ -42,29 +42,30 @@ impl FanOutBacklog {
         self.is_cut = true;
     }
 
-    /// Whether this message may be in it.
+    /// Whether this message may be in the backlog.
     pub(crate) fn holds(&self, uid: MessageUid) -> bool {
         self.is_cut || self.uids.contains(&uid)
     }
 
-    /// How many messages are in it, as far as it was read.
+    /// The number of messages in the backlog, as far as it was read.
     pub(crate) fn len(&self) -> usize {
         self.uids.len()
     }
 }
 
-impl Told {
-    /// Whether a message has come to its end: nothing happens to it by itself, and nobody is still to hear of it. What is in
-    /// the [`FanOutBacklog`] has not.
+impl MessageDeliveryState {
+    /// Whether a message is over: its status is final and no notification is open. A message in the
+    /// [`FanOutBacklog`] is not over.
     pub(crate) fn is_over(self, status: Status) -> bool {
         status.is_final() && !self.is_open
     }
 }
 
 impl Expunge {
-    /// Whether this message may go, unless it is in the [`FanOutBacklog`]: it has ended, and the time since it was told is
-    /// over. Where telling failed, that is the time in which it can be told again on request.
-    pub(crate) fn takes(&self, status: Status, updated_at: Time, told: Told) -> bool {
+    /// Whether this message may be removed, unless it is in the [`FanOutBacklog`]: it is over, and the time
+    /// since its last notification was settled has passed. After a dead notification this is the time in
+    /// which it can be sent again on request.
+    pub(crate) fn takes(&self, status: Status, updated_at: Time, told: MessageDeliveryState) -> bool {
         let before = if told.is_dead { self.unreported_before } else { self.reported_before };
         let was_long_ago = updated_at < before && told.settled_at.is_none_or(|at| at < before);
         told.is_over(status) && was_long_ago
@@ -92,23 +93,31 @@ mod tests {
     #[test]
     fn only_what_has_ended_goes() {
         for &status in Status::ALL {
-            let takes = expunge(100, 100).takes(status, Time::from_millis(50), Told::default());
+            let takes =
+                expunge(100, 100).takes(status, Time::from_millis(50), MessageDeliveryState::default());
             assert_eq!(takes, status.is_final(), "{status:?}");
         }
     }
 
     #[test]
     fn time_counts_from_the_last_that_was_told() {
-        let told = |settled_at| Told { settled_at: Some(Time::from_millis(settled_at)), ..Told::default() };
+        let told = |settled_at| MessageDeliveryState {
+            settled_at: Some(Time::from_millis(settled_at)),
+            ..MessageDeliveryState::default()
+        };
         let takes =
             |updated_at, told| expunge(100, 10).takes(Status::Sent, Time::from_millis(updated_at), told);
-        assert!(takes(99, Told::default()) && !takes(100, Told::default()));
+        assert!(takes(99, MessageDeliveryState::default()) && !takes(100, MessageDeliveryState::default()));
         assert!(takes(50, told(99)) && !takes(50, told(100)));
-        let dead = Told { is_dead: true, settled_at: Some(Time::from_millis(9)), ..Told::default() };
+        let dead = MessageDeliveryState {
+            is_dead: true,
+            settled_at: Some(Time::from_millis(9)),
+            ..MessageDeliveryState::default()
+        };
         assert!(takes(9, dead) && !takes(10, dead));
-        let died_later = Told { settled_at: Some(Time::from_millis(10)), ..dead };
+        let died_later = MessageDeliveryState { settled_at: Some(Time::from_millis(10)), ..dead };
         assert!(!takes(9, died_later), "it can be told again for as long after it died");
-        assert!(!takes(9, Told { is_open: true, ..dead }));
+        assert!(!takes(9, MessageDeliveryState { is_open: true, ..dead }));
     }
 
     #[test]

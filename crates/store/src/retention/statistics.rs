@@ -1,4 +1,4 @@
-//! Reading what was counted. It is counted where notifications are made.
+//! Reading the hourly counters, which fan-out writes.
 
 use postway_domain::{TenantId, Time};
 
@@ -8,15 +8,15 @@ use crate::{
     sql::{Row, Session, Sql, values},
 };
 
-pub(super) const LIST: Sql = Sql::same(
+pub(crate) const LIST: Sql = Sql::same(
     "SELECT hour, tenant, account, accepted, sent, failed, invalid, deferred, bounced, complained, suppressed, \
      queue_ms FROM statistic WHERE tenant = ? AND hour >= ? AND hour < ? ORDER BY hour, account",
 );
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[LIST];
+pub(crate) const STATEMENTS: &[Sql] = &[LIST];
 
-/// A tenant's hours that begin in this time, each account's.
-pub(super) async fn list(
+/// A tenant's hours that begin in this period, for each account.
+pub(crate) async fn list(
     session: &mut dyn Session,
     tenant: &TenantId,
     since: Time,

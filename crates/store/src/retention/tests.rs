@@ -6,21 +6,19 @@ use postway_testkit::{
 };
 use sqlx::{MySqlPool, PgPool, Row, SqlitePool, sqlite::SqliteConnectOptions};
 
-use super::{erase, expunge, statistics, told, traces, walk};
+use super::{delivery_state, erase, expunge, scan, statistics, traces};
 use crate::{
-    mysql::MysqlStore,
-    postgres::PostgresStore,
+    driver::{mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteStore},
     sql::{Sql, numbered},
-    sqlite::SqliteStore,
 };
 
-/// Each statement, and the index by which it must find: a tenant's slice must not cost what others keep, nor what the
-/// tenant has kept since.
+/// Each statement, and the index by which it must find: a tenant's slice must not cost what others keep, nor
+/// what the tenant has kept since.
 fn by_index() -> Vec<(Sql, &'static str)> {
     vec![
-        (walk::PAGE, "message_tenant"),
-        (told::of_messages_sample(), "notification_message"),
-        (told::NOT_FANNED_OUT, "journal_tenant"),
+        (scan::PAGE, "message_tenant"),
+        (delivery_state::of_messages_sample(), "notification_message"),
+        (delivery_state::NOT_FANNED_OUT, "journal_tenant"),
         (traces::OLDEST_PAGES, "journal_position"),
         (traces::FORGET_KEYS, "dedup_expiry"),
         (traces::FORGET_TOMBSTONES, "tombstone_expiry"),
@@ -36,8 +34,10 @@ async fn sqlite_finds_by_index() {
     let path = folder.path().join("postway.db");
     SqliteStore::migrate(&path).await.unwrap();
     let pool = SqlitePool::connect_with(SqliteConnectOptions::new().filename(&path)).await.unwrap();
-    let others =
-        [(told::NOT_SEQUENCED, "journal_tenant"), (statistics::LIST, "PRIMARY KEY (tenant=? AND hour>?")];
+    let others = [
+        (delivery_state::NOT_SEQUENCED, "journal_tenant"),
+        (statistics::LIST, "PRIMARY KEY (tenant=? AND hour>?"),
+    ];
     for (sql, index) in by_index().into_iter().chain(others) {
         let explain = sqlx::query(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {}", sql.sqlite)));
         let rows = explain.fetch_all(&pool).await.unwrap();
@@ -67,7 +67,7 @@ async fn postgres_finds_by_index() {
          ANALYZE message, recipient, journal, dedup, tombstone",
     );
     let pool = PgPool::connect(&database.url()).await.unwrap();
-    let others = [(told::NOT_SEQUENCED, "journal_"), (statistics::LIST, "statistic_pkey")];
+    let others = [(delivery_state::NOT_SEQUENCED, "journal_"), (statistics::LIST, "statistic_pkey")];
     for (sql, index) in by_index().into_iter().chain(others) {
         let parameters = vec!["NULL"; sql.postgres.matches('?').count()].join(",");
         let execute = if parameters.is_empty() { String::new() } else { format!("({parameters})") };
@@ -104,7 +104,7 @@ async fn mariadb_finds_by_index() {
     ] {
         sqlx::raw_sql(fill).execute(&pool).await.unwrap();
     }
-    let others = [(told::NOT_SEQUENCED, "journal_tenant"), (statistics::LIST, "PRIMARY")];
+    let others = [(delivery_state::NOT_SEQUENCED, "journal_tenant"), (statistics::LIST, "PRIMARY")];
     for (sql, index) in by_index().into_iter().chain(others) {
         let text = format!("EXPLAIN FORMAT=TRADITIONAL {}", sql.mysql.replace("LIMIT ?", "LIMIT 10"));
         let parameters = text.matches('?').count();

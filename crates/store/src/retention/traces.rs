@@ -1,54 +1,52 @@
-//! What outlives a message for a time: its keys, its trace, and its place in the journal.
+//! What outlives a message for a time: its keys, its tombstone, and its entries in the journal.
 
 use aws_lc_rs::hmac;
 use postway_domain::{EmailAddress, MessageUid, Status, TenantId, Time};
 
 use crate::{
-    decode::coded,
     error::StoreError,
     record::Tombstone,
-    rows::Multi,
-    sql::{Row, Session, Sql, Value, values},
+    sql::{Row, Session, Sql, Value, decode::coded, multi_row::Multi, values},
 };
 
 const TOMBSTONE: Sql =
     Sql::same("SELECT tenant, uid, status, recipients, expires_at FROM tombstone WHERE uid = ?");
-/// One statement, so that a key that another writer takes over meanwhile is not removed.
-pub(super) const FORGET_KEYS: Sql = Sql::of_each(
+/// One statement, so that a key that another writer takes over in between is not removed.
+pub(crate) const FORGET_KEYS: Sql = Sql::of_each(
     "DELETE FROM dedup WHERE (tenant, kind, key) IN (SELECT tenant, kind, key FROM dedup WHERE expires_at <= ? \
      ORDER BY expires_at LIMIT ?)",
     "DELETE FROM dedup WHERE ctid = ANY (ARRAY(SELECT ctid FROM dedup WHERE expires_at <= ? \
      ORDER BY expires_at LIMIT ? FOR UPDATE SKIP LOCKED))",
     "DELETE FROM dedup WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
 );
-pub(super) const FORGET_TOMBSTONES: Sql = Sql::of_each(
+pub(crate) const FORGET_TOMBSTONES: Sql = Sql::of_each(
     "DELETE FROM tombstone WHERE uid IN (SELECT uid FROM tombstone WHERE expires_at <= ? \
      ORDER BY expires_at LIMIT ?)",
     "DELETE FROM tombstone WHERE ctid = ANY (ARRAY(SELECT ctid FROM tombstone WHERE expires_at <= ? \
      ORDER BY expires_at LIMIT ? FOR UPDATE SKIP LOCKED))",
     "DELETE FROM tombstone WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
 );
-/// The first pages, whatever their age: pages lie in the order of their time, or nearly so.
-pub(super) const OLDEST_PAGES: Sql = Sql::same(
+/// The first pages, whatever their age: pages are in the order of their time, or nearly so.
+pub(crate) const OLDEST_PAGES: Sql = Sql::same(
     "SELECT id, at FROM journal WHERE position <= \
      (SELECT p.position FROM progress p WHERE p.name = 'fan_out') ORDER BY position LIMIT ?",
 );
 static TRIM: Multi = Multi::new("DELETE FROM journal WHERE id IN (", 1, ")");
 #[cfg(test)]
-pub(super) const STATEMENTS: &[Sql] = &[TOMBSTONE, FORGET_KEYS, FORGET_TOMBSTONES, OLDEST_PAGES];
+pub(crate) const STATEMENTS: &[Sql] = &[TOMBSTONE, FORGET_KEYS, FORGET_TOMBSTONES, OLDEST_PAGES];
 
 #[cfg(test)]
-pub(super) fn multi() -> Vec<&'static Multi> {
+pub(crate) fn multi() -> Vec<&'static Multi> {
     vec![&TRIM]
 }
 
 impl Tombstone {
-    /// How a recipient of a message that is gone is still known: a digest of tenant and address, the address in lower
-    /// case, under the key that [`crate::record::Expunge`] gave.
+    /// The digest that a tombstone keeps of a recipient: of tenant and lower-case address, under the key that
+    /// [`crate::record::Expunge`] gave.
     pub fn digest(key: &[u8; 32], tenant: &TenantId, address: &str) -> [u8; 32] {
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key));
         context.update(tenant.as_str().as_bytes());
-        // No name of a tenant holds it: so the two cannot run into each other.
+        // No tenant id contains this byte, so the two parts cannot be confused.
         context.update(b"\0");
         context.update(address.to_lowercase().as_bytes());
         let mut digest = [0; 32];
@@ -58,14 +56,14 @@ impl Tombstone {
 
     /// Whether the message went to this address.
     pub fn is_of(&self, key: &[u8; 32], address: &str) -> bool {
-        // Traces of earlier versions know a domain by its U-labels.
+        // Tombstones written by earlier versions have the domain as U-labels.
         EmailAddress::spellings_of(address)
             .any(|address| self.recipients.contains(&Self::digest(key, &self.tenant, &address)))
     }
 }
 
-/// The trace of a message, if it has one.
-pub(super) async fn tombstone(
+/// The tombstone of a message, if it has one.
+pub(crate) async fn tombstone(
     session: &mut dyn Session,
     uid: MessageUid,
 ) -> Result<Option<Tombstone>, StoreError> {
@@ -87,8 +85,8 @@ fn read_tombstone(row: &Row) -> Result<Tombstone, StoreError> {
     })
 }
 
-/// Forgets keys and traces that have ended, `limit` of each; how many.
-pub(super) async fn forget(session: &mut dyn Session, now: Time, limit: u32) -> Result<usize, StoreError> {
+/// Removes expired keys and tombstones, `limit` of each. Returns the number of both.
+pub(crate) async fn forget(session: &mut dyn Session, now: Time, limit: u32) -> Result<usize, StoreError> {
     let mut forgotten = 0;
     for sql in [FORGET_KEYS, FORGET_TOMBSTONES] {
         forgotten += session.execute(sql, values![now, limit]).await?;
@@ -96,8 +94,9 @@ pub(super) async fn forget(session: &mut dyn Session, now: Time, limit: u32) -> 
     Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
 }
 
-/// Removes the oldest pages of which notifications were made, while they are older than `before`; how many.
-pub(super) async fn trim_journal(
+/// Removes the oldest pages that were fanned out, while they are older than `before`. Returns the number of
+/// pages.
+pub(crate) async fn trim_journal(
     session: &mut dyn Session,
     before: Time,
     limit: u32,

@@ -1,4 +1,4 @@
-//! The three drivers, spoken to alike.
+//! [`Session`] for the three drivers.
 
 use std::{
     collections::HashMap,
@@ -17,10 +17,11 @@ use sqlx::{
 use super::{Row, Session, Sql, Value, numbered};
 use crate::error::StoreError;
 
-/// How a driver's error is told.
+/// Converts a driver's error.
 type Failed = fn(sqlx::Error) -> StoreError;
 
-/// A query with its values, texts made fit for the driver. The drivers' types differ, so this cannot be a function.
+/// A query with its values, texts adapted to the driver. The drivers' types differ, so this cannot be a
+/// function.
 macro_rules! bound {
     ($query:expr, $values:expr, $fit:path) => {
         $values.into_iter().fold($query, |query, value| match value {
@@ -35,7 +36,7 @@ pub(crate) use bound;
 
 macro_rules! session {
     ($name:ident, $connection:ty, $row:ty, $text:path, $fit:path, $decode:ident) => {
-        /// A connection of this driver, borrowed or owned, and how its errors are told.
+        /// A connection of this driver, borrowed or owned, and how its errors are converted.
         pub(crate) struct $name<C> {
             pub conn: C,
             pub failed: Failed,
@@ -62,11 +63,12 @@ macro_rules! session {
                 let rows = in_time(bound!(sqlx::query($text(&sql)), values, $fit).fetch_all(&mut *self.conn))
                     .await?;
                 let rows = rows.map_err(self.failed)?;
-                rows.iter().map(|row| $decode(row).map_err(self.failed)).collect()
+                let statement = $text(&sql);
+                rows.iter().map(|row| $decode(row, statement).map_err(self.failed)).collect()
             }
         }
 
-        fn $decode(row: &$row) -> Result<Row, sqlx::Error> {
+        fn $decode(row: &$row, statement: &'static str) -> Result<Row, sqlx::Error> {
             let value = |index: usize| {
                 let raw = row.try_get_raw(index)?;
                 if raw.is_null() {
@@ -74,13 +76,14 @@ macro_rules! session {
                 }
                 let kind = kind_of(raw.type_info().name());
                 Ok(match kind {
-                    Kind::Int => Value::Int(Some(row.try_get(index)?)),
-                    Kind::Bool => Value::Bool(Some(row.try_get(index)?)),
-                    Kind::Text => Value::Text(Some(row.try_get(index)?)),
-                    Kind::Bytes => Value::Bytes(Some(row.try_get(index)?)),
+                    SqlColumnKind::Int => Value::Int(Some(row.try_get(index)?)),
+                    SqlColumnKind::Bool => Value::Bool(Some(row.try_get(index)?)),
+                    SqlColumnKind::Text => Value::Text(Some(row.try_get(index)?)),
+                    SqlColumnKind::Bytes => Value::Bytes(Some(row.try_get(index)?)),
                 })
             };
-            (0..row.len()).map(value).collect::<Result<Vec<Value>, sqlx::Error>>().map(Row)
+            let values = (0..row.len()).map(value).collect::<Result<Vec<Value>, sqlx::Error>>()?;
+            Ok(Row { values, statement })
         }
     };
 }
@@ -89,7 +92,7 @@ session!(SqliteSession, SqliteConnection, SqliteRow, Sql::sqlite_text, identity,
 session!(PostgresSession, PgConnection, PgRow, postgres_text, without_nul, decode_postgres);
 session!(MysqlSession, MySqlConnection, MySqlRow, Sql::mysql_text, identity, decode_mysql);
 
-/// The longest wait for a statement: more than any server here allows it, for servers that are gone.
+/// The longest wait for a statement: more than any server here allows, for servers that are gone.
 const STATEMENT_LASTS_MAX: Duration = Duration::from_secs(60);
 
 /// Bounds the wait for a statement.
@@ -98,29 +101,29 @@ pub(crate) async fn in_time<T>(statement: impl Future<Output = T>) -> Result<T, 
     tokio::time::timeout(STATEMENT_LASTS_MAX, statement).await.map_err(late)
 }
 
-/// PostgreSQL's text cannot hold NUL. What strangers say (a relay's reply, a note) may.
+/// PostgreSQL's text cannot contain NUL. Texts from outside (a relay's reply, a note) may.
 pub(crate) fn without_nul(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
 }
 
-enum Kind {
+enum SqlColumnKind {
     Int,
     Bool,
     Text,
     Bytes,
 }
 
-/// What a column holds, by the name its driver gives the type.
-fn kind_of(name: &str) -> Kind {
+/// The type of a column, from the name that the driver gives it.
+fn kind_of(name: &str) -> SqlColumnKind {
     match name {
-        "INTEGER" | "INT8" | "BIGINT" | "INT" => Kind::Int,
-        "BOOL" | "BOOLEAN" => Kind::Bool,
-        "TEXT" | "VARCHAR" | "CHAR" | "LONGTEXT" | "MEDIUMTEXT" | "TINYTEXT" => Kind::Text,
-        _ => Kind::Bytes,
+        "INTEGER" | "INT8" | "BIGINT" | "INT" => SqlColumnKind::Int,
+        "BOOL" | "BOOLEAN" => SqlColumnKind::Bool,
+        "TEXT" | "VARCHAR" | "CHAR" | "LONGTEXT" | "MEDIUMTEXT" | "TINYTEXT" => SqlColumnKind::Text,
+        _ => SqlColumnKind::Bytes,
     }
 }
 
-/// PostgreSQL's form of a text. There are only so many texts, so each form is made once and kept.
+/// PostgreSQL's form of a text. The number of texts is limited, so each form is made once and cached.
 fn postgres_text(sql: &Sql) -> &'static str {
     let text = sql.postgres;
     static FORMS: LazyLock<Mutex<HashMap<&'static str, &'static str>>> = LazyLock::new(Mutex::default);

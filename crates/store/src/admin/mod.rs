@@ -1,0 +1,49 @@
+//! Tenants, accounts, keys, suspensions, circuits, suppressions, streams and the audit log: the same for
+//! every SQL database.
+//!
+//! A change and its audit entry are one transaction. Reads use separate connections.
+
+pub(crate) mod accounts;
+pub(crate) mod audit;
+pub(crate) mod blocked;
+pub(crate) mod deleted_recipients;
+pub(crate) mod keys;
+pub(crate) mod oauth;
+pub(crate) mod scoped_suppressions;
+pub(crate) mod sessions;
+pub(crate) mod streams;
+pub(crate) mod suppressions;
+pub(crate) mod suspensions;
+pub(crate) mod tenants;
+
+use postway_domain::Time;
+
+pub(crate) use accounts::there as accounts_there;
+#[cfg(test)]
+pub(crate) use accounts::{AMONG_UNFINISHED, HAS_WAITING};
+pub(crate) use blocked::is_used_up;
+#[cfg(test)]
+pub(crate) use blocked::{BEHIND, WAITED_FOR};
+pub(crate) use deleted_recipients::mark_departed;
+pub(crate) use scoped_suppressions::{add_new as add_scoped, remove_for as remove_scoped};
+pub(crate) use suppressions::{Recipients, Suppressed, report as suppress_reported, suppressed_of};
+#[cfg(test)]
+pub(crate) use suspensions::STATES as BATCH_STATES;
+pub(crate) use suspensions::{GateQuestion, Gates, is_suspended, suspended_batches, suspensions_of};
+
+use crate::{error::StoreError, record::AuditEntry, sql::Session};
+
+/// Writes an audit entry inside the transaction under way.
+pub(crate) async fn record_audit(session: &mut dyn Session, entry: &AuditEntry) -> Result<(), StoreError> {
+    audit::insert(session, entry).await
+}
+
+/// Removes at most `limit` of the oldest audit entries that are older than `before`, inside the transaction
+/// under way. Returns the number of entries.
+pub(crate) async fn trim_audit(
+    session: &mut dyn Session,
+    before: Time,
+    limit: u32,
+) -> Result<usize, StoreError> {
+    audit::trim(session, before, limit).await
+}

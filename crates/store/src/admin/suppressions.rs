@@ -1,0 +1,223 @@
+//! Suppression lists: addresses that get no mail.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use postway_domain::{EmailAddress, Lane, TenantId, Time};
+
+use super::scoped_suppressions::{self, ScopedMatches};
+use crate::{
+    error::StoreError,
+    record::{Changed, Suppression, SuppressionReason},
+    sql::{
+        Row, Session, Sql, Value, decode,
+        multi_row::{Multi, MultiSql},
+        values, was_there,
+    },
+};
+
+const ADD: Sql = Sql::or_mysql(
+    "INSERT INTO suppression (tenant, address, reason, note, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?) \
+     ON CONFLICT (tenant, address) DO UPDATE SET reason = excluded.reason, note = excluded.note, \
+     created_at = excluded.created_at, expires_at = excluded.expires_at",
+    "INSERT INTO suppression (tenant, address, reason, note, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?) \
+     ON DUPLICATE KEY UPDATE reason = VALUES(reason), note = VALUES(note), created_at = VALUES(created_at), \
+     expires_at = VALUES(expires_at)",
+);
+macro_rules! report {
+    ($end:literal) => {
+        Multi::new(
+            "INSERT INTO suppression (tenant, address, reason, note, created_at, expires_at) VALUES ",
+            6,
+            $end,
+        )
+    };
+}
+macro_rules! report_on_conflict {
+    () => {
+        report!(
+            " ON CONFLICT (tenant, address) DO UPDATE SET reason = excluded.reason, note = excluded.note, \
+             created_at = excluded.created_at, expires_at = excluded.expires_at \
+             WHERE excluded.expires_at IS NULL OR excluded.expires_at >= suppression.expires_at"
+        )
+    };
+}
+/// An existing suppression that lasts longer stays: see [`Suppression::yields_to`].
+static REPORT: MultiSql = MultiSql {
+    sqlite: report_on_conflict!(),
+    postgres: report_on_conflict!(),
+    // The expiry is assigned last, because the assignments before it must see the old value.
+    mysql: report!(
+        " ON DUPLICATE KEY UPDATE \
+         reason = IF(VALUES(expires_at) IS NULL OR VALUES(expires_at) >= suppression.expires_at, VALUES(reason), reason), \
+         note = IF(VALUES(expires_at) IS NULL OR VALUES(expires_at) >= suppression.expires_at, VALUES(note), note), \
+         created_at = IF(VALUES(expires_at) IS NULL OR VALUES(expires_at) >= suppression.expires_at, VALUES(created_at), \
+         created_at), \
+         expires_at = IF(VALUES(expires_at) IS NULL OR VALUES(expires_at) >= suppression.expires_at, VALUES(expires_at), \
+         suppression.expires_at)"
+    ),
+};
+const REMOVE: Sql = Sql::same("DELETE FROM suppression WHERE tenant = ? AND address = ?");
+const FIND: Sql = Sql::same(
+    "SELECT tenant, address, reason, note, created_at, expires_at FROM suppression WHERE tenant = ? AND address = ?",
+);
+const LIST: Sql = Sql::same(
+    "SELECT tenant, address, reason, note, created_at, expires_at FROM suppression \
+     WHERE tenant = ? AND address > ? ORDER BY address LIMIT ?",
+);
+/// The most rows removed in one transaction; the rest waits for the next run, and has no effect in the
+/// meantime.
+const FORGOTTEN_MAX: u32 = 5_000;
+const FORGET: Sql = Sql::or_mysql(
+    "DELETE FROM suppression WHERE (tenant, address) IN \
+     (SELECT tenant, address FROM suppression WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)",
+    "DELETE FROM suppression WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
+);
+static AMONG: Multi = Multi::new(
+    "SELECT address FROM suppression WHERE tenant = ? AND (expires_at IS NULL OR expires_at > ?) AND address IN (",
+    1,
+    ")",
+);
+#[cfg(test)]
+pub(crate) const STATEMENTS: &[Sql] = &[ADD, REMOVE, FIND, LIST, FORGET];
+
+/// A sample text, for the test that prepares every statement.
+#[cfg(test)]
+pub(crate) fn multi() -> Sql {
+    REPORT.sample()
+}
+
+/// The suppressed addresses of a transaction, with and without scopes.
+#[derive(Debug, Default)]
+pub(crate) struct Suppressed {
+    listed: HashSet<(TenantId, String)>,
+    pub(crate) scoped: ScopedMatches,
+}
+
+impl Suppressed {
+    /// Whether an address gets no mail of this lane.
+    pub fn contains(&self, lane: &Lane, address: &str) -> bool {
+        let address = address.to_ascii_lowercase();
+        let is_listed = |address: String| self.listed.contains(&(lane.tenant.clone(), address));
+        !self.listed.is_empty() && EmailAddress::spellings_of(&address).any(is_listed)
+            || self.scoped.contains(lane, &address)
+    }
+}
+
+impl FromIterator<(TenantId, String)> for Suppressed {
+    fn from_iter<I: IntoIterator<Item = (TenantId, String)>>(addresses: I) -> Self {
+        Self { listed: addresses.into_iter().collect(), scoped: ScopedMatches::default() }
+    }
+}
+
+/// The addresses to look up, in lower case, by tenant.
+pub(crate) type Recipients = BTreeMap<TenantId, BTreeSet<String>>;
+
+/// Reads which of these addresses are suppressed.
+pub(crate) async fn suppressed_of(
+    session: &mut dyn Session,
+    recipients: Recipients,
+    now: Time,
+) -> Result<Suppressed, StoreError> {
+    let mut suppressed = Suppressed::default();
+    for (tenant, addresses) in recipients {
+        // Lists written by earlier versions have domains as U-labels.
+        let addresses: Vec<String> =
+            addresses.iter().flat_map(|address| EmailAddress::spellings_of(address)).collect();
+        for (sql, run) in AMONG.runs(&addresses) {
+            let mut values = values![tenant.as_str(), now];
+            values.extend(run.iter().map(|address| Value::from(address.as_str())));
+            for row in session.rows(sql.into(), values).await? {
+                suppressed.listed.insert((tenant.clone(), row.text(0)?.to_owned()));
+            }
+        }
+        scoped_suppressions::among(session, &tenant, &addresses, now, &mut suppressed.scoped).await?;
+    }
+    Ok(suppressed)
+}
+
+/// Adds suppressions that reports ask for, unless an existing one of the same address lasts longer.
+pub(crate) async fn report(session: &mut dyn Session, asked: Vec<Suppression>) -> Result<(), StoreError> {
+    // One row for each address, in order, so that two transactions that add the same addresses lock them in
+    // the same order.
+    let mut merged: BTreeMap<(TenantId, String), Suppression> = BTreeMap::new();
+    for one in asked {
+        let key = (one.tenant.clone(), one.address.clone());
+        if merged.get(&key).is_none_or(|earlier| earlier.yields_to(&one)) {
+            merged.insert(key, one);
+        }
+    }
+    let merged: Vec<Suppression> = merged.into_values().collect();
+    for (sql, run) in REPORT.runs(&merged) {
+        session.execute(sql, run.iter().flat_map(row_of).collect()).await?;
+    }
+    Ok(())
+}
+
+fn row_of(one: &Suppression) -> Vec<Value> {
+    values![
+        one.tenant.as_str(),
+        one.address.as_str(),
+        one.reason.code(),
+        one.note.as_deref(),
+        one.created_at,
+        one.expires_at,
+    ]
+}
+
+/// Adds suppressions; each replaces an existing one of the same address.
+pub(crate) async fn add(session: &mut dyn Session, list: &[Suppression]) -> Result<Changed, StoreError> {
+    for one in list {
+        session.execute(ADD, row_of(one)).await?;
+    }
+    Ok(Changed::Done)
+}
+
+pub(crate) async fn remove(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    addresses: &[String],
+) -> Result<Changed, StoreError> {
+    let mut removed = 0;
+    for address in addresses.iter().flat_map(|address| EmailAddress::spellings_of(address)) {
+        removed += session.execute(REMOVE, values![tenant.as_str(), address.as_str()]).await?;
+    }
+    Ok(was_there(removed))
+}
+
+pub(crate) async fn forget(session: &mut dyn Session, now: Time) -> Result<Changed, StoreError> {
+    session.execute(FORGET, values![now, FORGOTTEN_MAX]).await.map(|_| Changed::Done)
+}
+
+pub(crate) async fn find(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    address: &str,
+) -> Result<Option<Suppression>, StoreError> {
+    for address in EmailAddress::spellings_of(address) {
+        if let Some(row) = session.rows(FIND, values![tenant.as_str(), address.as_str()]).await?.first() {
+            return read(row).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+pub(crate) async fn list(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    after: Option<&str>,
+    limit: u32,
+) -> Result<Vec<Suppression>, StoreError> {
+    let values = values![tenant.as_str(), after.unwrap_or_default(), limit];
+    session.rows(LIST, values).await?.iter().map(read).collect()
+}
+
+fn read(row: &Row) -> Result<Suppression, StoreError> {
+    Ok(Suppression {
+        tenant: row.parsed(0)?,
+        address: row.text(1)?.to_owned(),
+        reason: decode::coded(row.int(2)?, SuppressionReason::from_code)?,
+        note: row.opt_text(3)?.map(ToOwned::to_owned),
+        created_at: row.time(4)?,
+        expires_at: row.opt_time(5)?,
+    })
+}

@@ -1,0 +1,432 @@
+//! Tenants, accounts, keys, pauses, suppressions, limits and the audit log.
+
+use std::collections::BTreeMap;
+
+use postway_domain::{
+    Account, AccountId, ApiKey, EmailAddress, KeyDigest, Span, Tenant, TenantId, Time,
+    id::{AuditId, SessionId},
+    oauth::{OAuthOwner, OAuthState},
+};
+
+use super::{
+    streams::{ScopedTable, StreamTable},
+    tables::Tables,
+};
+use crate::{
+    admin::{Gates, Suppressed},
+    record::{
+        AccountKey, AuditEntry, Changed, Circuit, DirectoryChange, Suppression, Suspension, SuspensionScope,
+    },
+};
+
+/// What only operators change.
+#[derive(Default)]
+pub(super) struct Directory {
+    pub tenants: BTreeMap<TenantId, Tenant>,
+    pub accounts: BTreeMap<AccountKey, Account>,
+    keys: Vec<ApiKey>,
+    ended_sessions: BTreeMap<SessionId, Time>,
+    pub(super) oauth: BTreeMap<OAuthOwner, OAuthState>,
+    suspensions: BTreeMap<(TenantId, SuspensionScope), Time>,
+    pub(super) suppressions: BTreeMap<(TenantId, String), Suppression>,
+    pub(super) scoped: ScopedTable,
+    pub(super) streams: StreamTable,
+    circuits: BTreeMap<AccountKey, Circuit>,
+    audit: Vec<AuditEntry>,
+    pub(super) spent: BTreeMap<(AccountKey, Span, i64), i64>,
+}
+
+impl Directory {
+    pub fn gates(&self) -> Gates {
+        let mut gates = Gates::default();
+        for suspension in self.all_suspensions() {
+            gates.add(suspension);
+        }
+        gates
+    }
+
+    fn all_suspensions(&self) -> impl Iterator<Item = Suspension> {
+        let suspension = |((tenant, scope), since): (&(TenantId, SuspensionScope), &Time)| Suspension {
+            tenant: tenant.clone(),
+            scope: scope.clone(),
+            since: *since,
+        };
+        self.suspensions.iter().map(suspension)
+    }
+
+    pub fn suppressed(&self, now: Time) -> Suppressed {
+        let in_force = |one: &&Suppression| one.expires_at.is_none_or(|at| at > now);
+        let in_force = self.suppressions.values().filter(in_force);
+        let mut suppressed: Suppressed =
+            in_force.map(|one| (one.tenant.clone(), one.address.clone())).collect();
+        for one in self.scoped.in_force(now) {
+            suppressed.scoped.add(&one.scope);
+        }
+        suppressed
+    }
+
+    pub fn record(&mut self, entry: AuditEntry) {
+        self.audit.push(entry);
+        self.audit.sort_by_key(|entry| entry.id);
+    }
+
+    /// See [`crate::Retain::trim_audit`].
+    pub fn trim_audit(&mut self, before: Time, limit: u32) -> u32 {
+        let old = self.audit.partition_point(|entry| entry.id < AuditId::first_at(before));
+        self.audit.drain(..old.min(limit as usize)).count() as u32
+    }
+
+    pub fn audit(&self, tenant: Option<&TenantId>, before: Option<AuditId>, limit: u32) -> Vec<AuditEntry> {
+        let of_tenant = |entry: &&AuditEntry| tenant.is_none() || entry.tenant.as_ref() == tenant;
+        let older = |entry: &&AuditEntry| before.is_none_or(|before| entry.id < before);
+        self.audit.iter().rev().filter(of_tenant).filter(older).take(limit as usize).cloned().collect()
+    }
+
+    pub fn list_tenants(&self, after: Option<&TenantId>, limit: u32) -> Vec<Tenant> {
+        let later = self.tenants.values().filter(|tenant| after.is_none_or(|after| tenant.id > *after));
+        later.take(limit as usize).cloned().collect()
+    }
+
+    pub fn list_accounts(&self, tenant: Option<&TenantId>) -> Vec<Account> {
+        let all = self.accounts.values();
+        all.filter(|account| tenant.is_none_or(|tenant| account.tenant == *tenant)).cloned().collect()
+    }
+
+    pub fn account(&self, tenant: &TenantId, id: &AccountId) -> Option<Account> {
+        self.accounts.get(&AccountKey { tenant: tenant.clone(), account: id.clone() }).cloned()
+    }
+
+    pub fn key(&self, digest: &KeyDigest) -> Option<ApiKey> {
+        self.keys.iter().find(|key| key.digest == *digest).cloned()
+    }
+
+    pub fn key_by_id(&self, id: &str) -> Option<ApiKey> {
+        self.keys.iter().find(|key| key.id == id).cloned()
+    }
+
+    pub fn is_session_ended(&self, id: SessionId) -> bool {
+        self.ended_sessions.contains_key(&id)
+    }
+
+    pub fn list_keys(&self, tenant: &TenantId) -> Vec<ApiKey> {
+        let mut keys: Vec<ApiKey> = self.keys.iter().filter(|key| key.tenant == *tenant).cloned().collect();
+        keys.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        keys
+    }
+
+    pub fn list_suspensions(&self, tenant: &TenantId) -> Vec<Suspension> {
+        self.all_suspensions().filter(|suspension| suspension.tenant == *tenant).collect()
+    }
+
+    pub fn list_suppressions(&self, tenant: &TenantId, after: Option<&str>, limit: u32) -> Vec<Suppression> {
+        let of_tenant = self.suppressions.values().filter(|one| one.tenant == *tenant);
+        let later = of_tenant.filter(|one| after.is_none_or(|after| one.address.as_str() > after));
+        later.take(limit as usize).cloned().collect()
+    }
+
+    pub fn suppression(&self, tenant: &TenantId, address: &str) -> Option<Suppression> {
+        let of = |address| self.suppressions.get(&(tenant.clone(), address)).cloned();
+        EmailAddress::spellings_of(address).find_map(of)
+    }
+
+    pub fn circuit(&self, key: &AccountKey) -> Option<Circuit> {
+        self.circuits.get(key).cloned()
+    }
+
+    pub fn circuits(&self, tenant: Option<&TenantId>) -> Vec<Circuit> {
+        let wanted = |circuit: &&Circuit| tenant.is_none_or(|tenant| circuit.key.tenant == *tenant);
+        self.circuits.values().filter(wanted).cloned().collect()
+    }
+
+    fn create_tenant(&mut self, tenant: Tenant) -> Changed {
+        if self.tenants.contains_key(&tenant.id) {
+            return Changed::Exists;
+        }
+        self.tenants.insert(tenant.id.clone(), tenant);
+        Changed::Done
+    }
+
+    fn update_tenant(&mut self, tenant: Tenant, expected: i64) -> Changed {
+        match self.tenants.get_mut(&tenant.id) {
+            Some(stored) if stored.version == expected && stored.deleted_at.is_none() => {
+                *stored = tenant;
+                Changed::Done
+            }
+            Some(_) | None => Changed::Stale,
+        }
+    }
+
+    fn create_account(&mut self, account: Account) -> Changed {
+        let key = AccountKey { tenant: account.tenant.clone(), account: account.id.clone() };
+        if self.accounts.contains_key(&key) {
+            return Changed::Exists;
+        }
+        self.accounts.insert(key, account);
+        Changed::Done
+    }
+
+    fn update_account(&mut self, account: Account, expected: i64) -> Changed {
+        let key = AccountKey { tenant: account.tenant.clone(), account: account.id.clone() };
+        match self.accounts.get_mut(&key) {
+            Some(stored) if stored.version == expected => {
+                *stored = account;
+                Changed::Done
+            }
+            Some(_) | None => Changed::Stale,
+        }
+    }
+
+    fn create_key(&mut self, key: ApiKey) -> Changed {
+        let is_taken = self.keys.iter().any(|other| other.id == key.id || other.digest == key.digest);
+        if !is_taken {
+            self.keys.push(key);
+        }
+        done_if(!is_taken, Changed::Exists)
+    }
+
+    fn revoke(&mut self, tenant: &TenantId, id: &str, at: Time) -> Changed {
+        let found = self
+            .keys
+            .iter_mut()
+            .find(|key| key.tenant == *tenant && key.id == *id && key.revoked_at.is_none());
+        match found {
+            Some(key) => {
+                key.revoked_at = Some(at);
+                Changed::Done
+            }
+            None => Changed::Missing,
+        }
+    }
+
+    fn touch(&mut self, used: Vec<(String, Time)>) -> Changed {
+        for (id, at) in used {
+            for key in self.keys.iter_mut().filter(|key| key.id == id) {
+                key.last_used_at = key.last_used_at.max(Some(at));
+            }
+        }
+        Changed::Done
+    }
+}
+
+pub(super) fn done_if(done: bool, otherwise: Changed) -> Changed {
+    if done { Changed::Done } else { otherwise }
+}
+
+impl Tables {
+    /// See [`crate::Directory::change`].
+    pub fn change(&mut self, change: DirectoryChange) -> Changed {
+        let directory = &mut self.directory;
+        match change {
+            DirectoryChange::CreateTenant(tenant, accounts) => {
+                let created = directory.create_tenant(tenant.clone());
+                if created == Changed::Done {
+                    self.reports.keep_client(&tenant);
+                    for account in accounts {
+                        directory.create_account(account);
+                    }
+                }
+                created
+            }
+            DirectoryChange::UpdateTenant(tenant, expected) => {
+                let updated = directory.update_tenant(tenant.clone(), expected);
+                if updated == Changed::Done {
+                    self.reports.keep_client(&tenant);
+                }
+                updated
+            }
+            DirectoryChange::DeleteTenant(id, at) => match directory.tenants.get_mut(&id) {
+                Some(tenant) if tenant.deleted_at.is_none() => {
+                    tenant.deleted_at = Some(at);
+                    tenant.version += 1;
+                    directory.suspensions.entry((id, SuspensionScope::Tenant)).or_insert(at);
+                    Changed::Done
+                }
+                Some(_) | None => Changed::Missing,
+            },
+            DirectoryChange::PurgeTenant(id, limit) => self.purge(&id, limit),
+            DirectoryChange::SetDefaultAccount(tenant, account) => match directory.tenants.get_mut(&tenant) {
+                Some(tenant) if tenant.deleted_at.is_none() => {
+                    tenant.default_account = Some(account);
+                    tenant.version += 1;
+                    Changed::Done
+                }
+                Some(_) | None => Changed::Missing,
+            },
+            DirectoryChange::CreateAccount(account) => directory.create_account(account),
+            DirectoryChange::UpdateAccount(account, expected) => directory.update_account(account, expected),
+            DirectoryChange::DeleteAccount(key) => self.delete_account(&key),
+            DirectoryChange::CreateKey(key) => directory.create_key(key),
+            DirectoryChange::RevokeKey(tenant, id, at) => directory.revoke(&tenant, &id, at),
+            DirectoryChange::TouchKeys(used) => directory.touch(used),
+            DirectoryChange::EndSession(id, ends_at) => {
+                let is_new = !directory.ended_sessions.contains_key(&id);
+                directory.ended_sessions.entry(id).or_insert(ends_at);
+                done_if(is_new, Changed::Already)
+            }
+            DirectoryChange::PutOAuthState(state, expected) => {
+                let stored = directory.oauth.get(&state.owner).map(|stored| stored.version);
+                let misfit = if expected.is_none() { Changed::Exists } else { Changed::Stale };
+                let fits = stored == expected;
+                if fits {
+                    directory.oauth.insert(state.owner.clone(), state);
+                }
+                done_if(fits, misfit)
+            }
+            DirectoryChange::Suspend(suspension) => {
+                let place = (suspension.tenant, suspension.scope);
+                let free = !directory.suspensions.contains_key(&place);
+                directory.suspensions.entry(place).or_insert(suspension.since);
+                done_if(free, Changed::Already)
+            }
+            DirectoryChange::Activate(tenant, scope) => {
+                done_if(directory.suspensions.remove(&(tenant, scope)).is_some(), Changed::Already)
+            }
+            DirectoryChange::Suppress(list) => {
+                let placed = |one: Suppression| ((one.tenant.clone(), one.address.clone()), one);
+                directory.suppressions.extend(list.into_iter().map(placed));
+                Changed::Done
+            }
+            DirectoryChange::Unsuppress(tenant, addresses) => {
+                let spellings = addresses.iter().flat_map(|address| EmailAddress::spellings_of(address));
+                let removed = spellings.filter(|address| {
+                    directory.suppressions.remove(&(tenant.clone(), address.clone())).is_some()
+                });
+                done_if(removed.count() > 0, Changed::Missing)
+            }
+            DirectoryChange::SuppressScoped(list) => directory.scoped.add(list),
+            DirectoryChange::UnsuppressScoped(scopes) => directory.scoped.remove(&scopes),
+            DirectoryChange::CreateStream(stream) => directory.streams.create(stream),
+            DirectoryChange::UpdateStream(stream, expected) => directory.streams.update(stream, expected),
+            DirectoryChange::DeleteStream(tenant, id) => directory.streams.delete(tenant, id),
+            DirectoryChange::OpenCircuit(circuit) => {
+                let opened_at = directory.circuits.get(&circuit.key).map(|open| open.opened_at);
+                let opened_at = opened_at.unwrap_or(circuit.opened_at);
+                directory.circuits.insert(circuit.key.clone(), Circuit { opened_at, ..circuit });
+                Changed::Done
+            }
+            DirectoryChange::RedactAudit { tenant, target, digest } => {
+                let named = |entry: &&mut AuditEntry| {
+                    entry.tenant.as_ref() == Some(&tenant)
+                        && entry.action.starts_with("suppression.")
+                        && entry.target == target
+                };
+                directory.audit.iter_mut().filter(named).for_each(|entry| entry.target.clone_from(&digest));
+                Changed::Done
+            }
+            DirectoryChange::CloseCircuit(key) => {
+                done_if(directory.circuits.remove(&key).is_some(), Changed::Missing)
+            }
+            DirectoryChange::CreateTemplate(template) => self.catalogue.create_template(template),
+            DirectoryChange::DeleteTemplate(tenant, name) => self.catalogue.delete_template(&tenant, &name),
+            DirectoryChange::CreateRecipient(recipient) => self.catalogue.create_recipient(recipient),
+            DirectoryChange::UpdateRecipient(recipient, expected) => {
+                self.catalogue.update_recipient(recipient, expected)
+            }
+            DirectoryChange::DeleteRecipient(tenant, id, at) => {
+                self.catalogue.delete_recipient(tenant, id, at)
+            }
+            DirectoryChange::CreateDkimKey(key) => self.catalogue.create_key(key),
+            DirectoryChange::SwitchDkimKey(tenant, domain, selector, active) => {
+                self.catalogue.switch_key(tenant, &domain, selector, active)
+            }
+            DirectoryChange::ResealDkimKey(key, was) => self.catalogue.reseal_key(key, &was),
+            DirectoryChange::DeleteDkimKey(tenant, domain, selector) => {
+                self.catalogue.delete_key(tenant, &domain, selector)
+            }
+            DirectoryChange::CreateSubscriber(subscriber) => self.reports.create(subscriber),
+            DirectoryChange::UpdateSubscriber(subscriber, expected) => {
+                self.reports.update(subscriber, expected)
+            }
+            DirectoryChange::DeleteSubscriber(tenant, id) => self.reports.delete(&tenant, &id),
+            DirectoryChange::QuietSubscriber(tenant, id, until) => self.reports.quiet(&tenant, &id, until),
+            DirectoryChange::CreateMailbox(mailbox) => self.inbound.create_mailbox(mailbox),
+            DirectoryChange::UpdateMailbox(mailbox, expected) => {
+                self.inbound.update_mailbox(mailbox, expected)
+            }
+            DirectoryChange::DeleteMailbox(key) => self.delete_mailbox(&key),
+            DirectoryChange::CreateRule(rule) => self.inbound.create_rule(rule),
+            DirectoryChange::UpdateRule(rule, expected) => self.inbound.update_rule(rule, expected),
+            DirectoryChange::DeleteRule(tenant, id) => self.inbound.delete_rule(tenant, id),
+            DirectoryChange::CreateContact(contact) => self.inbound.create_contact(contact),
+            DirectoryChange::UpdateContact(contact, expected) => {
+                self.inbound.update_contact(contact, expected)
+            }
+            DirectoryChange::DeleteContact(tenant, id) => self.inbound.delete_contact(tenant, id),
+            DirectoryChange::Forget(now) => {
+                self.catalogue.forget_links(now);
+                directory.suppressions.retain(|_, one| one.expires_at.is_none_or(|at| at > now));
+                directory.scoped.forget(now);
+                directory.ended_sessions.retain(|_, ends_at| *ends_at > now);
+                Changed::Done
+            }
+            DirectoryChange::ForgetUse(now, limit) => directory.forget_use(now, limit as usize),
+            DirectoryChange::PullReady(now, limit) => self.pull_ready(now, limit as usize),
+            DirectoryChange::PullBeyond(latest, now, limit) => self.pull_beyond(&latest, now, limit as usize),
+            DirectoryChange::PullPreparation { now, latest, limit } => {
+                self.pull_preparation(now, latest, limit as usize)
+            }
+            DirectoryChange::ShiftUse(now, by_ms) => self.directory.shift_use(now, by_ms),
+            DirectoryChange::RedateUse(now) => self.directory.redate_use(now),
+            DirectoryChange::RenewPermit(permit, now) => self.directory.renew(&permit, now),
+        }
+    }
+
+    fn delete_account(&mut self, key: &AccountKey) -> Changed {
+        if !self.directory.accounts.contains_key(key) {
+            return Changed::Missing;
+        }
+        let tenant = self.directory.tenants.get(&key.tenant);
+        let is_default = tenant.and_then(|tenant| tenant.default_account.as_ref()) == Some(&key.account);
+        let unfinished = |summary: &crate::record::MessageSummary| {
+            summary.lane.tenant == key.tenant
+                && summary.lane.account == key.account
+                && !summary.state.status().is_final()
+        };
+        if is_default || self.messages.values().any(|stored| unfinished(&stored.record.summary)) {
+            return Changed::InUse;
+        }
+        let directory = &mut self.directory;
+        directory.accounts.remove(key);
+        directory.circuits.remove(key);
+        directory.oauth.remove(&OAuthOwner::account(&key.tenant, &key.account));
+        directory.suspensions.remove(&(key.tenant.clone(), SuspensionScope::Account(key.account.clone())));
+        Changed::Done
+    }
+
+    fn purge(&mut self, tenant: &TenantId, limit: u32) -> Changed {
+        if self.directory.tenants.get(tenant).is_none_or(|tenant| tenant.deleted_at.is_none()) {
+            return Changed::Missing;
+        }
+        let of_tenant = |uid: &postway_domain::MessageUid, tables: &Self| {
+            tables.messages.get(uid).is_some_and(|stored| stored.record.summary.lane.tenant == *tenant)
+        };
+        let uids: Vec<_> =
+            self.messages.keys().copied().filter(|uid| of_tenant(uid, self)).take(limit as usize).collect();
+        for uid in &uids {
+            self.remove(*uid);
+        }
+        if !uids.is_empty() {
+            return Changed::Done;
+        }
+        self.forget_tenant(tenant);
+        let directory = &mut self.directory;
+        if let Some(stored) = directory.tenants.get_mut(tenant) {
+            let (version, deleted_at) = (stored.version, stored.deleted_at);
+            let bare = Tenant::new(tenant.clone(), "", stored.created_at);
+            *stored = Tenant { version, deleted_at, updated_at: stored.updated_at, ..bare };
+        }
+        directory.accounts.retain(|key, _| key.tenant != *tenant);
+        directory.oauth.retain(|owner, _| owner.tenant != *tenant);
+        directory.keys.retain(|key| key.tenant != *tenant);
+        directory.suspensions.retain(|(of, _), _| of != tenant);
+        directory.suppressions.retain(|(of, _), _| of != tenant);
+        directory.scoped.forget_tenant(tenant);
+        directory.streams.forget_tenant(tenant);
+        directory.circuits.retain(|key, _| key.tenant != *tenant);
+        directory.spent.retain(|(key, ..), _| key.tenant != *tenant);
+        self.catalogue.forget_tenant(tenant);
+        self.inbound.forget_tenant(tenant);
+        self.reports.forget_tenant(tenant);
+        Changed::Already
+    }
+}

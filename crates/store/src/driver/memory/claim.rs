@@ -1,0 +1,215 @@
+//! Handing out work, taking its outcome back, and finding what got stuck.
+
+use postway_domain::{
+    Incarnation, Lane, MessageUid, State, Status, Time,
+    fairness::{self, DueLane},
+    message::Wait,
+};
+
+use super::{
+    stored_message::Stored,
+    tables::{Queue, Tables},
+};
+use crate::{
+    queue::lease_conditions::{Terms, remainder},
+    record::{
+        AccountKey, AccountWant, Body, Change, Changed, ClaimRequest, Claimed, DueAccount, QueueState,
+        Stalled, WireCommit,
+    },
+};
+
+impl Tables {
+    /// Leases what an account has room for, lane by lane in the order of fairness. Gives what is left to stand, too.
+    pub fn claim(&mut self, want: &AccountWant, request: &ClaimRequest) -> (Vec<Claimed>, AccountWant) {
+        let mut terms = Terms {
+            gates: self.directory.gates(),
+            suppressed: self.directory.suppressed(request.now),
+            ..Terms::default()
+        };
+        self.directory.open(&mut terms.allowances, &want.sender(), want.limits, request.now);
+        let room = terms.room(want);
+        let chosen = self.choose(&want.key, room as usize, request.now, &terms);
+        let lease = |stored: &mut Stored| stored.take(&request.lease, request.now, request.inline_bytes_max);
+        let mut claimed: Vec<Claimed> =
+            chosen.into_iter().filter_map(|uid| self.edit(uid, lease).flatten()).collect();
+        terms.permit(want, &mut claimed);
+        terms.suppress(&mut claimed);
+        self.mark_departed(&mut claimed);
+        self.directory.debit(&terms.allowances);
+        let rest = remainder(want, room, claimed.len());
+        (claimed, rest)
+    }
+
+    fn choose(&self, key: &AccountKey, room: usize, now: Time, terms: &Terms) -> Vec<MessageUid> {
+        let Some(queues) = self.waiting.get(key) else {
+            return Vec::new();
+        };
+        let mut lanes: Vec<DueLane> = queues
+            .iter()
+            .filter_map(|(lane, queue)| {
+                let (oldest_due_at, oldest) = self.due(queue, now).next()?;
+                let open = terms.pass(&oldest.record.summary.lane);
+                let priority = oldest.record.summary.lane.priority;
+                open.then_some(DueLane { lane: *lane, priority, oldest_due_at })
+            })
+            .collect();
+        fairness::order(&mut lanes, now);
+        let mut chosen = Vec::new();
+        for queue in lanes.iter().filter_map(|due| queues.get(&due.lane)) {
+            let mut due = self.due(queue, now).map(|(_, stored)| stored).peekable();
+            let limit = match due.peek().map(|first| &first.record.summary.lane) {
+                Some(lane) if lane.is_ordered() => usize::from(!self.is_sending(lane)),
+                Some(_) | None => room,
+            };
+            chosen.extend(due.take(limit.min(room - chosen.len())).map(Stored::uid));
+        }
+        chosen
+    }
+
+    /// Whether something of a lane is being sent.
+    fn is_sending(&self, lane: &Lane) -> bool {
+        self.messages.values().any(|stored| {
+            let summary = &stored.record.summary;
+            summary.state.status() == Status::Sending && summary.lane == *lane
+        })
+    }
+
+    /// What of a queue can go now, oldest first. A doubt past its time is taken too, to be held.
+    fn due<'a>(&'a self, queue: &'a Queue, now: Time) -> impl Iterator<Item = (Time, &'a Stored)> {
+        let due = queue.iter().take_while(move |(due_at, _)| *due_at <= now);
+        let stored = due.filter_map(|(due_at, uid)| Some((*due_at, self.messages.get(uid)?)));
+        let is_doubtful = |stored: &Stored| stored.record.summary.state == State::InDoubt;
+        stored.filter(move |(_, stored)| is_doubtful(stored) || !stored.expired(now))
+    }
+
+    /// Marks what is for a known recipient that was deleted.
+    fn mark_departed(&self, claimed: &mut [Claimed]) {
+        let recipients = &self.catalogue.recipients;
+        for one in claimed {
+            let known = self.messages.get(&one.uid).and_then(|stored| stored.record.recipient);
+            let entry = known.map(|id| recipients.get(&(one.lane.tenant.clone(), id)));
+            one.recipient_deleted =
+                entry.is_some_and(|entry| entry.is_none_or(|entry| entry.deleted_at.is_some()));
+        }
+    }
+
+    /// See [`crate::Work::wire_commit`].
+    pub fn wire_commit(&mut self, commit: WireCommit) -> bool {
+        if !self.directory.gates().may_leave(&commit) {
+            return false;
+        }
+        self.edit(commit.uid, |stored| stored.wire_commit(commit)).unwrap_or(false)
+    }
+
+    /// See [`crate::Work::apply`]. Adds the account to `woken` if the message waits to be claimed now.
+    pub fn apply(&mut self, change: Change, woken: &mut Vec<AccountKey>) -> bool {
+        let (uid, refunded) = (change.uid, change.clone());
+        let mut links = Vec::new();
+        let applied = self.edit(uid, |stored| {
+            let held = stored.apply(change, &mut links);
+            if held && stored.claimable_at().is_some() {
+                woken.push(stored.account_key());
+            }
+            held
+        });
+        let held = applied.unwrap_or(false);
+        if held {
+            self.directory.refund([&refunded].into_iter());
+            self.link(uid, links);
+        }
+        held
+    }
+
+    /// See [`crate::Work::body`].
+    pub fn body(&self, uid: MessageUid) -> Option<Body> {
+        self.messages.get(&uid)?.raw.clone()
+    }
+
+    /// See [`crate::Work::stalled`]. The longest untouched first.
+    pub fn stalled(&self, alive: &[Incarnation], now: Time, limit: u32) -> Vec<Stalled> {
+        let found = self.messages.values().filter(|stored| {
+            let status = stored.record.summary.state.status();
+            matches!(status, Status::Sending | Status::Validating) && stored.abandoned(alive, now)
+        });
+        first_by(found, limit, |stored| stored.record.summary.updated_at)
+    }
+
+    /// See [`crate::Work::overdue`]. The longest expired first.
+    pub fn overdue(&self, now: Time, limit: u32) -> Vec<Stalled> {
+        let found = self.messages.values().filter(|stored| {
+            let status = stored.record.summary.state.status();
+            let waits =
+                matches!(status, Status::Accepted | Status::Validating | Status::Ready | Status::Scheduled);
+            waits && stored.expired(now)
+        });
+        first_by(found, limit, |stored| stored.record.summary.expires_at)
+    }
+
+    /// See [`crate::record::DirectoryChange::PullReady`].
+    pub fn pull_ready(&mut self, now: Time, limit: usize) -> Changed {
+        let is_ahead = |stored: &&Stored| {
+            let summary = &stored.record.summary;
+            summary.state == State::Ready && summary.due_at.is_some_and(|due_at| due_at > now)
+        };
+        let ahead: Vec<MessageUid> =
+            self.messages.values().filter(is_ahead).map(Stored::uid).take(limit).collect();
+        for uid in &ahead {
+            self.edit(*uid, |stored| stored.record.summary.due_at = Some(now));
+        }
+        if ahead.is_empty() { Changed::Already } else { Changed::Done }
+    }
+
+    /// See [`crate::record::DirectoryChange::PullBeyond`].
+    pub fn pull_beyond(&mut self, latest: &[(AccountKey, Time)], now: Time, limit: usize) -> Changed {
+        let mut pulled = 0;
+        for (key, latest) in latest {
+            let is_beyond = |stored: &&Stored| {
+                let summary = &stored.record.summary;
+                let waits =
+                    matches!(summary.state, State::Ready | State::Scheduled(Wait::Retry) | State::InDoubt);
+                let is_theirs = summary.lane.tenant == key.tenant && summary.lane.account == key.account;
+                waits && is_theirs && summary.due_at.is_some_and(|due_at| due_at > *latest)
+            };
+            let beyond: Vec<MessageUid> =
+                self.messages.values().filter(is_beyond).map(Stored::uid).take(limit).collect();
+            for uid in &beyond {
+                self.edit(*uid, |stored| stored.record.summary.due_at = Some(now));
+            }
+            pulled += beyond.len();
+        }
+        if pulled == 0 { Changed::Already } else { Changed::Done }
+    }
+
+    /// See [`crate::Work::queue_state`].
+    pub fn queue_state(&self, now: Time) -> QueueState {
+        let gates = self.directory.gates();
+        let is_open = |queue: &Queue| {
+            let first = queue.first().and_then(|(_, uid)| self.messages.get(uid));
+            first.is_some_and(|stored| gates.pass(&stored.record.summary.lane))
+        };
+        let has_due = |queue: &Queue| is_open(queue) && self.due(queue, now).next().is_some();
+        let due = self.waiting.iter().filter(|(_, queues)| queues.values().any(has_due));
+        let due = due.filter_map(|(key, _)| {
+            let version = self.directory.accounts.get(key)?.version;
+            let weight = self.directory.tenants.get(&key.tenant)?.settings.weight;
+            Some(DueAccount { key: key.clone(), version, weight })
+        });
+        let later = self
+            .waiting
+            .values()
+            .flat_map(|queues| queues.values())
+            .filter(|queue| is_open(queue))
+            .filter_map(|queue| queue.iter().map(|(due_at, _)| *due_at).find(|due_at| *due_at > now));
+        QueueState { due: due.collect(), next_due_at: later.min() }
+    }
+}
+
+fn first_by<'a, K: Ord>(
+    found: impl Iterator<Item = &'a Stored>,
+    limit: u32,
+    key: impl Fn(&Stored) -> K,
+) -> Vec<Stalled> {
+    let mut found: Vec<&Stored> = found.collect();
+    found.sort_by_key(|stored| (key(stored), stored.uid()));
+    found.into_iter().take(limit as usize).map(Stored::stalled).collect()
+}

@@ -1,0 +1,468 @@
+//! The store in memory: the port's meaning without a database, for the simulation and for tests.
+//!
+//! Every call is one critical section under one lock, so it is one transaction; nothing is awaited inside.
+//! Everything is kept in ordered maps, so the same calls give the same answers in the same order. Nothing is
+//! durable.
+//!
+//! One store may have several views, one for each node of a simulation: they see the same tables, and each
+//! has hints and standing claims of its own, as processes that share a database have.
+//!
+//! It fails only where a caller broke the port's terms (a message id used twice) or an earlier call panicked
+//! and may have left the tables half written.
+
+mod accept;
+mod admin;
+mod claim;
+mod content;
+mod findings;
+mod inbound;
+mod inbound_mail;
+mod mailboxes;
+mod notifications;
+mod preparation;
+mod rate_limit;
+mod read;
+mod reporting;
+mod retention;
+mod stored_message;
+mod streams;
+mod subscribers;
+mod suspensions;
+mod tables;
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use postway_domain::{
+    Account, AccountId, AccountLimits, ApiKey, Incarnation, KeyDigest, MessageUid, Span, State, Status,
+    Tenant, TenantId, Time,
+    id::{AuditId, BatchCode, SessionId},
+    oauth::{OAuthOwner, OAuthState},
+};
+
+use self::tables::Tables;
+use crate::{
+    error::StoreError,
+    nodes::single::LocalNodes,
+    port::{Directory, Intake, Nodes, Operate, Read, Work},
+    queue::hand_over::HandOver,
+    record::{
+        Acceptance, AccountGate, AccountKey, AuditEntry, BatchView, Body, Change, Changed, Circuit,
+        ClaimRequest, Claimed, DedupKind, DirectoryChange, DutyRecord, Filter, MessageBrief, MessageCount,
+        MessageKey, MessagePage, MessageRecord, NewMessage, NodeBeat, NodeRecord, Pace, Preparation,
+        QueueState, Stalled, Stats, Suppression, Suspension, Used, WireCommit,
+    },
+};
+
+/// A store that forgets everything with its process.
+#[derive(Default)]
+pub struct MemoryStore {
+    tables: Arc<Mutex<Tables>>,
+    nodes: Arc<LocalNodes>,
+    is_shared: bool,
+    hand_over: HandOver,
+    commits: AtomicU64,
+    generation: AtomicU64,
+}
+
+impl MemoryStore {
+    /// An empty store, without a tenant.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One that several nodes share, as they share a server's database; empty, too.
+    pub fn shared() -> Self {
+        Self { is_shared: true, ..Self::default() }
+    }
+
+    /// The same store as another process, or another life of this one, has it before it.
+    pub fn beside(&self) -> Self {
+        let (tables, nodes) = (self.tables.clone(), self.nodes.clone());
+        Self { tables, nodes, is_shared: self.is_shared, ..Self::default() }
+    }
+
+    fn tables(&self) -> Result<MutexGuard<'_, Tables>, StoreError> {
+        self.tables.lock().map_err(|_| {
+            StoreError::Unexpected("an earlier call panicked and may have left it half written".to_owned())
+        })
+    }
+
+    /// Counts a transaction, if it wrote.
+    fn commit(&self, wrote: bool) {
+        if wrote {
+            self.commits.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Wakes reporting if there is something new.
+    fn tell(&self, news: bool) {
+        if news {
+            self.hand_over.wake_reports();
+        }
+    }
+}
+
+#[async_trait]
+impl Intake for MemoryStore {
+    async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
+        let mut tables = self.tables()?;
+        let accepted = tables.accept(messages, &self.hand_over)?;
+        self.commit(accepted.answers.iter().any(Acceptance::is_accepted));
+        self.hand_over.deliver(accepted.handed_over);
+        self.hand_over.wake(accepted.woken);
+        if accepted.prepares {
+            self.hand_over.wake_preparation();
+        }
+        self.tell(tables.reports.leave_pages());
+        Ok(accepted.answers)
+    }
+
+    async fn seen_before(
+        &self,
+        tenant: &TenantId,
+        keys: &[(DedupKind, String)],
+        fingerprint: &[u8; 32],
+        now: Time,
+    ) -> Result<Option<Acceptance>, StoreError> {
+        let tables = self.tables()?;
+        Ok(keys.iter().find_map(|(kind, key)| tables.key_seen(tenant, *kind, key, fingerprint, now)))
+    }
+}
+
+#[async_trait]
+impl Work for MemoryStore {
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+        let mut tables = self.tables()?;
+        let mut claimed = Vec::new();
+        for want in &request.wants {
+            let (taken, rest) = tables.claim(want, &request);
+            if want.park {
+                // Under the tables' lock, so that nothing is accepted between the last look and the standing
+                // claim.
+                self.hand_over.park(rest, &request.lease, request.now);
+            }
+            claimed.extend(taken);
+        }
+        self.commit(!claimed.is_empty());
+        self.tell(tables.reports.leave_pages());
+        Ok(claimed)
+    }
+
+    async fn handed_over(&self) -> Vec<Claimed> {
+        self.hand_over.delivered().await
+    }
+
+    fn unpark(&self) {
+        self.hand_over.unpark();
+    }
+
+    async fn wire_commit(&self, commits: Vec<WireCommit>) -> Result<Vec<bool>, StoreError> {
+        let mut tables = self.tables()?;
+        let held: Vec<bool> = commits.into_iter().map(|commit| tables.wire_commit(commit)).collect();
+        self.commit(held.contains(&true));
+        Ok(held)
+    }
+
+    async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
+        let mut tables = self.tables()?;
+        let (mut woken, mut prepares) = (Vec::new(), false);
+        let mut held = Vec::with_capacity(changes.len());
+        for change in changes {
+            let gives_back = change.to == State::Accepted;
+            let is_later = matches!(change.preparation, Some(Preparation::Later(_) | Preparation::Again(_)));
+            let (uid, awaits) = (change.uid, change.awaits_receipt);
+            held.push(tables.apply(change, &mut woken));
+            if let (Some(&true), Some(until)) = (held.last(), awaits) {
+                tables.inbound.waiting.entry(uid).or_insert(until);
+            }
+            prepares |= (gives_back || is_later) && held.last() == Some(&true);
+        }
+        self.commit(held.contains(&true));
+        self.hand_over.wake(woken);
+        if prepares {
+            self.hand_over.wake_preparation();
+        }
+        self.tell(tables.reports.leave_pages());
+        Ok(held)
+    }
+
+    async fn body(&self, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+        Ok(self.tables()?.body(uid))
+    }
+
+    async fn stalled(
+        &self,
+        alive: &[Incarnation],
+        now: Time,
+        limit: u32,
+    ) -> Result<Vec<Stalled>, StoreError> {
+        Ok(self.tables()?.stalled(alive, now, limit))
+    }
+
+    async fn overdue(&self, now: Time, limit: u32) -> Result<Vec<Stalled>, StoreError> {
+        Ok(self.tables()?.overdue(now, limit))
+    }
+
+    async fn queue_state(&self, now: Time) -> Result<QueueState, StoreError> {
+        Ok(self.tables()?.queue_state(now))
+    }
+
+    async fn woken(&self) -> Vec<AccountKey> {
+        self.hand_over.woken().await
+    }
+}
+
+#[async_trait]
+impl Read for MemoryStore {
+    async fn message(
+        &self,
+        tenant: &TenantId,
+        key: &MessageKey,
+    ) -> Result<Option<MessageRecord>, StoreError> {
+        Ok(self.tables()?.message(tenant, key))
+    }
+
+    async fn search(
+        &self,
+        tenant: &TenantId,
+        filter: &Filter,
+        before: Option<MessageUid>,
+        limit: u32,
+    ) -> Result<MessagePage, StoreError> {
+        Ok(self.tables()?.search(tenant, filter, before, limit))
+    }
+
+    async fn count(&self, tenant: &TenantId, filter: &Filter, most: u32) -> Result<MessageCount, StoreError> {
+        let page = self.tables()?.search(tenant, filter, None, most);
+        Ok(MessageCount { messages: page.messages.len() as u64, is_more: page.next.is_some() })
+    }
+
+    async fn briefs(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<MessageBrief>, StoreError> {
+        Ok(self.tables()?.briefs(tenant, uids))
+    }
+
+    async fn raw(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+        Ok(self.tables()?.raw(tenant, uid))
+    }
+
+    async fn payload(&self, tenant: &TenantId, uid: MessageUid) -> Result<Option<Body>, StoreError> {
+        Ok(self.tables()?.payload(tenant, uid))
+    }
+
+    async fn pace(&self, tenant: &TenantId, since: Time) -> Result<Vec<Pace>, StoreError> {
+        Ok(self.tables()?.reports.pace_since(tenant, since))
+    }
+
+    async fn stats(&self, tenant: Option<&TenantId>, now: Time) -> Result<Stats, StoreError> {
+        Ok(self.tables()?.stats(tenant, now))
+    }
+}
+
+#[async_trait]
+impl Directory for MemoryStore {
+    async fn change(
+        &self,
+        change: DirectoryChange,
+        audit: Option<AuditEntry>,
+    ) -> Result<Changed, StoreError> {
+        let mut tables = self.tables()?;
+        let woken = tables.woken_by(&change);
+        let account = crate::engine::woken_by(&change);
+        let wakes_reports = crate::engine::wakes_reports(&change);
+        let changed = tables.change(change);
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        if changed == Changed::Done {
+            account.iter().for_each(|key| self.hand_over.withdraw(key));
+            audit.into_iter().for_each(|entry| tables.directory.record(entry));
+            self.commit(true);
+            self.hand_over.wake(woken);
+            self.tell(wakes_reports);
+        }
+        Ok(changed)
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    async fn tenant(&self, id: &TenantId) -> Result<Option<Tenant>, StoreError> {
+        Ok(self.tables()?.directory.tenants.get(id).cloned())
+    }
+
+    async fn tenants(&self, after: Option<&TenantId>, limit: u32) -> Result<Vec<Tenant>, StoreError> {
+        Ok(self.tables()?.directory.list_tenants(after, limit))
+    }
+
+    async fn accounts(&self, tenant: Option<&TenantId>) -> Result<Vec<Account>, StoreError> {
+        Ok(self.tables()?.directory.list_accounts(tenant))
+    }
+
+    async fn account(&self, tenant: &TenantId, id: &AccountId) -> Result<Option<Account>, StoreError> {
+        Ok(self.tables()?.directory.account(tenant, id))
+    }
+
+    async fn key(&self, digest: &KeyDigest) -> Result<Option<ApiKey>, StoreError> {
+        Ok(self.tables()?.directory.key(digest))
+    }
+
+    async fn key_by_id(&self, id: &str) -> Result<Option<ApiKey>, StoreError> {
+        Ok(self.tables()?.directory.key_by_id(id))
+    }
+
+    async fn keys(&self, tenant: &TenantId) -> Result<Vec<ApiKey>, StoreError> {
+        Ok(self.tables()?.directory.list_keys(tenant))
+    }
+
+    async fn oauth_state(&self, owner: &OAuthOwner) -> Result<Option<OAuthState>, StoreError> {
+        Ok(self.tables()?.directory.oauth.get(owner).cloned())
+    }
+
+    async fn oauth_states(&self) -> Result<Vec<OAuthState>, StoreError> {
+        Ok(self.tables()?.directory.oauth.values().cloned().collect())
+    }
+
+    async fn is_session_ended(&self, id: SessionId) -> Result<bool, StoreError> {
+        Ok(self.tables()?.directory.is_session_ended(id))
+    }
+
+    async fn suspensions(&self, tenant: &TenantId) -> Result<Vec<Suspension>, StoreError> {
+        Ok(self.tables()?.directory.list_suspensions(tenant))
+    }
+
+    async fn batches(
+        &self,
+        tenant: &TenantId,
+        after: Option<&BatchCode>,
+        limit: u32,
+    ) -> Result<Vec<BatchView>, StoreError> {
+        Ok(self.tables()?.batches(tenant, after, limit))
+    }
+
+    async fn batch_states(
+        &self,
+        tenant: &TenantId,
+        code: &BatchCode,
+    ) -> Result<BTreeMap<Status, i64>, StoreError> {
+        Ok(self.tables()?.batch_states(tenant, code))
+    }
+
+    async fn account_gates(
+        &self,
+        tenant: &TenantId,
+        accounts: &[AccountId],
+        now: Time,
+    ) -> Result<Vec<(AccountId, AccountGate)>, StoreError> {
+        Ok(self.tables()?.account_gates(tenant, accounts, now))
+    }
+
+    async fn held(&self, tenant: &TenantId, now: Time) -> Result<i64, StoreError> {
+        Ok(self.tables()?.held(tenant, now))
+    }
+
+    async fn suppressions(
+        &self,
+        tenant: &TenantId,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Suppression>, StoreError> {
+        Ok(self.tables()?.directory.list_suppressions(tenant, after, limit))
+    }
+
+    async fn suppression(&self, tenant: &TenantId, address: &str) -> Result<Option<Suppression>, StoreError> {
+        Ok(self.tables()?.directory.suppression(tenant, address))
+    }
+
+    async fn audit(
+        &self,
+        tenant: Option<&TenantId>,
+        before: Option<AuditId>,
+        limit: u32,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
+        Ok(self.tables()?.directory.audit(tenant, before, limit))
+    }
+
+    async fn circuit(&self, key: &AccountKey) -> Result<Option<Circuit>, StoreError> {
+        Ok(self.tables()?.directory.circuit(key))
+    }
+
+    async fn circuits(&self, tenant: Option<&TenantId>) -> Result<Vec<Circuit>, StoreError> {
+        Ok(self.tables()?.directory.circuits(tenant))
+    }
+
+    async fn used(
+        &self,
+        key: &AccountKey,
+        limits: &AccountLimits,
+        now: Time,
+    ) -> Result<Vec<(Span, Used)>, StoreError> {
+        Ok(self.tables()?.directory.used_of(key, limits, now))
+    }
+}
+
+#[async_trait]
+impl Nodes for MemoryStore {
+    fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    async fn beat(&self, node: &NodeBeat) -> Result<Vec<NodeRecord>, StoreError> {
+        Ok(self.nodes.beat(node))
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeRecord>, StoreError> {
+        Ok(self.nodes.all())
+    }
+
+    async fn strike(&self, gone: &[Incarnation]) -> Result<(), StoreError> {
+        self.nodes.strike(gone);
+        Ok(())
+    }
+
+    async fn duty(&self, name: &str) -> Result<Option<DutyRecord>, StoreError> {
+        Ok(self.nodes.duty(name))
+    }
+
+    async fn take_duty(
+        &self,
+        name: &str,
+        seen: Option<DutyRecord>,
+        by: Incarnation,
+        at: Time,
+    ) -> Result<Option<i64>, StoreError> {
+        Ok(self.nodes.take_duty(name, seen, by, at))
+    }
+}
+
+#[async_trait]
+impl Operate for MemoryStore {
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.tables().map(drop)
+    }
+
+    fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    async fn close(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::MemoryStore;
+    use crate::port::Store;
+
+    async fn memory() -> (Arc<dyn Store>, ()) {
+        (Arc::new(MemoryStore::new()), ())
+    }
+
+    crate::conformance_tests!(memory);
+}

@@ -1,0 +1,104 @@
+//! What accounts have used of their limits.
+
+use std::collections::BTreeMap;
+
+use postway_domain::{AccountLimits, Span, Time};
+
+use super::admin::Directory;
+use crate::{
+    queue::rate_limit::{self, Allowances},
+    record::{AccountKey, Change, Changed, Permit, Used},
+};
+
+impl Directory {
+    /// Makes room for an account's limits in a transaction.
+    pub fn open(&self, allowances: &mut Allowances, key: &AccountKey, limits: AccountLimits, now: Time) {
+        if allowances.needs(key, &limits) {
+            allowances.add(key.clone(), limits, now, |span| self.used(key, span, now).count);
+        }
+    }
+
+    pub fn debit(&mut self, allowances: &Allowances) {
+        for (bucket, taken) in allowances.debits() {
+            *self.spent.entry(bucket.clone()).or_default() += i64::from(taken);
+        }
+    }
+
+    pub fn refund<'c>(&mut self, written: impl Iterator<Item = &'c Change>) {
+        for (bucket, count) in rate_limit::refunds(written) {
+            if let Some(used) = self.spent.get_mut(&bucket) {
+                *used = (*used - count).max(0);
+            }
+        }
+    }
+
+    /// See [`DirectoryChange::ForgetUse`].
+    pub(super) fn forget_use(&mut self, now: Time, limit: usize) -> Changed {
+        let counts_no_more =
+            |(_, span, bucket): &&(AccountKey, Span, i64)| *bucket < span.oldest_counted(now);
+        let old: Vec<_> = self.spent.keys().filter(counts_no_more).take(limit).cloned().collect();
+        for bucket in &old {
+            self.spent.remove(bucket);
+        }
+        if old.is_empty() { Changed::Already } else { Changed::Done }
+    }
+
+    /// See [`DirectoryChange::ShiftUse`].
+    pub(super) fn shift_use(&mut self, now: Time, by_ms: i64) -> Changed {
+        let moved = |((key, span, bucket), used): ((AccountKey, Span, i64), i64)| {
+            let counts = bucket >= span.oldest_counted(now) && bucket <= span.latest(now);
+            ((key, span, if counts { bucket + span.buckets(by_ms) } else { bucket }), used)
+        };
+        let mut spent = BTreeMap::new();
+        for (bucket, used) in std::mem::take(&mut self.spent).into_iter().map(moved) {
+            *spent.entry(bucket).or_default() += used;
+        }
+        self.spent = spent;
+        Changed::Done
+    }
+
+    /// See [`DirectoryChange::RedateUse`].
+    pub(super) fn redate_use(&mut self, now: Time) -> Changed {
+        let mut spent = BTreeMap::new();
+        for ((key, span, bucket), used) in std::mem::take(&mut self.spent) {
+            let bucket = if bucket > span.latest(now) { span.bucket(now) } else { bucket };
+            *spent.entry((key, span, bucket)).or_default() += used;
+        }
+        self.spent = spent;
+        Changed::Done
+    }
+
+    /// See [`DirectoryChange::RenewPermit`].
+    pub(super) fn renew(&mut self, permit: &Permit, now: Time) -> Changed {
+        if permit.renewed(now).is_none() {
+            return Changed::Stale;
+        }
+        for &span in &permit.spans {
+            if let Some(used) =
+                self.spent.get_mut(&(permit.key.clone(), span, span.bucket(permit.debited_at)))
+            {
+                *used -= 1;
+            }
+            *self.spent.entry((permit.key.clone(), span, span.bucket(now))).or_default() += 1;
+        }
+        Changed::Done
+    }
+
+    pub fn used(&self, key: &AccountKey, span: Span, now: Time) -> Used {
+        let counted = |bucket: &i64| *bucket >= span.oldest_counted(now);
+        let buckets = self
+            .spent
+            .iter()
+            .filter(|((of, over, bucket), used)| of == key && *over == span && counted(bucket) && **used > 0);
+        let (mut count, mut oldest) = (0, None);
+        for ((.., bucket), used) in buckets {
+            count += used;
+            oldest = Some(oldest.map_or(*bucket, |oldest: i64| oldest.min(*bucket)));
+        }
+        Used { count, frees_at: oldest.map(|bucket| span.counts_until(bucket)) }
+    }
+
+    pub fn used_of(&self, key: &AccountKey, limits: &AccountLimits, now: Time) -> Vec<(Span, Used)> {
+        limits.spans().map(|span| (span, self.used(key, span, now))).collect()
+    }
+}

@@ -1,0 +1,157 @@
+//! Streams, scoped suppressions, and what readers decide.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use postway_domain::{EventKind, MailStream, TenantId, Time, id::StreamId};
+
+use super::{MemoryStore, admin::done_if, tables::Tables};
+use crate::{
+    error::StoreError,
+    port::Streams,
+    record::{Changed, ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionReason, SuppressionScope},
+};
+
+/// Suppressions of streams, patterns or the whole installation.
+#[derive(Default)]
+pub(super) struct ScopedTable(BTreeMap<SuppressionScope, ScopedSuppression>);
+
+impl ScopedTable {
+    pub fn in_force(&self, now: Time) -> impl Iterator<Item = &ScopedSuppression> {
+        self.0.values().filter(move |one| one.expires_at.is_none_or(|at| at > now))
+    }
+
+    pub fn add(&mut self, list: Vec<ScopedSuppression>) -> Changed {
+        self.0.extend(list.into_iter().map(|one| (one.scope.clone(), one)));
+        Changed::Done
+    }
+
+    pub fn remove(&mut self, scopes: &[SuppressionScope]) -> Changed {
+        let removed = scopes.iter().filter(|scope| self.0.remove(scope).is_some()).count();
+        done_if(removed > 0, Changed::Missing)
+    }
+
+    pub fn forget(&mut self, now: Time) {
+        self.0.retain(|_, one| one.expires_at.is_none_or(|at| at > now));
+    }
+
+    pub fn forget_tenant(&mut self, tenant: &TenantId) {
+        self.0.retain(|scope, _| scope.tenant.as_ref() != Some(tenant));
+    }
+
+    fn list(
+        &self,
+        filter: &ScopeFilter,
+        after: Option<&SuppressionScope>,
+        limit: u32,
+    ) -> Vec<ScopedSuppression> {
+        let of_tenant = self.0.values().filter(|one| one.scope.tenant == filter.tenant);
+        let of_stream = of_tenant.filter(|one| filter.stream.is_none() || one.scope.stream == filter.stream);
+        let place = |scope: &SuppressionScope| (scope.pattern.clone(), scope.stream.clone());
+        let later = of_stream.filter(|one| after.is_none_or(|after| place(&one.scope) > place(after)));
+        later.take(limit as usize).cloned().collect()
+    }
+}
+
+/// Tenants' kinds of mail.
+#[derive(Default)]
+pub(super) struct StreamTable(BTreeMap<(TenantId, StreamId), MailStream>);
+
+impl StreamTable {
+    pub fn create(&mut self, stream: MailStream) -> Changed {
+        let place = (stream.tenant.clone(), stream.id.clone());
+        let is_free = !self.0.contains_key(&place);
+        self.0.entry(place).or_insert(stream);
+        done_if(is_free, Changed::Exists)
+    }
+
+    pub fn update(&mut self, stream: MailStream, expected: i64) -> Changed {
+        match self.0.get_mut(&(stream.tenant.clone(), stream.id.clone())) {
+            Some(stored) if stored.version == expected => {
+                *stored = MailStream { created_at: stored.created_at, ..stream };
+                Changed::Done
+            }
+            Some(_) | None => Changed::Stale,
+        }
+    }
+
+    pub fn delete(&mut self, tenant: TenantId, id: StreamId) -> Changed {
+        done_if(self.0.remove(&(tenant, id)).is_some(), Changed::Missing)
+    }
+
+    pub fn forget_tenant(&mut self, tenant: &TenantId) {
+        self.0.retain(|(of, _), _| of != tenant);
+    }
+}
+
+impl Tables {
+    fn decide(&mut self, decision: &ReaderDecision) -> Changed {
+        let scope = decision.scope();
+        let scoped = &mut self.directory.scoped.0;
+        let earlier = scoped.get(&scope);
+        let kind = match decision.leaves {
+            true if earlier.is_some_and(|one| one.expires_at.is_none()) => return Changed::Already,
+            true => {
+                scoped.insert(scope, decision.suppression());
+                EventKind::Unsubscribed
+            }
+            false if earlier.is_some_and(|one| one.reason == SuppressionReason::Unsubscribe) => {
+                scoped.remove(&scope);
+                EventKind::Resubscribed
+            }
+            false => return Changed::Already,
+        };
+        let stored = self.messages.get(&decision.message);
+        if stored.is_some_and(|stored| stored.record.summary.lane.tenant == decision.tenant) {
+            self.edit(decision.message, |stored| {
+                stored.happen(kind, Some(decision.data()), decision.at);
+                let updated_at = &mut stored.record.summary.updated_at;
+                *updated_at = (*updated_at).max(decision.at);
+            });
+        }
+        Changed::Done
+    }
+}
+
+#[async_trait]
+impl Streams for MemoryStore {
+    async fn streams(
+        &self,
+        tenant: &TenantId,
+        after: Option<&StreamId>,
+        limit: u32,
+    ) -> Result<Vec<MailStream>, StoreError> {
+        let tables = self.tables()?;
+        let of_tenant = tables.directory.streams.0.values().filter(|stream| stream.tenant == *tenant);
+        let later = of_tenant.filter(|stream| after.is_none_or(|after| stream.id > *after));
+        Ok(later.take(limit as usize).cloned().collect())
+    }
+
+    async fn stream(&self, tenant: &TenantId, id: &StreamId) -> Result<Option<MailStream>, StoreError> {
+        Ok(self.tables()?.directory.streams.0.get(&(tenant.clone(), id.clone())).cloned())
+    }
+
+    async fn scoped_suppressions(
+        &self,
+        filter: &ScopeFilter,
+        after: Option<&SuppressionScope>,
+        limit: u32,
+    ) -> Result<Vec<ScopedSuppression>, StoreError> {
+        Ok(self.tables()?.directory.scoped.list(filter, after, limit))
+    }
+
+    async fn scoped_suppression(
+        &self,
+        scope: &SuppressionScope,
+    ) -> Result<Option<ScopedSuppression>, StoreError> {
+        Ok(self.tables()?.directory.scoped.0.get(scope).cloned())
+    }
+
+    async fn decide(&self, decision: ReaderDecision) -> Result<Changed, StoreError> {
+        let mut tables = self.tables()?;
+        let changed = tables.decide(&decision);
+        self.commit(changed == Changed::Done);
+        self.tell(tables.reports.leave_pages());
+        Ok(changed)
+    }
+}

@@ -1,0 +1,8 @@
+//! One folder for each database, and one for a store in memory.
+
+pub mod memory;
+pub mod mysql;
+pub mod postgres;
+#[cfg(test)]
+mod silent_server;
+pub mod sqlite;

@@ -1,0 +1,290 @@
+//! Group commit, the same for every database.
+//!
+//! Every write of the process goes through here. A writer takes what has arrived while its last commit ran, as far as it
+//! fits into one transaction ([`inbox`] says in which order), does it, and answers after the commit: so an fsync is shared by
+//! whoever came in time, and nobody waits on a timer. A transaction that others' locks undid is tried again. If a group fails for another reason, its jobs rerun
+//! one by one and only the guilty one is told; if the database is away, or may have done it, all are told.
+//!
+//! What a database brings is an [`Engine`]: a connection that can do each kind of job set-wise inside a transaction.
+
+mod directory_change;
+mod inbox;
+mod jobs;
+mod turns;
+pub(crate) mod write_probe;
+mod writers;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use postway_domain::MessageUid;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+pub(crate) use directory_change::{wakes_reports, woken_by};
+use inbox::{Inbox, JobSize};
+pub(crate) use writers::Writers;
+
+use crate::{
+    blob::BlobJob,
+    error::StoreError,
+    failpoint::crash_point,
+    inbound::{Handled, InboundJob},
+    queue::{collapse, hand_over::HandOver, packing::PackedMessage, transaction::Engine},
+    record::{
+        Acceptance, AuditEntry, BlobName, Change, Changed, ClaimRequest, Claimed, DirectoryChange, Erased,
+        PrepareRequest, ToPrepare, WireCommit,
+    },
+    reporting::{ReportJob, Reported},
+    retention::RetainJob,
+};
+
+/// How often a transaction is tried that other transactions are in the way of.
+const CONFLICT_TRIES: u32 = 8;
+/// The longest pause before the second try; it doubles for each one after.
+const CONFLICT_PAUSE_MS: u64 = 30;
+/// The longest pause of all.
+const CONFLICT_PAUSE_MS_MAX: u64 = 1_000;
+
+/// Something to write.
+pub(crate) enum Job {
+    Accept(Vec<PackedMessage>),
+    WireCommit(Vec<WireCommit>),
+    Apply(Vec<Change>),
+    Claim(ClaimRequest),
+    Prepare(PrepareRequest),
+    /// Rare, and done one by one.
+    Directory(Box<(DirectoryChange, Option<AuditEntry>)>),
+    /// The same.
+    Blobs(BlobJob),
+    /// The same.
+    Retain(RetainJob),
+    Report(ReportJob),
+    Inbound(InboundJob),
+    /// Nothing but the writing itself.
+    Ping,
+}
+
+/// What came of a job.
+pub(crate) enum Answer {
+    Accepted(Vec<Acceptance>),
+    Held(Vec<bool>),
+    Claimed(Vec<Claimed>),
+    ToPrepare(Vec<ToPrepare>),
+    Changed(Changed),
+    Blobs(Vec<BlobName>),
+    Retained(Erased),
+    Reported(Reported),
+    Inbound(Handled),
+    Pinged,
+}
+
+/// A job, and whom to tell what came of it.
+struct Request {
+    job: Job,
+    answer: oneshot::Sender<Result<Answer, StoreError>>,
+    size: JobSize,
+    /// Given up when it is answered: what a writer has in hand counts as waiting.
+    places: Vec<OwnedSemaphorePermit>,
+}
+
+impl Request {
+    fn new(job: Job, answer: oneshot::Sender<Result<Answer, StoreError>>) -> Self {
+        let size = JobSize { messages: job.messages(), bytes: job.bytes() };
+        Self { job, answer, size, places: Vec::new() }
+    }
+}
+
+impl Job {
+    /// How many messages it is about, about.
+    fn messages(&self) -> usize {
+        match self {
+            Job::Accept(messages) => messages.len(),
+            Job::WireCommit(commits) => commits.len(),
+            Job::Apply(changes) => changes.len(),
+            Job::Claim(request) => request.wants.iter().map(|want| want.room as usize).sum(),
+            Job::Prepare(request) => request.wants.iter().map(|(_, room)| *room as usize).sum(),
+            Job::Retain(job) => job.messages(),
+            Job::Report(job) => job.messages(),
+            Job::Inbound(job) => job.messages(),
+            Job::Directory(..) | Job::Blobs(..) | Job::Ping => 1,
+        }
+    }
+
+    /// How many bytes of bodies it writes into rows.
+    fn bytes(&self) -> usize {
+        match self {
+            Job::Accept(messages) => messages.iter().map(PackedMessage::row_bytes).sum(),
+            Job::Apply(changes) => changes.iter().map(Change::inline_bytes).sum(),
+            Job::Inbound(job) => job.bytes(),
+            Job::WireCommit(_)
+            | Job::Claim(_)
+            | Job::Prepare(_)
+            | Job::Directory(..)
+            | Job::Blobs(..)
+            | Job::Retain(_)
+            | Job::Report(_)
+            | Job::Ping => 0,
+        }
+    }
+}
+
+struct Writer<E> {
+    engine: E,
+    handover: Arc<HandOver>,
+    commits: Arc<AtomicU64>,
+    generation: Arc<AtomicU64>,
+}
+
+/// Leaves the inbox however the writer ends.
+struct WriterSeat(Arc<Inbox>);
+
+impl Drop for WriterSeat {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+impl<E: Engine> Writer<E> {
+    async fn run(mut self, inbox: Arc<Inbox>) {
+        let seat = WriterSeat(inbox);
+        while let Some(group) = seat.0.take().await {
+            self.answer(group).await;
+        }
+        self.engine.close().await;
+    }
+
+    async fn answer(&mut self, group: Vec<Request>) {
+        let jobs: Vec<&Job> = group.iter().map(|request| &request.job).collect();
+        // A caller that went away does not need its answer.
+        match self.commit(&jobs).await {
+            Ok(answers) => {
+                for (request, answer) in group.into_iter().zip(answers) {
+                    let _ = request.answer.send(Ok(answer));
+                }
+            }
+            // What may be durable is not done again: each would meet its own rows.
+            Err(error) if group.len() == 1 || matches!(error, StoreError::Unsettled(_)) => {
+                for request in group {
+                    let _ = request.answer.send(Err(error.clone()));
+                }
+            }
+            Err(error) => {
+                tracing::warn!(jobs = group.len(), %error, "a group commit failed; its jobs rerun one by one");
+                let mut away = None;
+                for request in group {
+                    // Each would find the same, and each might wait long for it.
+                    if let Some(away) = &away {
+                        let _ = request.answer.send(Err(StoreError::clone(away)));
+                        continue;
+                    }
+                    let answers = self.commit(&[&request.job]).await;
+                    let answer = answers.and_then(|mut answers| {
+                        answers.pop().ok_or_else(|| StoreError::Unexpected("no answer to a job".into()))
+                    });
+                    away = answer.as_ref().err().filter(|_| is_away(&error)).filter(|e| is_away(e)).cloned();
+                    let _ = request.answer.send(answer);
+                }
+            }
+        }
+    }
+
+    /// Commits, again where other transactions were in the way.
+    async fn commit(&mut self, jobs: &[&Job]) -> Result<Vec<Answer>, StoreError> {
+        let mut tries = 1;
+        loop {
+            match self.try_commit(jobs).await {
+                Err(StoreError::Conflict(reason)) if tries < CONFLICT_TRIES => {
+                    metrics::counter!("postway_store_conflicts_total").increment(1);
+                    tracing::debug!(
+                        jobs = jobs.len(),
+                        tries,
+                        reason,
+                        "a transaction was undone; it is tried again"
+                    );
+                    tokio::time::sleep(conflict_pause(tries, rand::random())).await;
+                    tries += 1;
+                }
+                settled => return settled,
+            }
+        }
+    }
+
+    async fn try_commit(&mut self, jobs: &[&Job]) -> Result<Vec<Answer>, StoreError> {
+        let committed = match jobs::do_jobs(&mut self.engine, &self.handover, jobs).await {
+            Ok(answers) => {
+                crash_point("store_before_commit");
+                self.engine.commit().await.map(|after| (answers, after))
+            }
+            Err(error) => Err(error),
+        };
+        let (answers, after) = match committed {
+            Ok(committed) => committed,
+            Err(error) => {
+                self.engine.rollback().await;
+                return Err(error);
+            }
+        };
+        crash_point("store_after_commit");
+        if after.wrote {
+            self.commits.fetch_add(1, Ordering::Relaxed);
+            metrics::counter!("postway_store_commits_total").increment(1);
+            metrics::histogram!("postway_store_group_size").record(jobs.len() as f64);
+        }
+        after.superseded.into_iter().for_each(collapse::count_entered);
+        for parking in after.parked {
+            self.handover.park(parking.want, &parking.lease, parking.now);
+        }
+        if !after.changed.is_empty() {
+            // Before the hint, so that who hears it knows that what he has just read may be old.
+            self.generation.fetch_add(1, Ordering::AcqRel);
+        }
+        after.changed.iter().for_each(|key| self.handover.withdraw(key));
+        self.handover.deliver(after.delivered);
+        self.handover.wake(after.woken);
+        if after.prepares {
+            self.handover.wake_preparation();
+        }
+        if after.reports {
+            self.handover.wake_reports();
+        }
+        if after.inbound {
+            self.handover.wake_inbound();
+        }
+        Ok(answers)
+    }
+}
+
+fn is_away(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable(_))
+}
+
+/// Full jitter, so that those who met once do not meet again: anything up to a bound that doubles. `dice` is random.
+fn conflict_pause(tries: u32, dice: u64) -> Duration {
+    let bound_ms = (CONFLICT_PAUSE_MS << (tries - 1).min(16)).min(CONFLICT_PAUSE_MS_MAX);
+    Duration::from_millis(dice % (bound_ms + 1))
+}
+
+/// Splits writes into rounds of different messages: a set-wise update takes each message once, so a second write of the
+/// same message waits for the next round and sees the first. Gives the rounds as indexes.
+pub(crate) fn rounds(uids: impl ExactSizeIterator<Item = MessageUid>) -> Vec<Vec<usize>> {
+    let mut nth: HashMap<MessageUid, usize> = HashMap::with_capacity(uids.len());
+    let mut rounds: Vec<Vec<usize>> = Vec::new();
+    for (index, uid) in uids.enumerate() {
+        let round = nth.entry(uid).or_default();
+        if *round == rounds.len() {
+            rounds.push(Vec::new());
+        }
+        rounds[*round].push(index);
+        *round += 1;
+    }
+    rounds
+}
+
+#[cfg(test)]
+mod tests;

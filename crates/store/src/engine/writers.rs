@@ -1,0 +1,232 @@
+//! The way to the writers: what the rest of the store asks, and how it is told.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use tokio::{runtime::Handle, sync::oneshot, task::JoinSet};
+
+use super::{Answer, Inbox, Job, Request, Writer, write_probe::Pulse};
+use crate::{
+    blob::BlobJob,
+    error::StoreError,
+    inbound::{Handled, InboundJob},
+    queue::{
+        hand_over::HandOver,
+        packing::{PackedMessage, Packing},
+        transaction::Engine,
+    },
+    record::{
+        Acceptance, AuditEntry, BlobName, Change, Changed, ClaimRequest, Claimed, DirectoryChange, Erased,
+        NewMessage, PrepareRequest, ToPrepare, WireCommit,
+    },
+    reporting::{ReportJob, Reported},
+    retention::RetainJob,
+};
+
+/// The way to the writers.
+pub(crate) struct Writers {
+    inbox: Arc<Inbox>,
+    tasks: tokio::sync::Mutex<JoinSet<()>>,
+    commits: Arc<AtomicU64>,
+    generation: Arc<AtomicU64>,
+    refusal: Mutex<Option<StoreError>>,
+    pulse: Pulse,
+}
+
+impl Writers {
+    /// Starts one writer per engine, each a task of the runtime.
+    pub fn start(engines: Vec<impl Engine>, handover: &Arc<HandOver>) -> Self {
+        let mut writers = Self::of(engines.len());
+        for engine in engines {
+            let writer = writers.writer(engine, handover);
+            writers.tasks.get_mut().spawn(writer.run(writers.inbox.clone()));
+        }
+        writers
+    }
+
+    /// Starts one writer on a thread of its own, for an engine that works where it is called. Between two groups it waits for the
+    /// inbox and for nothing else, so the runtime's other work neither delays it nor is delayed.
+    pub fn start_on_thread(engine: impl Engine, handover: &Arc<HandOver>) -> Result<Self, StoreError> {
+        let mut writers = Self::of(1);
+        let writer = writers.writer(engine, handover);
+        let (inbox, runtime) = (writers.inbox.clone(), Handle::current());
+        let (ended, has_ended) = oneshot::channel::<()>();
+        let run = move || {
+            // Dropped when the writer ends, also by a panic.
+            let _ended = ended;
+            runtime.block_on(writer.run(inbox));
+        };
+        let thread = thread::Builder::new().name("store-writer".into()).spawn(run);
+        thread
+            .map_err(|error| StoreError::Unavailable(format!("cannot start the writer's thread: {error}")))?;
+        writers.tasks.get_mut().spawn(async move {
+            let _ = has_ended.await;
+        });
+        Ok(writers)
+    }
+
+    /// The way to so many writers, none of which has started.
+    fn of(count: usize) -> Self {
+        Self {
+            inbox: Arc::new(Inbox::new(count)),
+            tasks: tokio::sync::Mutex::default(),
+            commits: Arc::default(),
+            generation: Arc::default(),
+            refusal: Mutex::default(),
+            pulse: Pulse::default(),
+        }
+    }
+
+    fn writer<E: Engine>(&self, engine: E, handover: &Arc<HandOver>) -> Writer<E> {
+        let (commits, generation) = (self.commits.clone(), self.generation.clone());
+        Writer { engine, handover: handover.clone(), commits, generation }
+    }
+
+    /// Refuses all that comes from now on where the schema has left this program behind, or takes that back.
+    pub fn refuse_if_too_new(&self, writable: Result<(), StoreError>) -> Result<(), StoreError> {
+        let too_new =
+            writable.as_ref().err().filter(|error| matches!(error, StoreError::SchemaTooNew { .. }));
+        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = too_new.cloned();
+        writable
+    }
+
+    /// Transactions committed with writes in them.
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    /// Finishes what was sent and lets the engines close.
+    pub async fn close(&self) {
+        self.inbox.close();
+        while let Some(ended) = self.tasks.lock().await.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a writer of the store ended badly");
+            }
+        }
+    }
+
+    async fn ask(&self, job: Job) -> Result<Answer, StoreError> {
+        if let Some(refusal) = self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            return Err(refusal);
+        }
+        let gone = || StoreError::Unavailable("the store is closed".into());
+        let (answer, answered) = oneshot::channel();
+        self.inbox.push(Request::new(job, answer)).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+
+    /// Stores new messages, whose bodies are packed at most as `packing` says, here and not by a writer.
+    pub async fn accept(
+        &self,
+        messages: Vec<NewMessage>,
+        packing: Packing,
+    ) -> Result<Vec<Acceptance>, StoreError> {
+        let messages = messages.into_iter().map(|message| PackedMessage::new(message, packing)).collect();
+        match self.ask(Job::Accept(messages)).await? {
+            Answer::Accepted(acceptances) => Ok(acceptances),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+        match self.ask(Job::Claim(request)).await? {
+            Answer::Claimed(claimed) => Ok(claimed),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn wire_commit(&self, commits: Vec<WireCommit>) -> Result<Vec<bool>, StoreError> {
+        match self.ask(Job::WireCommit(commits)).await? {
+            Answer::Held(held) => Ok(held),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
+        match self.ask(Job::Apply(changes)).await? {
+            Answer::Held(held) => Ok(held),
+            _ => Err(mismatched()),
+        }
+    }
+
+    /// Whether something can be written now, or could a moment ago.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        let write = async {
+            match self.ask(Job::Ping).await? {
+                Answer::Pinged => Ok(()),
+                _ => Err(mismatched()),
+            }
+        };
+        self.pulse.feel(write).await
+    }
+
+    pub async fn claim_preparation(&self, request: PrepareRequest) -> Result<Vec<ToPrepare>, StoreError> {
+        match self.ask(Job::Prepare(request)).await? {
+            Answer::ToPrepare(claimed) => Ok(claimed),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn write_blobs(&self, job: BlobJob) -> Result<Vec<BlobName>, StoreError> {
+        match self.ask(Job::Blobs(job)).await? {
+            Answer::Blobs(names) => Ok(names),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn retain(&self, job: RetainJob) -> Result<Erased, StoreError> {
+        match self.ask(Job::Retain(job)).await? {
+            Answer::Retained(done) => Ok(done),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn report(&self, job: ReportJob) -> Result<Reported, StoreError> {
+        match self.ask(Job::Report(job)).await? {
+            Answer::Reported(reported) => Ok(reported),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn inbound(&self, job: InboundJob) -> Result<Handled, StoreError> {
+        match self.ask(Job::Inbound(job)).await? {
+            Answer::Inbound(handled) => Ok(handled),
+            _ => Err(mismatched()),
+        }
+    }
+
+    pub async fn change(
+        &self,
+        change: DirectoryChange,
+        audit: Option<AuditEntry>,
+    ) -> Result<Changed, StoreError> {
+        let changed = self.ask(Job::Directory(Box::new((change, audit)))).await;
+        // Also where it failed: the answer to a commit may have been lost. What wakes an account has risen before.
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        match changed? {
+            Answer::Changed(changed) => Ok(changed),
+            _ => Err(mismatched()),
+        }
+    }
+
+    /// How often the directory was changed through here.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Writers {
+    /// A writer with a thread of its own does not end with the runtime's tasks.
+    fn drop(&mut self) {
+        self.inbox.close();
+    }
+}
+
+fn mismatched() -> StoreError {
+    StoreError::Unexpected("the writer answered another question".into())
+}

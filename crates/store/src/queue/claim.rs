@@ -1,0 +1,172 @@
+//! Claiming, the same for every database: which lanes, how many of each, and for which recipients.
+//!
+//! What a database brings is [`DueWork`]: finding due lanes, leasing from one, and reading what belongs to the leased.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use postway_domain::{
+    Lane, LaneId, MessageUid, RecipientStatus, Time,
+    fairness::{self, DueLane},
+    id::BatchCode,
+};
+
+use crate::{
+    admin::suspended_batches,
+    error::StoreError,
+    queue::{
+        lease_conditions::{Terms, remainder},
+        transaction::{Engine, Parking},
+    },
+    record::{AccountKey, AccountWant, ClaimRequest, Claimed, ClaimedRecipient},
+};
+
+/// Lanes whose batches are asked about at once: mostly the first few fill the room.
+const LANES_ASKED: usize = 128;
+
+/// A recipient that is sent, pending or in doubt.
+pub(crate) struct KnownRecipient {
+    pub uid: MessageUid,
+    pub status: RecipientStatus,
+    pub recipient: ClaimedRecipient,
+}
+
+/// The tables of due work, inside the claim's transaction.
+#[async_trait]
+pub(crate) trait DueWork: Send {
+    /// The account's lanes with work due now, each with its batch.
+    async fn due_lanes(
+        &mut self,
+        key: &AccountKey,
+        now: Time,
+    ) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError>;
+
+    /// Finds and locks up to `limit` due messages of a lane, as they will be once [`DueWork::parts`] has leased them; their
+    /// recipients come with that.
+    async fn find_in(
+        &mut self,
+        request: &ClaimRequest,
+        id: LaneId,
+        lane: &Lane,
+        limit: u32,
+    ) -> Result<Vec<Claimed>, StoreError>;
+
+    /// Whether the next of a lane whose mail leaves in order may be taken: nobody has one of it. Holds the lane until the
+    /// transaction ends, so that of two nodes one finds it free.
+    async fn is_free(&mut self, id: LaneId, lane: &Lane) -> Result<bool, StoreError>;
+
+    /// Leases what was found, with events, and reads what belongs to it: recipients, in order, and whatever else is missing.
+    async fn parts(
+        &mut self,
+        request: &ClaimRequest,
+        claimed: &mut [Claimed],
+    ) -> Result<Vec<KnownRecipient>, StoreError>;
+}
+
+pub(crate) async fn claim(
+    work: &mut (impl DueWork + Engine),
+    request: &ClaimRequest,
+    terms: &mut Terms,
+) -> Result<Vec<Claimed>, StoreError> {
+    let mut claimed = Vec::new();
+    for want in &request.wants {
+        let room = terms.room(want);
+        let mut taken = claim_for(work, request, want, room, terms).await?;
+        if want.park {
+            let want = remainder(want, room, taken.len());
+            work.after().parked.push(Parking { want, lease: request.lease, now: request.now });
+        }
+        terms.permit(want, &mut taken);
+        claimed.extend(taken);
+    }
+    if !claimed.is_empty() {
+        work.after().wrote = true;
+        let recipients = work.parts(request, &mut claimed).await?;
+        assign(&mut claimed, recipients);
+    }
+    Ok(claimed)
+}
+
+/// Leases for one account, as far as the room goes that its limits leave.
+async fn claim_for(
+    work: &mut (impl DueWork + Engine),
+    request: &ClaimRequest,
+    want: &AccountWant,
+    room: u32,
+    terms: &mut Terms,
+) -> Result<Vec<Claimed>, StoreError> {
+    if room == 0 {
+        return Ok(Vec::new());
+    }
+    let mut batches: HashMap<LaneId, Option<BatchCode>> = HashMap::new();
+    let mut due = Vec::new();
+    for (lane, batch) in work.due_lanes(&want.key, request.now).await? {
+        batches.insert(lane.lane, batch);
+        due.push(lane);
+    }
+    fairness::order(&mut due, request.now);
+    let mut claimed: Vec<Claimed> = Vec::new();
+    for (index, DueLane { lane: id, priority, .. }) in due.iter().enumerate() {
+        let (id, priority) = (*id, *priority);
+        let left = room - claimed.len() as u32;
+        if left == 0 {
+            break;
+        }
+        if index % LANES_ASKED == 0 {
+            let next =
+                due[index..].iter().take(LANES_ASKED).filter_map(|due| batches.get(&due.lane)?.as_ref());
+            suspended_batches(&mut *work.session()?, &want.key.tenant, next, &mut terms.gates).await?;
+        }
+        let lane = Lane {
+            tenant: want.key.tenant.clone(),
+            account: want.key.account.clone(),
+            priority,
+            batch: batches.remove(&id).flatten(),
+        };
+        if !terms.pass(&lane) {
+            continue;
+        }
+        let limit = match lane.is_ordered() {
+            true if !work.is_free(id, &lane).await? => continue,
+            true => 1,
+            false => left,
+        };
+        claimed.extend(work.find_in(request, id, &lane, limit).await?);
+    }
+    Ok(claimed)
+}
+
+/// An attempt is for the recipients still pending; when none is, for those in doubt.
+fn assign(claimed: &mut [Claimed], recipients: Vec<KnownRecipient>) {
+    #[derive(Default)]
+    struct Parts {
+        pending: Vec<ClaimedRecipient>,
+        doubtful: Vec<ClaimedRecipient>,
+        sent: u32,
+    }
+    let mut parts: HashMap<MessageUid, Parts> = HashMap::with_capacity(claimed.len());
+    for KnownRecipient { uid, status, recipient } in recipients {
+        let of_message = parts.entry(uid).or_default();
+        match status {
+            RecipientStatus::Pending => of_message.pending.push(recipient),
+            RecipientStatus::InDoubt => of_message.doubtful.push(recipient),
+            RecipientStatus::Sent => of_message.sent += 1,
+            RecipientStatus::Failed
+            | RecipientStatus::Suppressed
+            | RecipientStatus::Cancelled
+            | RecipientStatus::Expired
+            | RecipientStatus::Captured => {}
+        }
+    }
+    for one in claimed {
+        let Parts { pending, doubtful, sent } = parts.remove(&one.uid).unwrap_or_default();
+        one.sent_before = sent;
+        if pending.is_empty() {
+            one.resend = !doubtful.is_empty();
+            one.recipients = doubtful;
+        } else {
+            one.doubtful_before = doubtful.len() as u32;
+            one.recipients = pending;
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! A message on its way into the tables, whichever they are.
+
+use postway_domain::{AccountId, EventKind, Lane, LaneId, RecipientStatus, State, Time};
+
+use crate::{
+    journal::{
+        Happening,
+        event_row::{EventRow, close_list},
+    },
+    queue::{
+        hand_over::{HANDOVER_BYTES_MAX, HandOver},
+        lease_conditions::{Slot, Terms},
+        packing::PackedMessage,
+    },
+    record::{Acceptance, AccountKey, Body, Claimed, ClaimedRecipient, Lease, NewMessage, Permit},
+};
+
+/// The particulars of a first attempt's `sending` event.
+const ATTEMPT_ONE: &str = "{\"attempt\":1}";
+
+/// A new message with its lane's id and, where a standing claim took it, the lease.
+pub(crate) struct Entry<'m> {
+    pub message: &'m PackedMessage,
+    pub lane: LaneId,
+    pub lease: Option<Lease>,
+    permit: Option<Permit>,
+    via: Option<AccountId>,
+    /// Which recipients get no mail; empty where all do.
+    suppressed: Vec<bool>,
+}
+
+impl<'m> Entry<'m> {
+    /// On these terms; takes a slot of a standing claim where there is one for it.
+    pub fn new(message: &'m PackedMessage, lane: LaneId, handover: &HandOver, terms: &mut Terms) -> Self {
+        let mut suppressed: Vec<bool> = message
+            .recipients
+            .iter()
+            .map(|recipient| terms.suppressed.contains(&message.lane, recipient.address.as_str()))
+            .collect();
+        // One that starts at its end is not sent to anybody.
+        if !suppressed.contains(&true) || message.state.status().is_final() {
+            suppressed.clear();
+        }
+        let mut entry = Self { message, lane, lease: None, permit: None, via: None, suppressed };
+        if entry.could_go()
+            && let Some(Slot { lease, permit, via }) = terms.take_slot(handover, message)
+        {
+            (entry.lease, entry.permit, entry.via) = (Some(lease), permit, via);
+        }
+        entry
+    }
+
+    /// Whether it could be sent at once. Slots are parked only where nothing else was due.
+    fn could_go(&self) -> bool {
+        let message = self.message;
+        let due_now = message.due_at.is_some_and(|due| due <= message.created_at);
+        let raw = message.content.raw.inline();
+        let small = raw.is_some_and(|raw| raw.len() <= HANDOVER_BYTES_MAX);
+        // Whether a known recipient is still there is asked by a claim.
+        // What leaves in order waits for its turn.
+        self.state() == State::Ready
+            && due_now
+            && small
+            && message.recipient.is_none()
+            && !message.lane.is_ordered()
+    }
+
+    /// Whether nobody is left to send it to.
+    fn is_suppressed(&self) -> bool {
+        !self.suppressed.is_empty() && self.suppressed.iter().all(|suppressed| *suppressed)
+    }
+
+    /// Where a recipient starts.
+    pub fn recipient_status(&self, position: usize) -> RecipientStatus {
+        match self.suppressed.get(position) {
+            Some(true) => RecipientStatus::Suppressed,
+            _ if self.message.state == State::Invalid => RecipientStatus::Failed,
+            _ => RecipientStatus::Pending,
+        }
+    }
+}
+
+impl Entry<'_> {
+    pub fn state(&self) -> State {
+        if self.is_suppressed() {
+            State::Suppressed
+        } else if self.lease.is_some() {
+            State::Sending { wire_committed: false }
+        } else {
+            self.message.state
+        }
+    }
+
+    /// What its sender is answered.
+    pub fn acceptance(&self) -> Acceptance {
+        match self.is_suppressed() {
+            true => Acceptance::Suppressed,
+            false => Acceptance::Accepted { handed_over: self.lease.is_some() },
+        }
+    }
+
+    pub fn key(&self) -> AccountKey {
+        account_key(self.message)
+    }
+
+    pub fn due_at(&self) -> Option<Time> {
+        let waits = self.lease.is_none() && !self.is_suppressed() && !self.awaits_preparation();
+        self.message.due_at.filter(|_| waits)
+    }
+
+    /// Whether it is not composed yet.
+    pub fn awaits_preparation(&self) -> bool {
+        self.state() == State::Accepted
+    }
+
+    /// 1 where it is leased already, else 0.
+    pub fn attempt(&self) -> i64 {
+        i64::from(self.lease.is_some())
+    }
+
+    pub fn version(&self) -> i64 {
+        1 + self.attempt()
+    }
+
+    /// Its first events: one more where it is leased already, and another end where nobody is left to send it to.
+    pub fn events(&self) -> impl Iterator<Item = (EventKind, Option<&str>)> {
+        let is_suppressed = self.is_suppressed();
+        let first = self.message.events.iter().map(|event| (event.kind, event.data.as_deref()));
+        let kept = first.filter(move |(kind, _)| !is_suppressed || *kind == EventKind::Accepted);
+        let end = is_suppressed.then_some((EventKind::Suppressed, None));
+        kept.chain(end).chain(self.lease.map(|_| (EventKind::Sending, Some(ATTEMPT_ONE))))
+    }
+
+    /// The rows that tell of them.
+    pub fn event_rows(&self) -> Vec<EventRow<'_>> {
+        let (uid, at) = (self.message.uid, self.message.created_at);
+        let row = |seq, (kind, data), more| EventRow { uid, seq, at, kind, data, more };
+        if let Some(open) = self.message.followers().filter(|_| !self.is_suppressed())
+            && let Some(first) = self.events().next()
+        {
+            let sending = self.lease.map(|_| (EventKind::Sending, ATTEMPT_ONE));
+            return vec![row(1, first, close_list(open, sending))];
+        }
+        (1..).zip(self.events()).map(|(seq, event)| row(seq, event, None)).collect()
+    }
+
+    /// One of its first events, as the journal has it.
+    pub fn happening(&self, seq: i64, kind: EventKind) -> Happening {
+        Happening { uid: self.message.uid, seq, at: self.message.created_at, kind, to: self.state() }
+    }
+
+    pub fn event_count(&self) -> i64 {
+        self.events().count() as i64
+    }
+
+    /// What the dispatcher gets, where a standing claim took it.
+    pub fn claimed(&self) -> Option<Claimed> {
+        let (message, lease) = (self.message, self.lease?);
+        let pending = (0..)
+            .zip(&message.recipients)
+            .filter(|(position, _)| self.recipient_status(*position as usize) == RecipientStatus::Pending);
+        let recipients = pending.map(|(position, recipient)| ClaimedRecipient {
+            position,
+            address: recipient.address.clone(),
+            kind: recipient.kind,
+        });
+        Some(Claimed {
+            uid: message.uid,
+            lane: message.lane.clone(),
+            token: lease.token,
+            version: self.version(),
+            attempt: 1,
+            retries: 0,
+            doubts: 0,
+            lost_leases: 0,
+            on_doubt: message.on_doubt,
+            created_at: message.created_at,
+            claimed_at: message.created_at,
+            expires_at: message.expires_at,
+            request_id: message.content.request_id.clone(),
+            sender: message.content.sender.clone(),
+            recipients: recipients.collect(),
+            resend: false,
+            sent_before: 0,
+            doubtful_before: 0,
+            eight_bit: message.content.eight_bit,
+            smtputf8: message.content.smtputf8,
+            size: u32::try_from(message.content.raw.len()).unwrap_or(u32::MAX),
+            raw: message.content.raw.inline().cloned(),
+            via: self.via.clone(),
+            permit: self.permit.clone(),
+            over_limit: false,
+            suppressed: Vec::new(),
+            sensitive: message.content.sensitive,
+            recipient_deleted: false,
+            dsn: message.content.dsn.clone(),
+        })
+    }
+}
+
+/// The bytes that go into a row.
+pub(crate) fn inline(body: &Body) -> Option<&[u8]> {
+    body.inline().map(|bytes| bytes.as_ref())
+}
+
+fn account_key(message: &NewMessage) -> AccountKey {
+    AccountKey { tenant: message.lane.tenant.clone(), account: message.lane.account.clone() }
+}
+
+/// Lane ids are digests; messages of one group mostly share a lane.
+#[derive(Default)]
+pub(crate) struct LaneIds<'m>(Vec<(&'m Lane, LaneId)>);
+
+impl<'m> LaneIds<'m> {
+    pub fn id(&mut self, lane: &'m Lane) -> LaneId {
+        const LOOKED_AT: usize = 8;
+        if let Some((_, id)) = self.0.iter().rev().take(LOOKED_AT).find(|(known, _)| *known == lane) {
+            return *id;
+        }
+        let id = lane.id();
+        self.0.push((lane, id));
+        id
+    }
+}

@@ -1,0 +1,284 @@
+//! From pages of the journal to notifications, counted hours and the pace of the last one.
+//!
+//! Each page is done once, whoever calls: how far it went is a row that is locked, and moved on in the same transaction. A
+//! transaction takes pages until it has made enough, and of the last as many entries as there is room for, so neither many
+//! subscribers nor a large page make it endless.
+
+use std::collections::{BTreeSet, HashMap};
+
+use postway_domain::{
+    EventKind, MessageUid, SubscriberKind, TenantId, Time,
+    id::SubscriberId,
+    subscriber::{EventFilter, event_name},
+};
+
+use super::{hourly_counts, rates};
+use crate::{
+    error::StoreError,
+    journal::{self, Detail, Entry, Page},
+    sql::{
+        Session, Sql, Value, decode,
+        multi_row::{Multi, MultiSql},
+        values,
+    },
+};
+
+/// Pages that are looked at in one transaction.
+const PAGES_MAX: u32 = 256;
+/// The most notifications that a transaction makes, unless a single event has more subscribers.
+const NOTIFICATIONS_MAX: usize = 4_096;
+
+const PAGES: Sql = Sql::same(
+    "SELECT position, tenant, at, entries FROM journal WHERE position > ? ORDER BY position LIMIT ?",
+);
+static SUBSCRIBERS: Multi = Multi::new(
+    "SELECT s.tenant, s.id, s.kind, s.events, s.created_at FROM subscriber s JOIN tenant t ON t.id = s.tenant \
+     WHERE s.active = 1 AND t.deleted_at IS NULL AND s.tenant IN (",
+    1,
+    ")",
+);
+/// Who is being told of an earlier event later: what follows it waits as long.
+static HELD: Multi = Multi::new(
+    "SELECT subscriber, uid, MAX(due_at) FROM notification WHERE due_at > ? AND uid IN (",
+    1,
+    ") GROUP BY subscriber, uid",
+);
+macro_rules! notification {
+    ($end:literal) => {
+        Multi::of_pieces(
+            "INSERT INTO notification (tenant, subscriber, uid, seq, kind, deferred, state, due_at, tries, created_at) VALUES ",
+            "(?,?,?,?,?,?,0,?,0,?)",
+            ",",
+            $end,
+        )
+    };
+}
+static INSERT: MultiSql = MultiSql {
+    sqlite: notification!(" ON CONFLICT DO NOTHING"),
+    postgres: notification!(" ON CONFLICT DO NOTHING"),
+    mysql: notification!(" ON DUPLICATE KEY UPDATE seq = notification.seq"),
+};
+
+#[cfg(test)]
+pub(crate) fn statements() -> Vec<Sql> {
+    vec![PAGES, INSERT.sample(), SUBSCRIBERS.sample().into(), HELD.sample().into()]
+}
+
+/// Whether a subscriber of this kind is told of an event at all. Those who asked for outcomes get what a message came to.
+pub(crate) fn is_told(kind: SubscriberKind, events: &EventFilter, entry: &Entry) -> bool {
+    let Some(name) = event_name(entry.kind, entry.is_deferred()) else { return false };
+    let is_end = matches!(entry.detail, Detail::ResolvedSent | Detail::ResolvedFailed);
+    hears_of(kind, entry.kind, is_end) && events.takes(name)
+}
+
+/// Whether subscribers of this kind are told of events of that kind; `is_end` says whether a resolution was one.
+pub fn hears_of(kind: SubscriberKind, event: EventKind, is_end: bool) -> bool {
+    let is_outcome = match event {
+        EventKind::Sent
+        | EventKind::Captured
+        | EventKind::Failed
+        | EventKind::Invalid
+        | EventKind::Expired
+        | EventKind::Cancelled
+        | EventKind::Suppressed
+        | EventKind::Bounced => true,
+        // What an operator or a late answer made of a doubt is how it ended.
+        EventKind::Resolved => is_end,
+        EventKind::Scheduled
+        | EventKind::Delivered
+        | EventKind::Complained
+        | EventKind::PecAccepted
+        | EventKind::PecTakenOver
+        | EventKind::PecDelivered
+        | EventKind::PecFailed
+        | EventKind::PecTimeout
+        // As an entry of its own status, which has none of the fields that clients act on.
+        | EventKind::UnprovenReport => kind == SubscriberKind::Sync,
+        EventKind::Accepted
+        | EventKind::Validating
+        | EventKind::Validated
+        | EventKind::Ready
+        | EventKind::Sending
+        | EventKind::RecipientFailed
+        | EventKind::InDoubt
+        | EventKind::Resent
+        | EventKind::Replayed
+        | EventKind::Delayed
+        | EventKind::AutoReplied
+        | EventKind::Notifying
+        | EventKind::Notified
+        | EventKind::Received
+        | EventKind::Unsubscribed
+        | EventKind::Resubscribed
+        | EventKind::Replied => false,
+    };
+    kind.form().is_some() || is_outcome
+}
+
+/// Who is told: what matters of a subscriber here.
+struct Listener {
+    id: SubscriberId,
+    kind: SubscriberKind,
+    events: EventFilter,
+    since: Time,
+}
+
+/// A notification to make.
+struct Told<'p> {
+    tenant: &'p TenantId,
+    subscriber: &'p SubscriberId,
+    entry: &'p Entry,
+}
+
+/// Makes notifications of the next pages, at most `limit`, and counts their hours; how many pages.
+pub(crate) async fn fan_out(session: &mut dyn Session, now: Time, limit: u32) -> Result<u32, StoreError> {
+    let done = journal::lock_progress(session, journal::FAN_OUT).await?;
+    let mut pages = Vec::new();
+    for row in session.rows(PAGES, values![done, limit.min(PAGES_MAX)]).await? {
+        let bytes = row.opt_bytes(3)?.unwrap_or_default();
+        pages.push((row.int(0)?, row.parsed::<TenantId>(1)?, Page::decode(row.time(2)?, bytes)?));
+    }
+    let listeners = listeners_of(session, pages.iter().map(|(_, tenant, _)| tenant)).await?;
+    let (begun, entries_done) =
+        if pages.is_empty() { (0, 0) } else { journal::page_in_part(session).await? };
+    let mut told = Vec::new();
+    let mut counted: &[(i64, TenantId, Page)] = &[];
+    let mut part = None;
+    for (taken, (position, tenant, page)) in (1..).zip(&pages) {
+        let listening = listeners.get(tenant).into_iter().flatten().filter(|one| one.since <= page.at);
+        let listening: Vec<&Listener> = listening.collect();
+        let first = if *position == begun { entries_done.min(page.entries.len()) } else { 0 };
+        let left = page.entries.len() - first;
+        let fits = entries_that_fit(told.len(), listening.len()).min(left);
+        let entries = &page.entries[first..first + fits];
+        for Listener { id, kind, events, .. } in listening {
+            let entries = entries.iter().filter(|entry| is_told(*kind, events, entry));
+            told.extend(entries.map(|entry| Told { tenant, subscriber: id, entry }));
+        }
+        if fits < left {
+            part = (fits > 0).then_some((*position, first + fits));
+            break;
+        }
+        counted = &pages[..taken];
+    }
+    insert(session, &told, now).await?;
+    if let Some((page, entries)) = part {
+        journal::note_part(session, page, entries).await?;
+    }
+    if let Some((last, ..)) = counted.last() {
+        hourly_counts::write(session, counted).await?;
+        rates::write(session, counted).await?;
+        journal::advance(session, journal::FAN_OUT, *last).await?;
+    }
+    // What is done in part is not nothing: there is more to do.
+    Ok(u32::try_from(counted.len()).unwrap_or(PAGES_MAX).max(part.is_some().into()))
+}
+
+/// How many entries of a page a transaction takes that has made `made` notifications; the first one whoever hears of it.
+fn entries_that_fit(made: usize, listening: usize) -> usize {
+    match (NOTIFICATIONS_MAX.saturating_sub(made)).checked_div(listening) {
+        None => usize::MAX,
+        Some(0) if made == 0 => 1,
+        Some(entries) => entries,
+    }
+}
+
+async fn listeners_of(
+    session: &mut dyn Session,
+    tenants: impl Iterator<Item = &TenantId>,
+) -> Result<HashMap<TenantId, Vec<Listener>>, StoreError> {
+    let tenants: Vec<&TenantId> = tenants.collect::<BTreeSet<_>>().into_iter().collect();
+    let mut listeners: HashMap<TenantId, Vec<Listener>> = HashMap::new();
+    for (sql, run) in SUBSCRIBERS.runs(&tenants) {
+        let values = run.iter().map(|tenant| Value::from(tenant.as_str())).collect();
+        for row in session.rows(sql.into(), values).await? {
+            listeners.entry(row.parsed(0)?).or_default().push(Listener {
+                id: row.parsed(1)?,
+                kind: decode::coded(row.int(2)?, SubscriberKind::from_code)?,
+                events: row.json(3)?,
+                since: row.time(4)?,
+            });
+        }
+    }
+    Ok(listeners)
+}
+
+async fn insert(session: &mut dyn Session, told: &[Told<'_>], now: Time) -> Result<(), StoreError> {
+    // A message's first event follows nothing.
+    let followers: BTreeSet<MessageUid> =
+        told.iter().filter(|one| one.entry.seq > 1).map(|one| one.entry.uid).collect();
+    let followers: Vec<MessageUid> = followers.into_iter().collect();
+    let mut held: HashMap<(MessageUid, SubscriberId), Time> = HashMap::new();
+    for (sql, run) in HELD.runs(&followers) {
+        let uids = run.iter().map(|uid| Value::from(uid.as_bytes()));
+        for row in session.rows(sql.into(), [Value::from(now)].into_iter().chain(uids).collect()).await? {
+            held.insert((MessageUid::from_bytes(row.id16(1)?), row.parsed(0)?), row.time(2)?);
+        }
+    }
+    for (sql, run) in INSERT.runs(told) {
+        let row = |Told { tenant, subscriber, entry }: &Told<'_>| {
+            let due_at = held.get(&(entry.uid, (*subscriber).clone())).copied().unwrap_or(now);
+            values![
+                tenant.as_str(),
+                subscriber.as_str(),
+                entry.uid.as_bytes(),
+                entry.seq,
+                entry.kind.code(),
+                i64::from(entry.is_deferred()),
+                due_at,
+                now,
+            ]
+        };
+        session.execute(sql, run.iter().flat_map(row).collect()).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(kind: EventKind, detail: Detail) -> Entry {
+        let mut uid = [0; 16];
+        uid[5] = 100;
+        Entry { uid: MessageUid::from_bytes(uid), seq: 3, kind, detail, lane: 0 }
+    }
+
+    #[test]
+    fn a_transaction_takes_as_many_entries_as_it_has_room_for() {
+        assert_eq!(entries_that_fit(0, 0), usize::MAX, "nobody hears of it");
+        assert_eq!(entries_that_fit(0, 8), 512);
+        assert_eq!(entries_that_fit(0, 100), 40);
+        assert_eq!(entries_that_fit(4_000, 100), 0, "the next transaction has room");
+        assert_eq!(entries_that_fit(0, 10_000), 1);
+    }
+
+    #[test]
+    fn a_callback_is_told_of_outcomes_and_a_sync_of_what_came_back_too() {
+        let told = |subscriber: SubscriberKind| -> Vec<&str> {
+            let kinds = EventKind::ALL.iter();
+            let taken = kinds
+                .filter(|kind| is_told(subscriber, &EventFilter::default(), &entry(**kind, Detail::None)));
+            taken.map(|kind| kind.as_str()).collect()
+        };
+        let outcomes =
+            ["invalid", "sent", "failed", "cancelled", "expired", "suppressed", "bounced", "captured"];
+        assert_eq!(told(SubscriberKind::Callback), outcomes);
+        assert!(outcomes.iter().all(|word| told(SubscriberKind::Sync).contains(word)));
+        assert!(told(SubscriberKind::Sync).contains(&"pec_delivered"));
+        assert!(told(SubscriberKind::Webhook).contains(&"accepted"));
+        assert_eq!(told(SubscriberKind::ResendWebhook), told(SubscriberKind::Webhook), "whatever its form");
+        for kind in [SubscriberKind::Callback, SubscriberKind::Sync, SubscriberKind::Webhook] {
+            assert!(is_told(
+                kind,
+                &EventFilter::default(),
+                &entry(EventKind::Resolved, Detail::ResolvedFailed)
+            ));
+            let deferred =
+                is_told(kind, &EventFilter::default(), &entry(EventKind::Scheduled, Detail::Deferred));
+            assert_eq!(deferred, kind != SubscriberKind::Callback);
+        }
+        let only = EventFilter(vec!["email.failed".to_owned()]);
+        assert!(!is_told(SubscriberKind::Webhook, &only, &entry(EventKind::Sent, Detail::None)));
+    }
+}

@@ -1,0 +1,126 @@
+//! What happened lately, in ten seconds each, for rates and charts. It is counted where hours are, and costs a row for each
+//! tenant of a transaction, however many messages it is about.
+//!
+//! An hour and a little more is kept, in slots that are used in turns. A slot that is taken anew forgets what it had; what is
+//! counted so late that its slot has gone on is left out.
+
+use std::collections::BTreeMap;
+
+use postway_domain::{TenantId, Time};
+
+use super::hourly_counts::count;
+use crate::{
+    error::StoreError,
+    journal::Page,
+    record::{Counts, Pace},
+    sql::{
+        Row, Session, Sql,
+        multi_row::{Multi, MultiSql},
+        values,
+    },
+};
+
+/// Slots of a tenant: an hour has 360, and the first minute of a chart shall be whole.
+const SLOTS: i64 = 400;
+const _: () = assert!(SLOTS * Pace::LASTS_MS > 61 * 60 * 1_000);
+
+macro_rules! insert {
+    ($end:literal) => {
+        Multi::new("INSERT INTO pace (tenant, slot, at, accepted, sent, failed) VALUES ", 6, $end)
+    };
+}
+macro_rules! added {
+    () => {
+        insert!(
+            " ON CONFLICT (tenant, slot) DO UPDATE SET \
+             accepted = CASE WHEN pace.at = excluded.at THEN pace.accepted + excluded.accepted \
+             WHEN pace.at < excluded.at THEN excluded.accepted ELSE pace.accepted END, \
+             sent = CASE WHEN pace.at = excluded.at THEN pace.sent + excluded.sent \
+             WHEN pace.at < excluded.at THEN excluded.sent ELSE pace.sent END, \
+             failed = CASE WHEN pace.at = excluded.at THEN pace.failed + excluded.failed \
+             WHEN pace.at < excluded.at THEN excluded.failed ELSE pace.failed END, \
+             at = CASE WHEN pace.at < excluded.at THEN excluded.at ELSE pace.at END"
+        )
+    };
+}
+/// MySQL assigns from left to right, so the time comes last.
+static ADD: MultiSql = MultiSql {
+    sqlite: added!(),
+    postgres: added!(),
+    mysql: insert!(
+        " ON DUPLICATE KEY UPDATE accepted = CASE WHEN at = VALUES(at) THEN accepted + VALUES(accepted) \
+         WHEN at < VALUES(at) THEN VALUES(accepted) ELSE accepted END, \
+         sent = CASE WHEN at = VALUES(at) THEN sent + VALUES(sent) WHEN at < VALUES(at) THEN VALUES(sent) ELSE sent END, \
+         failed = CASE WHEN at = VALUES(at) THEN failed + VALUES(failed) \
+         WHEN at < VALUES(at) THEN VALUES(failed) ELSE failed END, at = GREATEST(at, VALUES(at))"
+    ),
+};
+const LIST: Sql =
+    Sql::same("SELECT at, accepted, sent, failed FROM pace WHERE tenant = ? AND at >= ? ORDER BY at");
+
+#[cfg(test)]
+pub(crate) fn statements() -> Vec<Sql> {
+    vec![ADD.sample(), LIST]
+}
+
+fn slot_of(at: Time) -> i64 {
+    at.as_millis().div_euclid(Pace::LASTS_MS).rem_euclid(SLOTS)
+}
+
+/// What pages tell of, by tenant and slot; of two times in one slot the later.
+fn slots(pages: &[(i64, TenantId, Page)]) -> BTreeMap<(&TenantId, i64), Pace> {
+    let mut slots: BTreeMap<(&TenantId, i64), Pace> = BTreeMap::new();
+    for (_, tenant, page) in pages {
+        let mut counts = Counts::default();
+        for entry in &page.entries {
+            count(&mut counts, entry, page.at);
+        }
+        let Counts { accepted, sent, failed, .. } = counts;
+        if accepted + sent + failed == 0 {
+            continue;
+        }
+        let page = Pace { at: Pace::begin_of(page.at), accepted, sent, failed };
+        slots.entry((tenant, slot_of(page.at))).or_insert(Pace::empty(page.at)).add(page);
+    }
+    slots
+}
+
+/// Adds what these pages tell of.
+pub(crate) async fn write(
+    session: &mut dyn Session,
+    pages: &[(i64, TenantId, Page)],
+) -> Result<(), StoreError> {
+    let slots: Vec<((&TenantId, i64), Pace)> = slots(pages).into_iter().collect();
+    for (sql, run) in ADD.runs(&slots) {
+        let row = |((tenant, slot), pace): &((&TenantId, i64), Pace)| {
+            values![tenant.as_str(), *slot, pace.at, pace.accepted, pace.sent, pace.failed]
+        };
+        session.execute(sql, run.iter().flat_map(row).collect()).await?;
+    }
+    Ok(())
+}
+
+/// A tenant's, from this time on, in order.
+pub(crate) async fn list(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    since: Time,
+) -> Result<Vec<Pace>, StoreError> {
+    let read = |row: &Row| {
+        Ok(Pace { at: row.time(0)?, accepted: row.int(1)?, sent: row.int(2)?, failed: row.int(3)? })
+    };
+    session.rows(LIST, values![tenant.as_str(), since]).await?.iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_comes_round_after_more_than_an_hour() {
+        let at = |seconds: i64| Time::from_millis(1_700_000_000_000 + seconds * 1_000);
+        assert_eq!(slot_of(at(0)), slot_of(at(9)));
+        assert_ne!(slot_of(at(0)), slot_of(at(10)));
+        assert_eq!(slot_of(at(0)), slot_of(at(SLOTS * 10)));
+    }
+}

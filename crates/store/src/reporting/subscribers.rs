@@ -1,0 +1,235 @@
+//! Subscribers.
+//!
+//! A tenant's `client_sync` is one of them and follows the tenant's settings, in the same transaction. A
+//! deleted subscriber is not visible any more. Its notifications may be many, so they are removed slice by
+//! slice, and its row with the last slice.
+
+use postway_domain::{
+    Subscriber, SubscriberKind, Tenant, TenantId, Time, id::SubscriberId, secret::Sealed,
+    subscriber::EventFilter, tenant::CallbackForm,
+};
+
+use crate::{
+    error::StoreError,
+    record::Changed,
+    sql::{Row, Session, Sql, decode, is_new, values, was_there},
+};
+
+/// Roughly the number of notifications of a deleted subscriber that are removed at once.
+const DROPPED_AT_ONCE: i64 = 5_000;
+
+macro_rules! select {
+    ($end:literal) => {
+        concat!(
+            "SELECT tenant, id, kind, url, events, secrets, active, disabled_reason, description, quiet_until, version, ",
+            "created_at, updated_at FROM subscriber WHERE deleted = 0 ",
+            $end
+        )
+    };
+}
+
+macro_rules! insert {
+    ($end:literal) => {
+        concat!(
+            "INSERT INTO subscriber (tenant, id, kind, url, events, secrets, active, disabled_reason, description, ",
+            "quiet_until, deleted, version, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)",
+            $end
+        )
+    };
+}
+
+const CREATE: Sql = Sql::or_mysql(insert!(" ON CONFLICT DO NOTHING"), insert!(""));
+const UPDATE: Sql = Sql::same(
+    "UPDATE subscriber SET kind = ?, url = ?, events = ?, secrets = ?, active = ?, disabled_reason = ?, description = ?, \
+     quiet_until = ?, version = ?, updated_at = ? WHERE tenant = ? AND id = ? AND version = ? AND deleted = 0",
+);
+const QUIET: Sql =
+    Sql::same("UPDATE subscriber SET quiet_until = ? WHERE tenant = ? AND id = ? AND deleted = 0");
+const KEEP: Sql = Sql::same(
+    "UPDATE subscriber SET kind = ?, active = 1, disabled_reason = NULL, version = version + 1, \
+     updated_at = ? WHERE tenant = ? AND id = ? AND deleted = 0",
+);
+const MARK: Sql = Sql::same(
+    "UPDATE subscriber SET deleted = 1, active = 0, secrets = NULL WHERE tenant = ? AND id = ? AND deleted = 0",
+);
+const MARKED: Sql = Sql::same("SELECT tenant, id FROM subscriber WHERE deleted = 1");
+const REMOVE: Sql = Sql::same("DELETE FROM subscriber WHERE tenant = ? AND id = ? AND deleted = 1");
+/// The message where a slice ends.
+const SLICE: Sql = Sql::same(
+    "SELECT uid FROM notification WHERE tenant = ? AND subscriber = ? ORDER BY uid, seq LIMIT 1 OFFSET ?",
+);
+const DROP: Sql = Sql::same("DELETE FROM notification WHERE tenant = ? AND subscriber = ? AND uid <= ?");
+const FIND: Sql = Sql::same(select!("AND tenant = ? AND id = ?"));
+const LIST: Sql = Sql::same(select!("AND tenant = ? ORDER BY id"));
+const LIST_ALL: Sql = Sql::same(select!("ORDER BY tenant, id"));
+#[cfg(test)]
+pub(crate) const STATEMENTS: &[Sql] =
+    &[CREATE, UPDATE, QUIET, KEEP, MARK, MARKED, REMOVE, SLICE, DROP, FIND, LIST, LIST_ALL];
+
+fn events_json(subscriber: &Subscriber) -> Result<String, StoreError> {
+    serde_json::to_string(&subscriber.events).map_err(|error| StoreError::Unexpected(error.to_string()))
+}
+
+/// Creates a subscriber; `Exists` if its id is taken.
+pub(crate) async fn create(session: &mut dyn Session, new: &Subscriber) -> Result<Changed, StoreError> {
+    // The row of a deleted subscriber of the same name is replaced; notifications still open for that one go
+    // to this one.
+    session.execute(REMOVE, values![new.tenant.as_str(), new.id.as_str()]).await?;
+    let values = values![
+        new.tenant.as_str(),
+        new.id.as_str(),
+        new.kind.code(),
+        new.url.as_str(),
+        events_json(new)?,
+        new.secrets.as_ref().map(|sealed| sealed.0.clone()),
+        i64::from(new.active),
+        new.disabled_reason.as_deref(),
+        new.description.as_deref(),
+        new.quiet_until,
+        new.version,
+        new.created_at,
+        new.updated_at,
+    ];
+    session.insert(CREATE, values).await.map(is_new)
+}
+
+/// Replaces a subscriber if its stored version is `expected`.
+pub(crate) async fn update(
+    session: &mut dyn Session,
+    new: &Subscriber,
+    expected: i64,
+) -> Result<Changed, StoreError> {
+    let values = values![
+        new.kind.code(),
+        new.url.as_str(),
+        events_json(new)?,
+        new.secrets.as_ref().map(|sealed| sealed.0.clone()),
+        i64::from(new.active),
+        new.disabled_reason.as_deref(),
+        new.description.as_deref(),
+        new.quiet_until,
+        new.version,
+        new.updated_at,
+        new.tenant.as_str(),
+        new.id.as_str(),
+        expected,
+    ];
+    Ok(if session.execute(UPDATE, values).await? == 1 { Changed::Done } else { Changed::Stale })
+}
+
+/// Sends a subscriber nothing until this time.
+pub(crate) async fn quiet(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    id: &SubscriberId,
+    until: Time,
+) -> Result<Changed, StoreError> {
+    session.execute(QUIET, values![until, tenant.as_str(), id.as_str()]).await.map(was_there)
+}
+
+/// Deletes a subscriber with its open notifications.
+pub(crate) async fn delete(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    id: &SubscriberId,
+) -> Result<Changed, StoreError> {
+    let marked = session.execute(MARK, values![tenant.as_str(), id.as_str()]).await.map(was_there)?;
+    if marked == Changed::Done {
+        drop_slice(session, tenant.as_str(), id.as_str()).await?;
+    }
+    Ok(marked)
+}
+
+/// Continues to remove deleted subscribers.
+pub(crate) async fn forget(session: &mut dyn Session) -> Result<(), StoreError> {
+    for row in session.rows(MARKED, Vec::new()).await? {
+        drop_slice(session, row.text(0)?, row.text(1)?).await?;
+    }
+    Ok(())
+}
+
+async fn drop_slice(session: &mut dyn Session, tenant: &str, id: &str) -> Result<(), StoreError> {
+    let rows = session.rows(SLICE, values![tenant, id, DROPPED_AT_ONCE]).await?;
+    let end = rows.first().map(|row| row.id16(0)).transpose()?;
+    session.execute(DROP, values![tenant, id, &end.unwrap_or([0xff; 16])]).await?;
+    if end.is_none() {
+        session.execute(REMOVE, values![tenant, id]).await?;
+    }
+    Ok(())
+}
+
+/// A tenant's own subscriber, from its settings.
+pub(crate) fn client_of(tenant: &Tenant) -> Option<Subscriber> {
+    tenant.settings.client_sync.as_ref()?;
+    Some(Subscriber {
+        tenant: tenant.id.clone(),
+        id: Subscriber::CLIENT.parse().ok()?,
+        kind: match tenant.settings.callback_form {
+            CallbackForm::Event => SubscriberKind::Webhook,
+            CallbackForm::Outbox => SubscriberKind::Callback,
+            CallbackForm::Batch => SubscriberKind::Sync,
+        },
+        url: String::new(),
+        events: EventFilter::default(),
+        secrets: None,
+        active: true,
+        disabled_reason: None,
+        description: None,
+        quiet_until: None,
+        version: 1,
+        created_at: tenant.updated_at,
+        updated_at: tenant.updated_at,
+    })
+}
+
+/// Creates, changes or deletes a tenant's own subscriber. New settings are tried even if the old ones were
+/// given up, but not before the end of the quiet period it asked for.
+pub(crate) async fn keep_client(session: &mut dyn Session, tenant: &Tenant) -> Result<(), StoreError> {
+    let Some(client) = client_of(tenant) else {
+        let id: SubscriberId = decode::parsed(Subscriber::CLIENT)?;
+        return delete(session, &tenant.id, &id).await.map(drop);
+    };
+    let values = values![client.kind.code(), client.updated_at, client.tenant.as_str(), client.id.as_str()];
+    if session.execute(KEEP, values).await? == 0 {
+        create(session, &client).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn find(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    id: &SubscriberId,
+) -> Result<Option<Subscriber>, StoreError> {
+    session.rows(FIND, values![tenant.as_str(), id.as_str()]).await?.first().map(read).transpose()
+}
+
+pub(crate) async fn list(
+    session: &mut dyn Session,
+    tenant: Option<&TenantId>,
+) -> Result<Vec<Subscriber>, StoreError> {
+    let rows = match tenant {
+        Some(tenant) => session.rows(LIST, values![tenant.as_str()]).await?,
+        None => session.rows(LIST_ALL, Vec::new()).await?,
+    };
+    rows.iter().map(read).collect()
+}
+
+/// From the columns that [`select!`] names.
+fn read(row: &Row) -> Result<Subscriber, StoreError> {
+    Ok(Subscriber {
+        tenant: row.parsed(0)?,
+        id: row.parsed(1)?,
+        kind: decode::coded(row.int(2)?, SubscriberKind::from_code)?,
+        url: row.text(3)?.to_owned(),
+        events: row.json(4)?,
+        secrets: row.opt_bytes(5)?.map(|bytes| Sealed(bytes.to_vec())),
+        active: row.int(6)? != 0,
+        disabled_reason: row.opt_text(7)?.map(str::to_owned),
+        description: row.opt_text(8)?.map(str::to_owned),
+        quiet_until: row.opt_time(9)?,
+        version: row.int(10)?,
+        created_at: row.time(11)?,
+        updated_at: row.time(12)?,
+    })
+}

@@ -1,0 +1,123 @@
+//! How far the notifications of messages have come.
+
+use std::collections::HashMap;
+
+use postway_domain::{MessageUid, TenantId};
+
+use super::rules::{FanOutBacklog, MessageDeliveryState};
+use crate::{
+    error::StoreError,
+    journal::Page,
+    record::NotificationState,
+    sql::{Session, Sql, Value, multi_row::Multi, values},
+};
+
+static OF_MESSAGES: Multi = Multi::new(
+    "SELECT uid, MIN(state), MAX(state), MAX(settled_at) FROM notification WHERE uid IN (",
+    1,
+    ") GROUP BY uid",
+);
+/// The most pages read of a tenant's [`FanOutBacklog`]: enough for a fan-out that keeps up. If more wait,
+/// fan-out is far behind, and nothing is removed before it has caught up.
+const BACKLOG_PAGES_MAX: usize = 256;
+
+macro_rules! pages {
+    ($from:literal, $which:expr) => {
+        concat!("SELECT at, entries FROM ", $from, " WHERE ", $which, " LIMIT ?")
+    };
+}
+macro_rules! fanned_out {
+    () => {
+        "COALESCE((SELECT p.position FROM progress p WHERE p.name = 'fan_out'), -1)"
+    };
+}
+macro_rules! behind {
+    () => {
+        concat!(
+            "tenant = ? AND position <= ? AND tenant = ? AND position > ",
+            fanned_out!(),
+            " ORDER BY position"
+        )
+    };
+}
+/// A tenant's pages that have positions and are not fanned out. PostgreSQL would follow the positions of all
+/// tenants, because none is a constant in its plan, unless row values are compared.
+pub(crate) const NOT_FANNED_OUT: Sql = Sql::of_each(
+    pages!("journal", behind!()),
+    pages!(
+        "journal",
+        concat!(
+            "(tenant, position) <= (?, ?) AND (tenant, position) > (?, ",
+            fanned_out!(),
+            ") ORDER BY tenant, position"
+        )
+    ),
+    pages!("journal FORCE INDEX (journal_tenant)", behind!()),
+);
+/// A tenant's pages without positions.
+pub(crate) const NOT_SEQUENCED: Sql = Sql::or_mysql(
+    pages!("journal", "tenant = ? AND position IS NULL"),
+    pages!("journal FORCE INDEX (journal_tenant)", "tenant = ? AND position IS NULL"),
+);
+#[cfg(test)]
+pub(crate) const STATEMENTS: &[Sql] = &[NOT_FANNED_OUT, NOT_SEQUENCED];
+
+/// A text that uses its own index, for the test of query plans.
+#[cfg(test)]
+pub(crate) fn of_messages_sample() -> Sql {
+    OF_MESSAGES.sample().into()
+}
+
+#[cfg(test)]
+pub(crate) fn multi() -> Vec<&'static Multi> {
+    vec![&OF_MESSAGES]
+}
+
+/// The events of a tenant's messages that have not been fanned out yet.
+pub(crate) async fn backlog(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+) -> Result<FanOutBacklog, StoreError> {
+    let mut backlog = FanOutBacklog::default();
+    let mut pages = 0;
+    // In the order in which a page passes through these states, so that none is missed between the two reads.
+    let of = tenant.as_str();
+    for (sql, place) in [(NOT_SEQUENCED, values![of]), (NOT_FANNED_OUT, values![of, i64::MAX, of])] {
+        let room = BACKLOG_PAGES_MAX - pages;
+        let most = i64::try_from(room + 1).unwrap_or(i64::MAX);
+        let rows = session.rows(sql, [place, values![most]].concat()).await?;
+        for row in rows.iter().take(room) {
+            backlog.add(&Page::decode(row.time(0)?, row.opt_bytes(1)?.unwrap_or_default())?);
+            pages += 1;
+        }
+        if rows.len() > room {
+            backlog.cut();
+        }
+    }
+    Ok(backlog)
+}
+
+/// The state of the notifications of each of these messages that has some.
+pub(crate) async fn of_messages(
+    session: &mut dyn Session,
+    uids: &[MessageUid],
+) -> Result<HashMap<MessageUid, MessageDeliveryState>, StoreError> {
+    let mut told = HashMap::new();
+    for (sql, run) in OF_MESSAGES.runs(uids) {
+        let values = run.iter().map(|uid| Value::from(uid.as_bytes())).collect();
+        for row in session.rows(sql.into(), values).await? {
+            let (least, most) = (row.int(1)?, row.int(2)?);
+            let of_message = MessageDeliveryState {
+                is_open: least < NotificationState::Acknowledged.code(),
+                is_dead: most == NotificationState::Dead.code(),
+                settled_at: row.opt_time(3)?,
+            };
+            told.insert(MessageUid::from_bytes(row.id16(0)?), of_message);
+        }
+    }
+    Ok(told)
+}
+
+// Open states are those below the first settled one.
+const _: () = assert!((NotificationState::Waiting as i64) < NotificationState::Acknowledged as i64);
+const _: () = assert!(NotificationState::Acknowledged as i64 == 3 && NotificationState::Dead as i64 == 4);

@@ -1,0 +1,144 @@
+//! Removing a deleted tenant in bounded slices. Nothing refers to its blobs then, so they are removed, too.
+
+use postway_domain::TenantId;
+
+use crate::{
+    error::StoreError,
+    inbound,
+    record::Changed,
+    retention::remove_parts,
+    sql::{Row, Session, Sql, Value, multi_row::Multi, values},
+};
+
+const SLICE: Sql = Sql::same("SELECT uid FROM message WHERE tenant = ? ORDER BY uid LIMIT ?");
+const IS_DELETED: Sql = Sql::same("SELECT id FROM tenant WHERE id = ? AND deleted_at IS NOT NULL");
+static KEYS: Multi = Multi::new("DELETE FROM dedup WHERE uid IN (", 1, ")");
+/// Tables that may have as many rows as there are messages and are found by tenant only: the statement that
+/// selects a slice, and the deletion, which takes the last selected column as a list, after the others.
+static OF_TENANT_MANY: [(Sql, Multi); 11] = [
+    (
+        Sql::same("SELECT tag, uid FROM tag WHERE tenant = ? ORDER BY tag, uid LIMIT ?"),
+        Multi::new("DELETE FROM tag WHERE tenant = ? AND tag = ? AND uid IN (", 1, ")"),
+    ),
+    (
+        Sql::or_mysql(
+            "SELECT kind, key FROM dedup WHERE tenant = ? ORDER BY kind, key LIMIT ?",
+            "SELECT kind, `key` FROM dedup WHERE tenant = ? ORDER BY kind, `key` LIMIT ?",
+        ),
+        Multi::new("DELETE FROM dedup WHERE tenant = ? AND kind = ? AND dedup.key IN (", 1, ")"),
+    ),
+    (
+        Sql::same("SELECT name FROM collapse WHERE tenant = ? ORDER BY name LIMIT ?"),
+        Multi::new("DELETE FROM collapse WHERE tenant = ? AND name IN (", 1, ")"),
+    ),
+    (
+        Sql::same("SELECT address FROM suppression WHERE tenant = ? ORDER BY address LIMIT ?"),
+        Multi::new("DELETE FROM suppression WHERE tenant = ? AND address IN (", 1, ")"),
+    ),
+    (
+        Sql::same(
+            "SELECT pattern, stream FROM scoped_suppression WHERE tenant = ? ORDER BY pattern, stream LIMIT ?",
+        ),
+        Multi::new("DELETE FROM scoped_suppression WHERE tenant = ? AND pattern = ? AND stream IN (", 1, ")"),
+    ),
+    (
+        Sql::same("SELECT id FROM known_recipient WHERE tenant = ? ORDER BY id LIMIT ?"),
+        Multi::new("DELETE FROM known_recipient WHERE tenant = ? AND id IN (", 1, ")"),
+    ),
+    (
+        Sql::same("SELECT name, version FROM template WHERE tenant = ? ORDER BY name, version LIMIT ?"),
+        Multi::new("DELETE FROM template WHERE tenant = ? AND name = ? AND version IN (", 1, ")"),
+    ),
+    (
+        Sql::same("SELECT id FROM journal WHERE tenant = ? LIMIT ?"),
+        Multi::new("DELETE FROM journal WHERE tenant = ? AND id IN (", 1, ")"),
+    ),
+    (
+        Sql::same("SELECT account, hour FROM statistic WHERE tenant = ? ORDER BY account, hour LIMIT ?"),
+        Multi::new("DELETE FROM statistic WHERE tenant = ? AND account = ? AND hour IN (", 1, ")"),
+    ),
+    (
+        Sql::same(
+            "SELECT mailbox, digest FROM inbound_seen WHERE tenant = ? ORDER BY mailbox, digest LIMIT ?",
+        ),
+        Multi::new("DELETE FROM inbound_seen WHERE tenant = ? AND mailbox = ? AND digest IN (", 1, ")"),
+    ),
+    (
+        Sql::same("SELECT id FROM contact WHERE tenant = ? ORDER BY id LIMIT ?"),
+        Multi::new("DELETE FROM contact WHERE tenant = ? AND id IN (", 1, ")"),
+    ),
+];
+const OF_TENANT: [Sql; 15] = [
+    Sql::same("DELETE FROM stream WHERE tenant = ?"),
+    Sql::same("DELETE FROM oauth_state WHERE tenant = ?"),
+    Sql::same("DELETE FROM pace WHERE tenant = ?"),
+    Sql::same("DELETE FROM notification WHERE tenant = ?"),
+    Sql::same("DELETE FROM subscriber WHERE tenant = ?"),
+    Sql::same("DELETE FROM dkim_key WHERE tenant = ?"),
+    Sql::same("DELETE FROM rule WHERE tenant = ?"),
+    Sql::same("DELETE FROM mailbox WHERE tenant = ?"),
+    Sql::same("DELETE FROM mailbox_state WHERE tenant = ?"),
+    Sql::same("DELETE FROM tally WHERE tenant = ?"),
+    Sql::same("DELETE FROM spent WHERE tenant = ?"),
+    Sql::same("DELETE FROM circuit WHERE tenant = ?"),
+    Sql::same("DELETE FROM suspension WHERE tenant = ?"),
+    Sql::same("DELETE FROM api_key WHERE tenant = ?"),
+    Sql::same("DELETE FROM account WHERE tenant = ?"),
+];
+
+/// Every statement of this module, for tests that prepare them.
+#[cfg(test)]
+pub(crate) fn statements() -> Vec<Sql> {
+    let many = OF_TENANT_MANY.iter().flat_map(|(slice, delete)| [*slice, delete.sample().into()]);
+    [SLICE, IS_DELETED, KEYS.sample().into()].into_iter().chain(OF_TENANT).chain(many).collect()
+}
+
+/// Removes a slice, and when no slice is left, the remaining rows. [`Changed::Done`] while there may be more.
+/// The tenant's own row stays, because the name was used; its lanes stay, because other nodes may have them
+/// in memory; and so does the audit log.
+pub(crate) async fn purge(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    limit: u32,
+) -> Result<Changed, StoreError> {
+    if session.rows(IS_DELETED, values![tenant.as_str()]).await?.is_empty() {
+        return Ok(Changed::Missing);
+    }
+    let rows = session.rows(SLICE, values![tenant.as_str(), limit]).await?;
+    let uids: Vec<[u8; 16]> = rows.iter().map(|row| row.id16(0)).collect::<Result<_, _>>()?;
+    for (sql, run) in KEYS.runs(&uids) {
+        session.execute(sql.into(), run.iter().map(Value::from).collect()).await?;
+    }
+    remove_parts(session, &uids).await?;
+    if !uids.is_empty() || inbound::tenant_slice(session, tenant.as_str(), limit).await? > 0 {
+        return Ok(Changed::Done);
+    }
+    for (slice, delete) in &OF_TENANT_MANY {
+        let rows = session.rows(*slice, values![tenant.as_str(), limit]).await?;
+        for (group, ids) in grouped(&rows) {
+            for (sql, run) in delete.runs(&ids) {
+                let place = [values![tenant.as_str()], group.to_vec(), run.to_vec()];
+                session.execute(sql.into(), place.concat()).await?;
+            }
+        }
+        if !rows.is_empty() {
+            return Ok(Changed::Done);
+        }
+    }
+    for sql in OF_TENANT {
+        session.execute(sql, values![tenant.as_str()]).await?;
+    }
+    Ok(Changed::Already)
+}
+
+/// The last values of rows, grouped by the values before them.
+fn grouped(rows: &[Row]) -> Vec<(&[Value], Vec<Value>)> {
+    let mut groups: Vec<(&[Value], Vec<Value>)> = Vec::new();
+    for (id, group) in rows.iter().filter_map(|row| row.values.split_last()) {
+        match groups.last_mut() {
+            Some((of, ids)) if *of == group => ids.push(id.clone()),
+            _ => groups.push((group, vec![id.clone()])),
+        }
+    }
+    groups
+}

@@ -1,0 +1,42 @@
+//! The port for every SQL database, made of the statements that are the same for all of them. Each file
+//! implements one trait of the port for every type that implements [`Portable`]. Changes go to the writers,
+//! reads to a reading connection.
+
+mod blobs;
+mod catalogue;
+mod directory;
+mod inbound;
+mod preparation;
+mod reports;
+mod retention;
+#[cfg(test)]
+mod statements;
+mod streams;
+
+use async_trait::async_trait;
+
+#[cfg(test)]
+pub(crate) use statements::statements;
+
+use crate::{
+    engine::Writers, error::StoreError, queue::hand_over::HandOver, retention::RetentionScans, sql::Session,
+    view_definitions,
+};
+
+/// A store whose database speaks SQL through [`Session`].
+#[async_trait]
+pub(crate) trait Portable: Send + Sync {
+    /// The writers, for changes.
+    fn writers(&self) -> &Writers;
+    /// Hand-over and wake-ups.
+    fn handover(&self) -> &HandOver;
+    /// The positions of retention's scans.
+    fn walks(&self) -> &RetentionScans;
+    /// A reading connection.
+    async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError>;
+}
+
+/// Whether the database has compatibility views, in whatever schema.
+pub(crate) async fn are_installed(store: &impl Portable) -> Result<bool, StoreError> {
+    view_definitions::find_installed(&mut *store.reader().await?).await
+}

@@ -1,0 +1,55 @@
+//! Every statement that is written once, for tests that prepare them on each database.
+
+use crate::{
+    admin::{
+        accounts, audit, blocked, deleted_recipients, keys, oauth, scoped_suppressions, sessions, streams,
+        suppressions, suspensions, tenants,
+    },
+    blob, content,
+    engine::write_probe,
+    inbound,
+    queue::{clock_rollback, collapse, preparation, rate_limit},
+    reading::{queue_stats, search},
+    reporting,
+    retention::{self, tenant_purge},
+    sql::Sql,
+};
+
+/// Every such statement.
+pub(crate) fn statements() -> Vec<Sql> {
+    let listed = [
+        accounts::STATEMENTS,
+        clock_rollback::STATEMENTS,
+        audit::STATEMENTS,
+        keys::STATEMENTS,
+        oauth::STATEMENTS,
+        suspensions::STATEMENTS,
+        scoped_suppressions::STATEMENTS,
+        sessions::STATEMENTS,
+        streams::STATEMENTS,
+        suppressions::STATEMENTS,
+        tenants::STATEMENTS,
+        rate_limit::STATEMENTS,
+        &collapse::statements(),
+        preparation::STATEMENTS,
+        blob::STATEMENTS,
+        write_probe::STATEMENTS,
+        queue_stats::STATEMENTS,
+    ];
+    let multi =
+        preparation::multi().into_iter().chain([&deleted_recipients::DEPARTED]).chain(suspensions::multi());
+    let multi: Vec<Sql> = multi.map(|multi| multi.sample().into()).collect();
+    [
+        listed.concat(),
+        multi,
+        vec![suppressions::multi(), scoped_suppressions::multi(), accounts::multi()],
+        blocked::statements(),
+        tenant_purge::statements(),
+        reporting::statements(),
+        content::statements(),
+        retention::statements(),
+        search::statements(),
+        inbound::statements(),
+    ]
+    .concat()
+}

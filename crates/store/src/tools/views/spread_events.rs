@@ -1,0 +1,102 @@
+//! Gives events that share a row their own rows, so that views can show them. New events have their own rows
+//! once a running server has noticed the views; this is for earlier ones.
+
+use postway_domain::{MessageUid, Time};
+use sqlx::Connection;
+
+use super::{Database, ViewsError};
+use crate::{
+    error::StoreError,
+    journal::{event_row, history::insert_events},
+    record::NewEvent,
+    sql::{
+        MysqlSession, PostgresSession, Session, Sql, SqliteSession, Value,
+        multi_row::{Multi, MultiSql},
+        values,
+    },
+    view_definitions::{mysql, postgres, said, sqlite},
+};
+
+/// The number of rows read and written in one transaction.
+const ROWS_AT_ONCE: i64 = 256;
+
+/// Only a message's first row can have several events.
+const SHARED: Sql =
+    Sql::same("SELECT uid FROM event WHERE uid > ? AND more IS NOT NULL ORDER BY uid LIMIT ?");
+/// Removing or erasing a message locks it first, so its history does not change until the transaction ends.
+const MESSAGES: &str = "SELECT uid FROM message WHERE uid IN (";
+static LOCK: MultiSql = MultiSql {
+    sqlite: Multi::new(MESSAGES, 1, ")"),
+    postgres: Multi::new(MESSAGES, 1, ") ORDER BY uid FOR UPDATE"),
+    mysql: Multi::new(MESSAGES, 1, ") ORDER BY uid FOR UPDATE"),
+};
+/// MySQL would read these as they were when the transaction began, if it did not lock them.
+const ROWS: &str = "SELECT uid, seq, at, kind, more FROM event WHERE more IS NOT NULL AND uid IN (";
+static READ: MultiSql = MultiSql {
+    sqlite: Multi::new(ROWS, 1, ")"),
+    postgres: Multi::new(ROWS, 1, ") FOR UPDATE"),
+    mysql: Multi::new(ROWS, 1, ") FOR UPDATE"),
+};
+static CLEAR: Multi = Multi::new("UPDATE event SET more = NULL WHERE more IS NOT NULL AND uid IN (", 1, ")");
+
+/// Spreads all such events, a bounded number in a transaction. A process that dies leaves the rest to the
+/// next call.
+pub async fn spread_events(database: &Database) -> Result<(), ViewsError> {
+    // The drivers' types differ, so this cannot be a function.
+    macro_rules! spread {
+        ($conn:expr, $begin:literal, $session:ident) => {{
+            let mut conn = $conn;
+            let mut after = Some(MessageUid::from_bytes([0; 16]));
+            while let Some(uid) = after {
+                let mut txn = conn.begin_with($begin).await?;
+                after = spread_page(&mut $session { conn: &mut *txn, failed }, uid).await?;
+                txn.commit().await?;
+            }
+            conn.close().await?;
+        }};
+    }
+    match database {
+        // A transaction that reads before it writes is refused as soon as a server has written in between.
+        Database::Sqlite(path) => spread!(sqlite::connect(path).await?, "BEGIN IMMEDIATE", SqliteSession),
+        Database::Postgres(url) => spread!(postgres::connect(url).await?, "BEGIN", PostgresSession),
+        Database::Mysql(url) => spread!(mysql::connect(url).await?, "START TRANSACTION", MysqlSession),
+    }
+    Ok(())
+}
+
+/// Spreads the events of the next few messages. Returns the last of these, if there were any.
+async fn spread_page(session: &mut dyn Session, after: MessageUid) -> Result<Option<MessageUid>, StoreError> {
+    let shared = session.rows(SHARED, values![after.as_bytes(), ROWS_AT_ONCE]).await?;
+    let shared: Vec<MessageUid> =
+        shared.iter().map(|row| row.id16(0).map(MessageUid::from_bytes)).collect::<Result<_, _>>()?;
+    let mut held = Vec::with_capacity(shared.len());
+    for (sql, run) in LOCK.runs(&shared) {
+        for row in session.rows(sql, ids(run)).await? {
+            held.push(MessageUid::from_bytes(row.id16(0)?));
+        }
+    }
+    let mut events: Vec<(MessageUid, i64, Time, NewEvent)> = Vec::new();
+    for (sql, run) in READ.runs(&held) {
+        for row in session.rows(sql, ids(run)).await? {
+            let uid = MessageUid::from_bytes(row.id16(0)?);
+            let told = event_row::events_of(row.int(1)?, row.time(2)?, row.int(3)?, None, row.opt_text(4)?)?;
+            let own = told.into_iter().skip(1);
+            events.extend(
+                own.map(|event| (uid, event.seq, event.at, NewEvent { kind: event.kind, data: event.data })),
+            );
+        }
+    }
+    insert_events(session, &events).await?;
+    for (sql, run) in CLEAR.runs(&held) {
+        session.execute(sql.into(), ids(run)).await?;
+    }
+    Ok(shared.last().copied())
+}
+
+fn ids(uids: &[MessageUid]) -> Vec<Value> {
+    uids.iter().map(|uid| Value::from(uid.as_bytes())).collect()
+}
+
+fn failed(error: sqlx::Error) -> StoreError {
+    StoreError::Unavailable(said(&error))
+}
