@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{cache, installed::run, node::Node, python::interpreter};
+use crate::{cache, node::Node, package::run, python::interpreter};
 
 /// Names the folders of the packages: change it with them.
 const VERSION: &str = "1";

@@ -29,7 +29,7 @@ pub use client::ImapClient;
 
 use crate::{
     cert::TestCert,
-    installed::{free_port, run},
+    package::{free_port, run},
 };
 use config::Ports;
 

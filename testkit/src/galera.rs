@@ -25,7 +25,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::installed::{program, run};
+use crate::package::{program, run};
 
 /// How many nodes there are.
 pub const NODES: usize = 3;

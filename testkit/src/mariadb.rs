@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use crate::installed::{program, run};
+use crate::package::{program, run};
 
 /// How long the server may take to be ready.
 const STARTS_WITHIN: Duration = Duration::from_secs(120);

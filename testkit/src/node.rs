@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{cache, installed::run, python::interpreter};
+use crate::{cache, package::run, python::interpreter};
 
 const NODE_VERSION: &str = "24.19.0";
 /// Names the folder of the packages: change it with them.

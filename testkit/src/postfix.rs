@@ -11,7 +11,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::installed::free_port;
+use crate::package::free_port;
 
 /// Makes a server in a new folder, says `ready`, and ends it when its input ends.
 const GUARD: &str = include_str!("postfix.sh");

@@ -15,7 +15,7 @@ use std::{
     },
 };
 
-use crate::installed::free_port;
+use crate::package::free_port;
 
 /// Makes a server in a new folder, says `ready`, and ends it when its input ends. PostgreSQL does not run as root.
 const GUARD: &str = r#"

@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    installed::free_port,
+    package::free_port,
     postgres::{binaries, guard, psql},
 };
 

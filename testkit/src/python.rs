@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::Command};
 
-use crate::{cache, installed::run};
+use crate::{cache, package::run};
 
 /// The interpreter of an environment with these packages, made if it is not there. `version` is part of the folder's
 /// name: change it with the packages.

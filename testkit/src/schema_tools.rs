@@ -4,7 +4,7 @@
 
 use std::{path::PathBuf, process::Command};
 
-use crate::{installed::run, python::interpreter};
+use crate::{package::run, python::interpreter};
 
 /// Names the folder of the packages: change it with them.
 const VERSION: &str = "1";

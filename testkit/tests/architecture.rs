@@ -161,7 +161,7 @@ fn every_metric_is_in_the_guide() {
     let is_metric = |text: &str| {
         text.starts_with("postway_") && text.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase())
     };
-    assert_documented("crates/postway/src/telemetry.rs", "docs/guide/operations.md", is_metric);
+    assert_documented("crates/postway/src/server/telemetry.rs", "docs/guide/operations.md", is_metric);
 }
 
 #[test]

@@ -3,47 +3,24 @@
 //! `postway` alone is `postway serve`. All other commands but `migrate`, `backup`, `config`, `completions`, `inspect` and
 //! `bench` speak HTTP to a running server.
 
-mod client;
-mod clock;
+mod cli;
+mod cluster;
 mod command;
 mod config;
-mod database;
 mod doctor;
-mod failure;
-mod hold;
 mod housekeeping;
-mod http;
-mod inbound;
-mod keys;
-mod membership;
-mod occupant;
-mod outbox;
-mod output;
-mod private_hosts;
-mod probe;
-mod process_stats;
-mod progress;
-mod reporting;
-mod retention;
-mod secret_check;
-mod self_signed;
-mod sharing;
-mod shutdown;
+mod server;
 #[cfg(test)]
 mod simulation;
-mod submission;
-mod sweep;
-mod telemetry;
 mod top;
-mod wire;
 
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Parser as _;
 
+use cli::failure::Failure;
 use command::Cli;
-use failure::Failure;
 
 /// Many small values are made and freed on different threads: what glibc's allocator is slow at.
 #[global_allocator]

@@ -3,7 +3,7 @@
 use std::{path::Path, path::PathBuf, process::Command};
 
 use super::PASSWORD;
-use crate::installed::run;
+use crate::package::run;
 
 /// Where it listens.
 #[derive(Clone, Copy)]

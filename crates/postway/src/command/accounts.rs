@@ -12,11 +12,11 @@ use serde_json::{Map, Value, json};
 
 use super::Session;
 use super::authorize::{AuthorizeArgs, authorize};
-use super::input::read_input;
-use super::secret_input::{ask_along, ask_password, read_grant};
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use crate::cli::client::Body;
+use crate::cli::failure::Failure;
+use crate::cli::input::read_input;
+use crate::cli::output::{Output, field, list};
+use crate::cli::secret_input::{ask_along, ask_password, read_grant};
 
 #[derive(Debug, Subcommand)]
 pub enum AccountsCommand {
@@ -366,7 +366,7 @@ const SECRETS: [(&str, &str); 3] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::secret_input::missing_secret;
+    use crate::cli::secret_input::missing_secret;
 
     #[test]
     fn flags_win_over_the_json_file() {

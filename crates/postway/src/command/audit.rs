@@ -4,9 +4,9 @@ use clap::Args;
 use reqwest::Method;
 
 use super::Session;
-use super::pages::{self, PageArgs};
-use crate::client::Body;
-use crate::failure::Failure;
+use crate::cli::client::Body;
+use crate::cli::failure::Failure;
+use crate::cli::pages::{self, PageArgs};
 
 #[derive(Args, Debug)]
 pub struct AuditArgs {

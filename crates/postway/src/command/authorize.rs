@@ -21,10 +21,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::input::read_input;
-use super::secret_input::ask_password;
-use crate::client::{Body, Client};
-use crate::failure::Failure;
+use crate::cli::client::{Body, Client};
+use crate::cli::failure::Failure;
+use crate::cli::input::read_input;
+use crate::cli::secret_input::ask_password;
 
 /// How long the person may take.
 const CONSENT_MAX: Duration = Duration::from_secs(15 * 60);

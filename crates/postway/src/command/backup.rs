@@ -14,8 +14,8 @@ use postway_store::sqlite::backup::{self, BackupProgress, BlobsBackup, BlobsCopi
 use serde_json::json;
 
 use super::Session;
+use crate::cli::failure::Failure;
 use crate::config::{Config, Database};
-use crate::failure::Failure;
 
 /// What a backup has: the names that a data folder has.
 const DATABASE: &str = "postway.db";

@@ -4,10 +4,10 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 
 use super::Session;
-use super::pages::{self, PageArgs};
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::field;
+use crate::cli::client::Body;
+use crate::cli::failure::Failure;
+use crate::cli::output::field;
+use crate::cli::pages::{self, PageArgs};
 
 const COLUMNS: [&str; 4] = ["code", "suspended", "suspended_since", "waiting"];
 

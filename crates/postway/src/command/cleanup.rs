@@ -7,10 +7,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Session;
-use crate::client::{Body, Client};
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::progress::Rounds;
+use crate::cli::client::{Body, Client};
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+use crate::cli::progress::Rounds;
 
 #[derive(Args, Debug)]
 pub struct CleanupArgs {

@@ -4,7 +4,7 @@ use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
 use super::{Cli, Session};
-use crate::failure::Failure;
+use crate::cli::failure::Failure;
 
 #[derive(Args, Debug)]
 pub struct CompletionsArgs {

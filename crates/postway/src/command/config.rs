@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::Session;
-use crate::failure::Failure;
+use crate::cli::failure::Failure;
 
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {

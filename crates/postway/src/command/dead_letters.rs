@@ -5,10 +5,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Session;
-use super::pages::{self, PageArgs};
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::{field, list};
+use crate::cli::client::Body;
+use crate::cli::failure::Failure;
+use crate::cli::output::{field, list};
+use crate::cli::pages::{self, PageArgs};
 
 /// The most ids of one call.
 const IDS_AT_ONCE: usize = 1_000;

@@ -6,10 +6,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Session;
-use super::pages::row;
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use crate::cli::client::Body;
+use crate::cli::failure::Failure;
+use crate::cli::output::{Output, field, list};
+use crate::cli::pages::row;
 
 const COLUMNS: [&str; 5] = ["domain", "selector", "algorithm", "active", "created_at"];
 

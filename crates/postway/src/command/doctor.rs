@@ -10,15 +10,15 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Session;
-use crate::client::Body;
-use crate::clock::NodeClock;
+use crate::cli::client::Body;
+use crate::cli::failure::Failure;
+use crate::cli::output::{field, list};
+use crate::cli::progress::steps;
+use crate::cluster::clock::NodeClock;
 use crate::doctor::{
     AREAS, Checkup, ExpectedKey, Options, Report, Standing, Subject, SystemDns, check_domain, examine,
     judge_mailbox,
 };
-use crate::failure::Failure;
-use crate::output::{field, list};
-use crate::progress::steps;
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]

@@ -4,9 +4,9 @@ use clap::Args;
 use serde_json::Value;
 
 use super::Session;
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use crate::cli::client::Client;
+use crate::cli::failure::Failure;
+use crate::cli::output::{Output, field, list};
 
 /// How long the server holds an answer without news.
 const WAIT_S: u64 = 25;

@@ -5,10 +5,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Session;
-use super::pages::{self, PageArgs, row};
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use crate::cli::client::Body;
+use crate::cli::failure::Failure;
+use crate::cli::output::{Output, field, list};
+use crate::cli::pages::{self, PageArgs, row};
 
 #[derive(Debug, Subcommand)]
 pub enum InboundCommand {

@@ -4,10 +4,10 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::pages::row;
-use crate::client::{Body, Client};
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use crate::cli::client::{Body, Client};
+use crate::cli::failure::Failure;
+use crate::cli::output::{Output, field, list};
+use crate::cli::pages::row;
 
 // Arguments are not called `tenant` and `key`: those are the global options of that name.
 #[derive(Debug, Subcommand)]

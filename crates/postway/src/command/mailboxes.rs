@@ -11,12 +11,12 @@ use serde_json::{Map, Value, json};
 
 use super::Session;
 use super::authorize::{AuthorizeArgs, authorize};
-use super::input::read_input;
-use super::pages::row;
-use super::secret_input::{ask_along, ask_password, read_grant};
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use crate::cli::client::Body;
+use crate::cli::failure::Failure;
+use crate::cli::input::read_input;
+use crate::cli::output::{Output, field, list};
+use crate::cli::pages::row;
+use crate::cli::secret_input::{ask_along, ask_password, read_grant};
 
 /// What says where a mailbox's secret goes; a change of it needs the secret again.
 const WAY: [&str; 5] = ["host", "port", "tls", "ca_pem", "proxy"];

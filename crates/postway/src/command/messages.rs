@@ -9,10 +9,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Session;
-use super::pages::{self, PageArgs, row};
-use crate::client::{Body, Client};
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use crate::cli::client::{Body, Client};
+use crate::cli::failure::Failure;
+use crate::cli::output::{Output, field, list};
+use crate::cli::pages::{self, PageArgs, row};
 
 /// How often a watched list is read.
 const WATCHED_EVERY: Duration = Duration::from_secs(2);

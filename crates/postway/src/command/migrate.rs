@@ -17,9 +17,9 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::Session;
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
 use crate::config::{Database, Secret};
-use crate::failure::Failure;
-use crate::output::Output;
 
 /// How often a line is printed where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);

@@ -19,7 +19,6 @@ mod doctor;
 mod events;
 mod examples;
 mod inbound;
-mod input;
 mod inspect;
 mod keys;
 mod mailboxes;
@@ -28,11 +27,9 @@ mod migrate;
 mod moving;
 mod nodes;
 mod outbox;
-mod pages;
 mod recipients;
 mod rules;
 mod scoped_suppressions;
-mod secret_input;
 mod secrets;
 mod send;
 mod serve;
@@ -52,10 +49,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::client::{Client, Target};
+use crate::cli::client::{Client, Target};
+use crate::cli::failure::{EXIT_CODES, Failure};
+use crate::cli::output::Output;
 use crate::config::{ConfigErrors, Loaded};
-use crate::failure::{EXIT_CODES, Failure};
-use crate::output::Output;
 
 /// A durable email gateway: takes mail, never loses it, sends it, tells what became of it.
 #[derive(Debug, Parser)]

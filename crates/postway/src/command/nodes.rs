@@ -1,9 +1,9 @@
 //! `postway nodes`: the processes that share the database. Needs the admin key.
 
 use super::Session;
-use super::pages::row;
-use crate::failure::Failure;
-use crate::output::list;
+use crate::cli::failure::Failure;
+use crate::cli::output::list;
+use crate::cli::pages::row;
 
 pub async fn run(session: &Session) -> Result<(), Failure> {
     let nodes = session.client()?.get(&["v1", "nodes"], &[]).await?;

@@ -5,10 +5,10 @@ use reqwest::Method;
 use serde_json::{Map, Value};
 
 use super::Session;
-use super::pages::{self, PageArgs};
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::{Output, field};
+use crate::cli::client::Body;
+use crate::cli::failure::Failure;
+use crate::cli::output::{Output, field};
+use crate::cli::pages::{self, PageArgs};
 
 const COLUMNS: [&str; 6] = ["id", "external_id", "name", "address", "personal_number", "created_at"];
 

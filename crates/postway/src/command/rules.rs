@@ -9,11 +9,11 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::Session;
-use super::input::read_input;
-use super::pages::row;
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use crate::cli::client::Body;
+use crate::cli::failure::Failure;
+use crate::cli::input::read_input;
+use crate::cli::output::{Output, field, list};
+use crate::cli::pages::row;
 
 #[derive(Debug, Subcommand)]
 pub enum RulesCommand {

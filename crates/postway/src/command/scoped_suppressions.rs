@@ -5,10 +5,10 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::Session;
-use super::pages::{self, PageArgs};
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::field;
+use crate::cli::client::Body;
+use crate::cli::failure::Failure;
+use crate::cli::output::field;
+use crate::cli::pages::{self, PageArgs};
 
 const COLUMNS: [&str; 6] = ["pattern", "stream", "installation", "reason", "note", "expires_at"];
 

@@ -4,9 +4,9 @@ use clap::Subcommand;
 use reqwest::Method;
 
 use super::Session;
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::{field, list};
+use crate::cli::client::Body;
+use crate::cli::failure::Failure;
+use crate::cli::output::{field, list};
 
 #[derive(Debug, Subcommand)]
 pub enum SecretsCommand {

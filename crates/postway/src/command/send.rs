@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::Session;
-use super::input::{attachment, pair, read_input, read_text};
-use crate::client::{Body, Client};
-use crate::failure::Failure;
-use crate::output::{field, list, printable};
+use crate::cli::client::{Body, Client};
+use crate::cli::failure::Failure;
+use crate::cli::input::{attachment, pair, read_input, read_text};
+use crate::cli::output::{field, list, printable};
 
 const POLL_MAX: Duration = Duration::from_secs(1);
 /// Once it is asked this seldom, a message has waited long enough to be explained.

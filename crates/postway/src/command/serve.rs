@@ -2,7 +2,10 @@
 
 use clap::Args;
 
-use crate::{config::Loaded, telemetry, wire};
+use crate::{
+    config::Loaded,
+    server::{self, telemetry},
+};
 
 /// How the server starts.
 #[derive(Args, Debug, Default)]
@@ -19,5 +22,5 @@ pub async fn run(loaded: Loaded, args: ServeArgs) -> anyhow::Result<()> {
         tracing::warn!("{warning}");
     }
     let metrics = telemetry::start_metrics()?;
-    wire::serve(&loaded.config, metrics, args.hold).await
+    server::serve(&loaded.config, metrics, args.hold).await
 }

@@ -7,8 +7,8 @@ use clap::Args;
 
 use super::Session;
 use super::bench::Sink;
-use crate::failure::Failure;
-use crate::shutdown::Signals;
+use crate::cli::failure::Failure;
+use crate::server::shutdown::Signals;
 
 #[derive(Args, Debug)]
 pub struct SinkArgs {

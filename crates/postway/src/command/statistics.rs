@@ -4,9 +4,9 @@ use clap::Args;
 use serde_json::Value;
 
 use super::Session;
-use super::pages::row;
-use crate::failure::Failure;
-use crate::output::{Output, list};
+use crate::cli::failure::Failure;
+use crate::cli::output::{Output, list};
+use crate::cli::pages::row;
 
 #[derive(Args, Debug)]
 pub struct StatisticsArgs {

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::Session;
-use crate::failure::Failure;
-use crate::output::{Output, field};
+use crate::cli::failure::Failure;
+use crate::cli::output::{Output, field};
 
 pub async fn run(session: &Session) -> Result<(), Failure> {
     let stats = session.client()?.get(&["v1", "stats"], &[]).await?;

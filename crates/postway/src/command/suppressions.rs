@@ -8,12 +8,12 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Session;
-use super::input::read_input;
-use super::pages::{self, PageArgs, row};
 use super::scoped_suppressions::{self, ScopedCommand};
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use crate::cli::client::Body;
+use crate::cli::failure::Failure;
+use crate::cli::input::read_input;
+use crate::cli::output::{Output, field, list};
+use crate::cli::pages::{self, PageArgs, row};
 
 const COLUMNS: [&str; 5] = ["address", "reason", "note", "created_at", "expires_at"];
 

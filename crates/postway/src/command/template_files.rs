@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::input::read_input;
-use crate::failure::Failure;
+use crate::cli::failure::Failure;
+use crate::cli::input::read_input;
 
 /// Which part a file is, by how its name ends. Longer endings come first: `a.subject.txt` also ends in `.txt`.
 const PARTS: [(&str, &str); 6] = [

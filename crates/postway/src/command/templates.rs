@@ -11,12 +11,12 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::Session;
-use super::input::read_input;
-use super::pages::{self, PageArgs, row};
 use super::template_files::{self, Named};
-use crate::client::{Body, Client};
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use crate::cli::client::{Body, Client};
+use crate::cli::failure::Failure;
+use crate::cli::input::read_input;
+use crate::cli::output::{Output, field, list};
+use crate::cli::pages::{self, PageArgs, row};
 
 const COLUMNS: [&str; 6] = ["name", "version", "subject", "parts", "description", "created_at"];
 
@@ -200,7 +200,7 @@ impl PreviewArgs {
             None => None,
         };
         for pair in &self.vars {
-            let (name, value) = super::input::pair(pair)?;
+            let (name, value) = crate::cli::input::pair(pair)?;
             variables.get_or_insert_with(Map::new).insert(name, Value::from(value));
         }
         Ok(variables)

@@ -7,12 +7,12 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::Session;
-use super::input::read_input;
 use super::keys::{self, KeysCommand};
-use super::pages::{self, PageArgs};
-use crate::client::{Body, Client};
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use crate::cli::client::{Body, Client};
+use crate::cli::failure::Failure;
+use crate::cli::input::read_input;
+use crate::cli::output::{Output, field, list};
+use crate::cli::pages::{self, PageArgs};
 
 #[derive(Debug, Subcommand)]
 pub enum TenantsCommand {

@@ -7,9 +7,9 @@ use clap::Args;
 use tokio::time::{Instant, sleep_until};
 
 use super::Session;
-use crate::failure::Failure;
-use crate::output::is_dumb;
-use crate::shutdown::Signals;
+use crate::cli::failure::Failure;
+use crate::cli::output::is_dumb;
+use crate::server::shutdown::Signals;
 use crate::top::{Board, Source, Station, live, plain};
 
 #[derive(Args, Debug)]

@@ -9,8 +9,8 @@ use postway_store::views::{self, Database, Plan, ViewsError};
 use serde_json::json;
 
 use super::Session;
+use crate::cli::failure::Failure;
 use crate::config::{self, Secret};
-use crate::failure::Failure;
 
 #[derive(Debug, Subcommand)]
 pub enum ViewsCommand {

@@ -8,12 +8,12 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::Session;
-use super::pages::{self, PageArgs};
-use crate::client::{Body, Client};
-use crate::clock::NodeClock;
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
-use crate::progress::Rounds;
+use crate::cli::client::{Body, Client};
+use crate::cli::failure::Failure;
+use crate::cli::output::{Output, field, list};
+use crate::cli::pages::{self, PageArgs};
+use crate::cli::progress::Rounds;
+use crate::cluster::clock::NodeClock;
 
 /// A call that is due is made sooner, unless the webhook is left alone.
 const OVERDUE: Duration = Duration::from_secs(10);

@@ -9,7 +9,7 @@ use super::{
     if_guarded,
     report::{Finding, State},
 };
-use crate::output::{field, list};
+use crate::cli::output::{field, list};
 
 /// UIDs that a mailbox may be behind without a word: a page or two on its way.
 const LAG_SOUND: u64 = 1_000;

@@ -11,8 +11,8 @@ use postway_store::{
 
 use super::*;
 use crate::{
-    clock::NodeClock,
-    retention::tests::{count, messages, start, tenant},
+    cluster::clock::NodeClock,
+    housekeeping::retention::tests::{count, messages, start, tenant},
 };
 
 /// A clock that goes with tokio's.

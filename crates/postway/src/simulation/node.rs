@@ -23,7 +23,11 @@ use super::{
     relay::Network,
     world::{Flaw, World},
 };
-use crate::{clock::NodeClock, config, housekeeping::Housekeeping, membership::Membership};
+use crate::{
+    cluster::{clock::NodeClock, membership::Membership},
+    config,
+    housekeeping::Housekeeping,
+};
 
 /// How long a phase of a conversation may take: shorter than in life, so that runs are, too.
 const DEADLINE: Duration = Duration::from_secs(8);

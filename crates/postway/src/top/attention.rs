@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::amount::{count, span};
 use super::board::{Tone, time};
 use super::source::News;
-use crate::output::{field, list, printable};
+use crate::cli::output::{field, list, printable};
 
 /// A limit that is used so far is worth a look, in percent.
 const LIMIT_NEAR: u64 = 90;

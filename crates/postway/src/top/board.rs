@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::amount::{count, rate, span, wait};
 use super::attention::{self, Section};
 use super::source::News;
-use crate::output::{field, list, printable};
+use crate::cli::output::{field, list, printable};
 
 /// Whom we look at.
 #[derive(Clone, Debug)]

@@ -16,8 +16,8 @@ use super::amount::span;
 use super::board::{Board, Station};
 use super::draw::draw;
 use super::source::{News, Source};
-use crate::failure::Failure;
-use crate::shutdown::Signals;
+use crate::cli::failure::Failure;
+use crate::server::shutdown::Signals;
 
 /// Shows the station, asking every `interval`, until somebody leaves.
 pub async fn live(

@@ -6,9 +6,9 @@ use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::output::{field, list};
+use crate::cli::client::Client;
+use crate::cli::failure::Failure;
+use crate::cli::output::{field, list};
 
 /// How long one answer is waited for.
 const ANSWER_MAX: Duration = Duration::from_secs(10);

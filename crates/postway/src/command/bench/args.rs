@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use super::load::Shape;
 use super::smtp_sink::SinkChoice;
 use super::webhook::TOLD;
-use crate::failure::Failure;
+use crate::cli::failure::Failure;
 
 #[derive(Args, Debug)]
 pub struct BenchArgs {

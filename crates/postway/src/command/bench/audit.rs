@@ -12,9 +12,9 @@ use serde_json::Value;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::output::list;
+use crate::cli::client::Client;
+use crate::cli::failure::Failure;
+use crate::cli::output::list;
 
 const FINAL: [&str; 7] = ["sent", "captured", "failed", "invalid", "cancelled", "expired", "suppressed"];
 const PAGE: u32 = 100;

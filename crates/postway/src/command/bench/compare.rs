@@ -13,9 +13,9 @@ use super::server::{self, Node, Recipe};
 use super::smtp_sink::Relay;
 use super::trial::{Trial, Way};
 use super::{create_account, create_tenant, run_name};
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::cli::client::Client;
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
 
 /// Over how many tenants the load with limits is spread.
 const TENANTS: usize = 4;

@@ -18,9 +18,9 @@ use super::measure::Meter;
 use super::server::{self, Node, Recipe};
 use super::trial::NOWHERE;
 use super::{create_account, progress, run_name};
-use crate::client::{Body, Client};
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::cli::client::{Body, Client};
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
 
 /// Connections at once, unless told otherwise.
 const CONNECTIONS: u32 = 20;

@@ -21,9 +21,9 @@ use super::measure::percentile;
 use super::server::{self, Node, Recipe};
 use super::sink::Sink;
 use super::{create_account, create_tenant, progress, run_name};
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::cli::client::Client;
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
 
 /// Of so many mails, one is the trickle's.
 const ONE_IN: u32 = 10;

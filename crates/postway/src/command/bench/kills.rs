@@ -25,9 +25,9 @@ use super::measure::percentile;
 use super::server::{self, Node, Recipe};
 use super::sink::{Arrived, Sink};
 use super::{create_account, progress, run_name};
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::output::{Output, list};
+use crate::cli::client::Client;
+use crate::cli::failure::Failure;
+use crate::cli::output::{Output, list};
 
 /// How long a server works between two kills, in milliseconds.
 const LIFE_MS: std::ops::Range<u64> = 100..900;

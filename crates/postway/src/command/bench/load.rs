@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::args::Mode;
 use super::connection::Connection;
-use crate::client::Client;
+use crate::cli::client::Client;
 
 /// The digits of a message's number: fixed, so that every request is as long as the last.
 const DIGITS: usize = 8;

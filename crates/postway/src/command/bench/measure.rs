@@ -9,8 +9,8 @@ use std::time::Duration;
 use reqwest::Method;
 
 use super::server::Node;
-use crate::client::Body;
-use crate::failure::Failure;
+use crate::cli::client::Body;
+use crate::cli::failure::Failure;
 
 /// `/proc/PID/stat` counts in these; fixed at 100 for user space on every Linux platform that we build for.
 const TICKS_PER_SECOND: f64 = 100.0;

@@ -43,9 +43,9 @@ use tokio::time::Instant;
 
 pub use self::sink::Sink;
 use super::Session;
-use crate::client::{Body, Client};
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::cli::client::{Body, Client};
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
 pub use args::BenchArgs;
 use server::{Node, Recipe};
 use trial::Trial;

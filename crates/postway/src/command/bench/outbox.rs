@@ -19,8 +19,8 @@ use super::args::BenchArgs;
 use super::measure::Meter;
 use super::server::{self, Node, Recipe};
 use super::{progress, run_name};
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
 
 const SCHEMA: &str = "postway";
 /// Rows of one transaction of the application.

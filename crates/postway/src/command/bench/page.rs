@@ -19,9 +19,9 @@ use super::args::BenchArgs;
 use super::measure::percentile;
 use super::server::{self, Node, Recipe};
 use super::{create_tenant, progress};
-use crate::client::{Body, Client};
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::cli::client::{Body, Client};
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
 
 /// What a page may take of the server's time.
 const AIM_MS: f64 = 100.0;

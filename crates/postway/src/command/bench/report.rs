@@ -14,7 +14,7 @@ use super::audit::Books;
 use super::load::Loaded;
 use super::measure::{Meter, percentile};
 use super::smtp_sink::Received;
-use crate::output::Output;
+use crate::cli::output::Output;
 
 /// The figures of one run; absent where they could not be measured.
 #[derive(Debug, Default, Serialize)]

@@ -13,9 +13,9 @@ use tokio::time::Instant;
 
 use super::args::BenchArgs;
 use super::measure::is_in_memory;
-use crate::client::Client;
+use crate::cli::client::Client;
+use crate::cli::failure::Failure;
 use crate::config::Secret;
-use crate::failure::Failure;
 
 const START_MAX: Duration = Duration::from_secs(60);
 /// Longer than the server's own bound for a drain.

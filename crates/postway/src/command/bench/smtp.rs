@@ -27,9 +27,9 @@ use super::measure::Meter;
 use super::server::{self, Node, Recipe, free_port};
 use super::trial::NOWHERE;
 use super::{create_account, progress, run_name};
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::cli::client::Body;
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
 
 /// Sessions at once, unless told otherwise.
 const SESSIONS: u32 = 20;

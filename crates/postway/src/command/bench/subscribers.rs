@@ -24,9 +24,9 @@ use super::server::{self, Node, Recipe, free_port};
 use super::sink::Sink;
 use super::webhook::{TOLD, create_webhook};
 use super::{create_account, create_tenant, progress, run_name};
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::cli::client::Client;
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
 
 /// As many webhooks as a tenant may have.
 const PER_TENANT: u32 = 100;

@@ -17,8 +17,8 @@ use super::server::Node;
 use super::sink::Sink;
 use super::smtp_sink::Relay;
 use super::{create_account, progress, run_name};
-use crate::client::{Body, Client};
-use crate::failure::Failure;
+use crate::cli::client::{Body, Client};
+use crate::cli::failure::Failure;
 
 /// An address to which no mail is ever sent: port 9 (discard) of this machine, where nobody listens.
 pub const NOWHERE: (&str, u16) = ("127.0.0.1", 9);

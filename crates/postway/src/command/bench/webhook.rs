@@ -20,9 +20,9 @@ use super::server::{self, Node, Recipe};
 use super::smtp_sink::Relay;
 use super::trial::{Sent, Trial, Way};
 use super::{create_account, create_tenant, run_name};
-use crate::client::{Body, Client};
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::cli::client::{Body, Client};
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
 
 /// What happens to a mail of a bench, of all that a webhook can be told.
 pub const TOLD: [&str; 2] = ["email.accepted", "email.sent"];

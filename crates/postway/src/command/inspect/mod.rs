@@ -15,10 +15,10 @@ use postway_domain::Clock as _;
 use postway_mime::pec::TrustStore;
 
 use self::line::Line;
-use super::input::read_input;
-use crate::clock::NodeClock;
-use crate::failure::Failure;
-use crate::progress::steps;
+use crate::cli::failure::Failure;
+use crate::cli::input::read_input;
+use crate::cli::progress::steps;
+use crate::cluster::clock::NodeClock;
 
 /// The largest mail that is looked at; servers do not take larger ones.
 const MAIL_BYTES_MAX: u64 = 256 * 1024 * 1024;

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::carrier::{Carrier, Mode, text};
 use super::report::MovingReport;
-use crate::client::Body;
-use crate::failure::Failure;
+use crate::cli::client::Body;
+use crate::cli::failure::Failure;
 
 impl Carrier {
     /// Makes an account unless it is there. One that is stays as it is.

@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 
 use super::mail::Page;
 use super::report::MovingReport;
-use crate::client::{Body, Client, refusal};
-use crate::failure::Failure;
+use crate::cli::client::{Body, Client, refusal};
+use crate::cli::failure::Failure;
 
 /// How often a server that is busy is asked again.
 const BUSY_TRIES_MAX: u32 = 60;

@@ -4,7 +4,7 @@ use postway_moving::{Carried, Kind};
 
 use super::carrier::{Carrier, text};
 use super::report::MovingReport;
-use crate::failure::Failure;
+use crate::cli::failure::Failure;
 
 impl Carrier {
     /// Makes an entry of the directory unless there is one with its external id.

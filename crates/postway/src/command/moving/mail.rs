@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use super::carrier::{Answer, Carrier, Mode, ask_with, text};
 use super::report::MovingReport;
 use super::{PAGE_BYTES, PAGE_ROWS};
-use crate::client::Body;
-use crate::failure::Failure;
+use crate::cli::client::Body;
+use crate::cli::failure::Failure;
 
 /// Rows that wait for a call, all of one kind.
 #[derive(Default)]

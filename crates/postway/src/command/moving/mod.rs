@@ -28,10 +28,10 @@ use postway_moving::{
 use self::carrier::{Carrier, Mode};
 use self::report::MovingReport;
 use super::Session;
-use super::input::pair;
+use crate::cli::failure::Failure;
+use crate::cli::input::pair;
+use crate::cli::progress::Rounds;
 use crate::config::Secret;
-use crate::failure::Failure;
-use crate::progress::Rounds;
 
 #[derive(Debug, Subcommand)]
 pub enum MovingCommand {

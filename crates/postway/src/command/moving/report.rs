@@ -7,8 +7,8 @@ use postway_moving::{Fault, Kind, Left, Place, ReferenceSystem, Stayed};
 use serde_json::{Value, json};
 
 use super::carrier::Mode;
-use crate::failure::Failure;
-use crate::output::{Output, printable};
+use crate::cli::failure::Failure;
+use crate::cli::output::{Output, printable};
 
 /// The most rows that are listed one by one; the others are counted.
 const LISTED_MAX: usize = 1_000;

@@ -13,10 +13,11 @@ use postway_intake::outbox::{
 };
 use serde_json::json;
 
-use super::{Session, pages::row};
+use super::Session;
+use crate::cli::failure::Failure;
+use crate::cli::output::{Output, list};
+use crate::cli::pages::row;
 use crate::config::Secret;
-use crate::failure::Failure;
-use crate::output::{Output, list};
 
 #[derive(Debug, Subcommand)]
 pub enum OutboxCommand {

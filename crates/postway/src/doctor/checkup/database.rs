@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use super::server::Glance;
 use super::{CHECK_MAX, Finding, Standing, disk};
-use crate::clock::NodeClock;
+use crate::cluster::clock::NodeClock;
 use crate::config::Database;
 
 /// Answers that take longer make every accepted message wait.

@@ -26,9 +26,9 @@ use tokio::time::timeout;
 pub use report::{Area, Checkup, Finding, Standing};
 
 use self::server::Reached;
-use crate::client::Client;
+use crate::cli::client::Client;
+use crate::cli::failure::Failure;
 use crate::config::{Config, ConfigErrors, Loaded};
-use crate::failure::Failure;
 
 /// How long one check may take.
 const CHECK_MAX: Duration = Duration::from_secs(10);

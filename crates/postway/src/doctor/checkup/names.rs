@@ -12,8 +12,8 @@ use tokio::time::timeout;
 
 use super::server::Reached;
 use super::{CHECK_MAX, Finding, Standing, TOGETHER, within};
+use crate::cli::output::{field, list};
 use crate::doctor::{Dns, ExpectedKey, Options, Report, State, SystemDns, check_domain, check_mx, in_dns};
-use crate::output::{field, list};
 
 /// A name that is there for everybody; that there is no such record would be an answer too.
 const KNOWN_NAME: &str = "example.com";

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use crate::cli::output::printable;
 use crate::doctor;
-use crate::output::printable;
 
 /// How much of a stranger's text is shown.
 const FOUND_CHARS_MAX: usize = 300;

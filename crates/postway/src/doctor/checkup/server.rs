@@ -5,10 +5,10 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{Finding, Standing, Subject, within};
-use crate::client::Client;
-use crate::clock::NodeClock;
-use crate::failure::Failure;
-use crate::output::{field, list};
+use crate::cli::client::Client;
+use crate::cli::failure::Failure;
+use crate::cli::output::{field, list};
+use crate::cluster::clock::NodeClock;
 
 /// Tenants that are looked at.
 const TENANTS_MAX: usize = 50;

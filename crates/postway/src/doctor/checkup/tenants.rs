@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::server::{Reached, Tenant};
 use super::{Finding, Standing, TOGETHER, within};
-use crate::client::Body;
-use crate::clock::NodeClock;
+use crate::cli::client::Body;
+use crate::cli::failure::Failure;
+use crate::cli::output::{field, list};
+use crate::cluster::clock::NodeClock;
 use crate::doctor::{if_guarded, judge_mailbox};
-use crate::failure::Failure;
-use crate::output::{field, list};
 use crate::top::span;
 
 /// Accounts, mailboxes and webhooks that are looked at, of each kind.

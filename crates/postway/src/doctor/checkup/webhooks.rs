@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::server::{Reached, Tenant};
 use super::tenants::{things, unasked};
 use super::{Finding, Standing, within};
-use crate::clock::NodeClock;
-use crate::failure::Failure;
-use crate::output::{field, list};
+use crate::cli::failure::Failure;
+use crate::cli::output::{field, list};
+use crate::cluster::clock::NodeClock;
 use crate::top::span;
 
 /// Deliveries that are looked at, of each kind.

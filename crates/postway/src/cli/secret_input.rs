@@ -8,11 +8,11 @@ use anyhow::Context as _;
 use serde_json::{Map, Value};
 
 use super::input::read_input;
-use crate::client::Client;
-use crate::failure::Failure;
+use crate::cli::client::Client;
+use crate::cli::failure::Failure;
 
 /// A grant from a file.
-pub(super) fn read_grant(path: &Path) -> Result<Value, Failure> {
+pub fn read_grant(path: &Path) -> Result<Value, Failure> {
     let grant: Map<String, Value> = serde_json::from_slice(&read_input(path)?).map_err(|error| {
         Failure::Usage(format!("{} is not a JSON object of a grant: {error}", path.display()))
     })?;
@@ -21,7 +21,7 @@ pub(super) fn read_grant(path: &Path) -> Result<Value, Failure> {
 
 /// Asks for the secret that a change of its way must bring along, if there is a terminal to ask at. Without one the server
 /// says what is missing.
-pub(super) async fn ask_along(
+pub async fn ask_along(
     client: &Client,
     path: &[&str],
     body: &mut Map<String, Value>,
@@ -40,7 +40,7 @@ pub(super) async fn ask_along(
 }
 
 /// The secret that a change must bring along, and does not.
-pub(super) fn missing_secret(
+pub fn missing_secret(
     shown: &Value,
     body: &Map<String, Value>,
     way: &[&str],
@@ -56,7 +56,7 @@ pub(super) fn missing_secret(
 
 /// Asks on the terminal, without showing what is typed. A user name without a password would never sign in, so none is a
 /// usage error.
-pub(super) fn ask_password() -> Result<String, Failure> {
+pub fn ask_password() -> Result<String, Failure> {
     let stdin = std::io::stdin();
     let missing = |why: &str| {
         let help = "give it with --password-file FILE (`-`: standard input), or leave the user name out";

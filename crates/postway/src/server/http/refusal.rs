@@ -9,7 +9,7 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-use super::places::NoPlace;
+use super::connection_limit::NoPlace;
 
 /// Those who are being refused at once; beyond that they are only hung up on.
 const REFUSED_MAX: usize = 256;

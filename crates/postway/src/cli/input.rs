@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::cli::failure::Failure;
 
 /// No input is read beyond this; the server's own bound is lower and names itself.
 const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use crate::{installed::run, python::interpreter};
+use crate::{package::run, python::interpreter};
 
 /// Changed with the package.
 const VERSION: &str = "0.1.0";

@@ -10,7 +10,7 @@ use postway_store::{Nodes as _, blob::Depot, memory::MemoryStore, record::NodeBe
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::membership::Membership;
+use crate::cluster::membership::Membership;
 
 /// Nodes' times differ from the true one, and from each other's, by less.
 const BOUND_MS: i64 = 1_500;

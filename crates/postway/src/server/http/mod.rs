@@ -7,13 +7,13 @@
 //! and the time until it is there, and how slowly an answer may be taken. When all connections are taken, one that is
 //! idle is closed for a new one. The bodies have bounds of their own, in the API.
 
+mod connection_limit;
 mod forwarded;
-mod head;
-mod patience;
-mod places;
+mod head_deadline;
 mod refusal;
 #[cfg(test)]
 mod tests;
+mod write_timeout;
 
 use std::{
     convert::Infallible,
@@ -45,10 +45,10 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
-    head::HeadDeadline,
-    patience::{LEAST, Patient},
-    places::{ConnectionPlace, ConnectionPlaces, InProgress},
+    connection_limit::{ConnectionPlace, ConnectionPlaces, InProgress},
+    head_deadline::HeadDeadline,
     refusal::Refusals,
+    write_timeout::{LEAST, Patient},
 };
 
 /// The largest head of a request; beyond it the answer is 431. A connection buffers at most twice as much: what was read, and

@@ -24,9 +24,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::joining::{agree, agree_anew};
-use crate::{
+use super::{
     clock::{Distance, Follower, NodeClock},
-    sharing,
+    shared_storage_check,
 };
 
 /// Beats that must agree before a node that runs moves its clock.
@@ -85,7 +85,7 @@ impl Membership {
             );
         }
         // Before anybody can look for it.
-        sharing::leave_mark(&*store, depot, &identity).await;
+        shared_storage_check::leave_mark(&*store, depot, &identity).await;
         let now = clock.now();
         let incarnation = Incarnation::new(now, &mut rand::rng());
         let card = NodeBeat {

@@ -6,8 +6,7 @@ use std::time::Duration;
 use postway_store::{Store, StoreError, record::StoreSpace};
 use tokio::time::Instant;
 
-use super::EVERY;
-use crate::sweep;
+use super::{EVERY, cleanup};
 
 /// How long a reader may keep the log from being folded back into the file before a warning is logged.
 const LOG_HELD_MAX: Duration = Duration::from_secs(60);
@@ -23,7 +22,7 @@ pub(super) struct SpaceWatch {
 impl SpaceWatch {
     /// Tends the space once, and returns the time until the next.
     pub async fn look(&mut self, store: &dyn Store) -> Result<Duration, StoreError> {
-        let Some(space) = store.tend_space().await? else { return Ok(sweep::EVERY) };
+        let Some(space) = store.tend_space().await? else { return Ok(cleanup::EVERY) };
         let held_for = space.log_held_for.unwrap_or_default();
         metrics::gauge!("postway_store_file_bytes").set(space.file_bytes as f64);
         metrics::gauge!("postway_store_free_bytes").set(space.free_bytes as f64);

@@ -9,8 +9,8 @@ use std::time::Duration;
 use reqwest::{Method, StatusCode, Url};
 use serde_json::Value;
 
+use crate::cli::failure::Failure;
 use crate::config::{self, Config, Secret};
-use crate::failure::Failure;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);

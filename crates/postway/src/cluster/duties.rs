@@ -7,7 +7,7 @@ use postway_domain::Incarnation;
 use postway_notify::Node;
 use postway_store::StoreError;
 
-use crate::membership::Membership;
+use crate::cluster::membership::Membership;
 
 /// The duty of giving what happened its place and making notifications of it: one node at a time does it for all.
 const DUTY: &str = "reports";

@@ -3,9 +3,9 @@
 use clap::Args;
 use serde_json::Value;
 
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use crate::cli::client::Client;
+use crate::cli::failure::Failure;
+use crate::cli::output::{Output, field, list};
 
 /// Which part of a list.
 #[derive(Args, Clone, Debug, Default)]

@@ -13,7 +13,7 @@ use postway_intake::smtp::CertificateFiles;
 use rcgen::{CertificateParams, DnType, KeyPair, date_time_ymd};
 use tokio_util::sync::CancellationToken;
 
-use crate::keys::write_private;
+use crate::server::keys::write_private;
 
 const CERTIFICATE_FILE: &str = "smtp-self-signed.pem";
 const KEY_FILE: &str = "smtp-self-signed.key";

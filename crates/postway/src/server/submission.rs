@@ -16,7 +16,8 @@ use postway_intake::smtp::{
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::{config::Smtp, self_signed};
+use super::self_signed;
+use crate::config::Smtp;
 
 /// A listener that is open, and what keeps its certificate good.
 pub struct Submission {

@@ -13,7 +13,7 @@ use postway_store::StoreError;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::membership::Membership;
+use crate::cluster::membership::Membership;
 
 /// This process, as a source sees it.
 struct Duties(Arc<Membership>);

@@ -10,7 +10,7 @@ use postway_store::{
 };
 use tokio::time::Instant;
 
-use crate::clock::{Distance, Follower, NodeClock};
+use crate::cluster::clock::{Distance, Follower, NodeClock};
 
 /// How long to listen for other nodes before they are taken for gone: more than two beats.
 const AGREE_WITHIN: Duration = Duration::from_millis(2_500);

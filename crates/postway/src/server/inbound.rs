@@ -10,7 +10,7 @@ use postway_intake::Door;
 use postway_store::{Store, StoreError, blob::Depot};
 use tokio_util::sync::CancellationToken;
 
-use crate::membership::Membership;
+use crate::cluster::membership::Membership;
 
 /// The duty of watching the mailboxes: one node at a time does it for all.
 const DUTY: &str = "mailboxes";

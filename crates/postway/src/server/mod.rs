@@ -1,5 +1,21 @@
 //! Wiring: opens the store, starts the rooms, and stops them in order.
 
+mod database;
+mod http;
+mod inbound;
+mod keys;
+mod outboxes;
+mod port_owner;
+mod private_hosts;
+mod probes;
+mod process_stats;
+mod secret_check;
+mod self_signed;
+pub mod shutdown;
+mod submission;
+mod suspend_all;
+pub mod telemetry;
+
 use std::{io::Write, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
@@ -22,26 +38,18 @@ use postway_store::{Store, blob::Depot, record::DirectoryChange};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    clock::NodeClock,
-    config::Config,
-    database, hold,
-    housekeeping::Housekeeping,
-    http::{self, HttpBounds},
-    inbound::{self, InboundParts, InboundRoom},
-    keys,
-    membership::Membership,
-    occupant,
-    outbox::Outboxes,
-    private_hosts,
-    probe::{InboundTrials, Probe},
-    process_stats,
-    reporting::Reporter,
-    secret_check,
-    sharing::Sharing,
+use self::{
+    http::HttpBounds,
+    inbound::{InboundParts, InboundRoom},
+    outboxes::Outboxes,
+    probes::{InboundTrials, Probe},
     shutdown::Signals,
-    submission,
     telemetry::MetricsHandles,
+};
+use crate::{
+    cluster::{clock::NodeClock, duties::Reporter, membership::Membership, shared_storage_check::Sharing},
+    config::Config,
+    housekeeping::Housekeeping,
 };
 
 /// How long a receiver of reports may take to accept a connection: one that is away must not hold its place for long.
@@ -69,7 +77,7 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
         Arc::new(Depot::open(config.storage.url.expose()).context("storage.url (POSTWAY_STORAGE_URL)")?);
     let trust = inbound::trust(config.pec.trust_file.as_deref())?;
     let listener = TcpListener::bind(config.http.listen).await.map_err(|error| {
-        let said = occupant::advice(config.http.listen, &error, "http.listen (POSTWAY_HTTP_LISTEN)");
+        let said = port_owner::advice(config.http.listen, &error, "http.listen (POSTWAY_HTTP_LISTEN)");
         anyhow::Error::new(error).context(said)
     })?;
     let address = listener.local_addr().context("the listener has no address")?;
@@ -89,7 +97,7 @@ pub async fn serve(config: &Config, metrics: MetricsHandles, is_held: bool) -> a
         let membership = database::while_away(&config.database, async || {
             lay_ground(&*store, clock.now()).await?;
             if is_held {
-                let tenants = hold::suspend_all(&*store, clock.now()).await?;
+                let tenants = suspend_all::suspend_all(&*store, clock.now()).await?;
                 tracing::warn!(
                     tenants,
                     "tenants were suspended by --hold; their mail waits until they are activated"

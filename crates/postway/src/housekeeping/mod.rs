@@ -4,8 +4,10 @@
 //! by the domain's table, and one fenced write; a crash in between leaves the work for the next round. Duties run beside each
 //! other: takeover never waits for a sweep.
 
-mod space;
-mod steps;
+mod cleanup;
+mod clock_rollback;
+mod disk_space;
+mod retention;
 mod verdict;
 
 use std::{
@@ -31,11 +33,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    space::SpaceWatch,
-    steps::Steps,
+    clock_rollback::Steps,
+    disk_space::SpaceWatch,
+    retention::Retention,
     verdict::{expired, lost},
 };
-use crate::{config, membership::Membership, retention::Retention, sweep};
+use crate::{cluster::membership::Membership, config};
 
 /// How often a duty is done that says nothing else.
 const EVERY: Duration = Duration::from_secs(1);
@@ -147,8 +150,8 @@ impl Housekeeping {
 
     async fn keep_sweeping(&self, pace: &DutyPace) {
         while pace.comes_on_duty().await {
-            let swept = sweep::sweep(&*self.store, &self.depot, self.clock.now()).await;
-            pace.rest("sweeping", swept.map(|()| sweep::EVERY)).await;
+            let swept = cleanup::sweep(&*self.store, &self.depot, self.clock.now()).await;
+            pace.rest("sweeping", swept.map(|()| cleanup::EVERY)).await;
         }
     }
 
@@ -192,7 +195,7 @@ impl Housekeeping {
         if round.removed > 0 {
             tracing::info!(messages = round.removed, "removed what was kept long enough");
         }
-        Ok(if round.more { EVERY } else { sweep::EVERY })
+        Ok(if round.more { EVERY } else { cleanup::EVERY })
     }
 
     /// Makes mail due that would wait for the time that the clock had before it was set back.

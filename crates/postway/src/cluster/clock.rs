@@ -29,7 +29,7 @@ impl Clock for Machine {
 }
 
 /// The time that this node goes by. It begins as the machine's and goes on by a clock that cannot be set: what becomes of the
-/// machine's time of day in between is a matter of [`crate::membership`], not of whoever asks for the time.
+/// machine's time of day in between is a matter of [`crate::cluster::membership`], not of whoever asks for the time.
 pub struct NodeClock {
     machine: Arc<dyn Clock>,
     started: Instant,

@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal, Write};
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::cli::failure::Failure;
 
 /// How to print.
 #[derive(Clone, Copy, Debug)]

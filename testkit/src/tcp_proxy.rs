@@ -66,13 +66,13 @@ impl State {
 }
 
 /// A cable. Dropping it ends its connections.
-pub struct Cable {
+pub struct TcpProxy {
     url: String,
     state: Arc<State>,
     carrying: AbortHandle,
 }
 
-impl Cable {
+impl TcpProxy {
     /// A whole cable to the server of a database URL, `scheme://user@host:port/name`, or with `?socket=` and a path.
     pub async fn to(url: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
@@ -135,7 +135,7 @@ impl Cable {
     }
 }
 
-impl Drop for Cable {
+impl Drop for TcpProxy {
     fn drop(&mut self) {
         self.cut();
         self.carrying.abort();
@@ -245,7 +245,7 @@ mod tests {
     #[tokio::test]
     async fn a_cut_ends_connections_and_mending_lets_new_ones_through() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let cable = Cable::to(&format!("test://{}/name", server.local_addr().unwrap())).await;
+        let cable = TcpProxy::to(&format!("test://{}/name", server.local_addr().unwrap())).await;
         let near = cable.url().split('/').nth(2).unwrap().to_owned();
         let echo = async |client: &mut TcpStream| {
             let (mut far, _) = server.accept().await.unwrap();
@@ -271,7 +271,7 @@ mod tests {
     #[tokio::test]
     async fn a_silent_cable_ends_the_server_s_side_and_tells_clients_nothing() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let cable = Cable::to(&format!("test://{}/name", server.local_addr().unwrap())).await;
+        let cable = TcpProxy::to(&format!("test://{}/name", server.local_addr().unwrap())).await;
         let near = cable.url().split('/').nth(2).unwrap().to_owned();
         let mut client = TcpStream::connect(&near).await.unwrap();
         let (mut far, _) = server.accept().await.unwrap();

@@ -18,7 +18,7 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-use super::places::Occupancy;
+use super::connection_limit::Occupancy;
 
 /// A connection whose heads have a deadline.
 pub struct HeadDeadline<S> {
