@@ -19,19 +19,19 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Parser as _;
 
-use cli::failure::Failure;
-use command::Cli;
+use cli::failure::CommandFailure;
+use command::CommandLine;
 
 /// Many small values are made and freed on different threads: what glibc's allocator is slow at.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = CommandLine::parse();
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            if !matches!(failure, Failure::OutputClosed) {
+            if !matches!(failure, CommandFailure::OutputClosed) {
                 eprintln!("postway: {failure}");
             }
             failure.exit_code()
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<(), Failure> {
+fn run(cli: CommandLine) -> Result<(), CommandFailure> {
     postway_net::install_crypto_provider();
     #[cfg(feature = "failpoints")]
     let _failpoints = fail::FailScenario::setup();

@@ -9,8 +9,8 @@ use std::time::Duration;
 use reqwest::{Method, StatusCode, Url};
 use serde_json::Value;
 
-use crate::cli::failure::Failure;
-use crate::config::{self, Config, Secret};
+use crate::cli::failure::CommandFailure;
+use crate::config::{self, ConfigSecret, ServerConfig};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
@@ -18,7 +18,7 @@ const KEY_FILE_BYTES_MAX: u64 = 8 * 1024;
 
 /// Whom to speak to, as far as the command line says.
 #[derive(Clone, Debug, Default)]
-pub struct Target {
+pub struct ServerTarget {
     /// The server's address; none: as configured.
     pub url: Option<String>,
     /// The key; none: the admin key as configured or from the data folder.
@@ -29,7 +29,7 @@ pub struct Target {
 
 /// A request's body.
 #[derive(Debug)]
-pub enum Body<'a> {
+pub enum RequestBody<'a> {
     /// None.
     Empty,
     /// A JSON document.
@@ -40,17 +40,17 @@ pub enum Body<'a> {
 
 /// A connection to one server, for one key and tenant.
 #[derive(Clone, Debug)]
-pub struct Client {
+pub struct ApiClient {
     http: reqwest::Client,
     base: Url,
-    key: Option<Secret>,
+    key: Option<ConfigSecret>,
     tenant: Option<String>,
     request_id: Option<String>,
 }
 
-impl Client {
+impl ApiClient {
     /// Prepares a client; reads the configuration only where the flags leave something open.
-    pub fn prepare(target: &Target, config_file: Option<&Path>) -> Result<Self, Failure> {
+    pub fn prepare(target: &ServerTarget, config_file: Option<&Path>) -> Result<Self, CommandFailure> {
         let config = match (&target.url, &target.key) {
             (Some(_), Some(_)) => None,
             _ => Some(config::load(config_file)?.config),
@@ -61,7 +61,7 @@ impl Client {
             (None, None) => unreachable!("the configuration is loaded when no url is given"),
         };
         let key = match (&target.key, &config) {
-            (Some(key), _) => Some(Secret::new(key.clone())),
+            (Some(key), _) => Some(ConfigSecret::new(key.clone())),
             (None, Some(config)) => key_of(config)?,
             (None, None) => None,
         };
@@ -69,8 +69,9 @@ impl Client {
     }
 
     /// A client for a known address and key.
-    pub fn new(url: &str, key: Option<Secret>, tenant: Option<String>) -> Result<Self, Failure> {
-        let usage = |reason: &str| Failure::Usage(format!("`{url}` is not a server's address: {reason}"));
+    pub fn new(url: &str, key: Option<ConfigSecret>, tenant: Option<String>) -> Result<Self, CommandFailure> {
+        let usage =
+            |reason: &str| CommandFailure::Usage(format!("`{url}` is not a server's address: {reason}"));
         let base = Url::parse(url).map_err(|_| usage("write one like http://127.0.0.1:8520"))?;
         if !matches!(base.scheme(), "http" | "https") || base.cannot_be_a_base() {
             return Err(usage("use http:// or https://"));
@@ -124,8 +125,8 @@ impl Client {
     }
 
     /// `GET` a JSON document.
-    pub async fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value, Failure> {
-        self.call(Method::GET, path, query, Body::Empty).await
+    pub async fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value, CommandFailure> {
+        self.call(Method::GET, path, query, RequestBody::Empty).await
     }
 
     /// Sends a request and returns the JSON answer; `null` for an answer without a body.
@@ -134,15 +135,15 @@ impl Client {
         method: Method,
         path: &[&str],
         query: &[(&str, String)],
-        body: Body<'_>,
-    ) -> Result<Value, Failure> {
+        body: RequestBody<'_>,
+    ) -> Result<Value, CommandFailure> {
         let bytes = self.call_for_bytes(method, path, query, body).await?;
         if bytes.is_empty() {
             return Ok(Value::Null);
         }
         serde_json::from_slice(&bytes).map_err(|error| {
             let context = format!("the server at {} did not answer with JSON; is it Postway?", self.base);
-            Failure::Failed(anyhow::Error::new(error).context(context))
+            CommandFailure::Failed(anyhow::Error::new(error).context(context))
         })
     }
 
@@ -152,8 +153,8 @@ impl Client {
         method: Method,
         path: &[&str],
         query: &[(&str, String)],
-        body: Body<'_>,
-    ) -> Result<Vec<u8>, Failure> {
+        body: RequestBody<'_>,
+    ) -> Result<Vec<u8>, CommandFailure> {
         let (status, bytes) = self.answer(method, path, query, body).await?;
         if status.is_success() { Ok(bytes) } else { Err(refusal(status, &bytes)) }
     }
@@ -164,8 +165,8 @@ impl Client {
         method: Method,
         path: &[&str],
         query: &[(&str, String)],
-        body: Body<'_>,
-    ) -> Result<(StatusCode, Vec<u8>), Failure> {
+        body: RequestBody<'_>,
+    ) -> Result<(StatusCode, Vec<u8>), CommandFailure> {
         let mut request = self.http.request(method, self.url(path)?).query(query);
         if let Some(key) = &self.key {
             request = request.bearer_auth(key.expose());
@@ -177,11 +178,11 @@ impl Client {
             request = request.header("X-Request-Id", id);
         }
         request = match body {
-            Body::Empty => request,
-            Body::Json(value) => request.json(value),
-            Body::Mail(bytes) => request.header("Content-Type", "message/rfc822").body(bytes),
+            RequestBody::Empty => request,
+            RequestBody::Json(value) => request.json(value),
+            RequestBody::Mail(bytes) => request.header("Content-Type", "message/rfc822").body(bytes),
         };
-        let unreachable = |error: reqwest::Error| Failure::Unreachable {
+        let unreachable = |error: reqwest::Error| CommandFailure::Unreachable {
             url: self.base.to_string(),
             reason: match root_cause(&error) {
                 cause if self.base.scheme() == "https" && speaks_no_tls(&cause) => {
@@ -197,10 +198,12 @@ impl Client {
         Ok((status, bytes.into()))
     }
 
-    fn url(&self, path: &[&str]) -> Result<Url, Failure> {
+    fn url(&self, path: &[&str]) -> Result<Url, CommandFailure> {
         // A URL cannot carry these two as a step of its path: they mean "here" and "above".
         if let Some(step) = path.iter().find(|step| matches!(**step, "" | "." | "..")) {
-            return Err(Failure::Usage(format!("`{step}` cannot be asked for by its id; use the uid")));
+            return Err(CommandFailure::Usage(format!(
+                "`{step}` cannot be asked for by its id; use the uid"
+            )));
         }
         let mut url = self.base.clone();
         match url.path_segments_mut() {
@@ -208,7 +211,7 @@ impl Client {
                 segments.pop_if_empty().extend(path);
             }
             Err(()) => {
-                return Err(Failure::Usage(format!("`{}` is not a server's address", self.base)));
+                return Err(CommandFailure::Usage(format!("`{}` is not a server's address", self.base)));
             }
         }
         Ok(url)
@@ -216,7 +219,7 @@ impl Client {
 }
 
 /// Where a server with this configuration is reached from its own machine.
-fn local_url(config: &Config) -> String {
+fn local_url(config: &ServerConfig) -> String {
     let mut address = config.http.listen;
     if address.ip().is_unspecified() {
         address.set_ip(match address.is_ipv4() {
@@ -228,7 +231,7 @@ fn local_url(config: &Config) -> String {
 }
 
 /// The configured admin key, else the one that the server left in its data folder; none if there is neither.
-fn key_of(config: &Config) -> Result<Option<Secret>, Failure> {
+fn key_of(config: &ServerConfig) -> Result<Option<ConfigSecret>, CommandFailure> {
     if let Some(key) = &config.admin_key {
         return Ok(Some(key.clone()));
     }
@@ -239,11 +242,11 @@ fn key_of(config: &Config) -> Result<Option<Secret>, Failure> {
         Ok(text)
     });
     match read {
-        Ok(text) => Ok(Some(Secret::new(text.trim()))),
+        Ok(text) => Ok(Some(ConfigSecret::new(text.trim()))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => {
             let context = format!("cannot read the admin key from {}; give one with --key", path.display());
-            Err(Failure::Failed(anyhow::Error::new(error).context(context)))
+            Err(CommandFailure::Failed(anyhow::Error::new(error).context(context)))
         }
     }
 }
@@ -260,7 +263,7 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// What an error of the server means to the caller, with each field that failed on its own line.
-pub fn refusal(status: StatusCode, body: &[u8]) -> Failure {
+pub fn refusal(status: StatusCode, body: &[u8]) -> CommandFailure {
     let parsed: Option<Value> = serde_json::from_slice(body).ok();
     let error = parsed.as_ref().and_then(|body| body.get("error"));
     let text = |name: &str| error.and_then(|error| error.get(name)).and_then(Value::as_str);
@@ -279,9 +282,9 @@ pub fn refusal(status: StatusCode, body: &[u8]) -> Failure {
         );
     }
     match status {
-        StatusCode::NOT_FOUND => Failure::NotFound(message),
-        status if status.is_client_error() => Failure::Refused(message),
-        _ => Failure::Failed(anyhow::anyhow!(message)),
+        StatusCode::NOT_FOUND => CommandFailure::NotFound(message),
+        status if status.is_client_error() => CommandFailure::Refused(message),
+        _ => CommandFailure::Failed(anyhow::anyhow!(message)),
     }
 }
 

@@ -17,7 +17,7 @@ pub const EXIT_CODES: &str = "Exit codes:
 
 /// Why a command ended without doing its work.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum CommandFailure {
     /// It was tried and did not work.
     #[error("{0:#}")]
     Failed(#[from] anyhow::Error),
@@ -48,7 +48,7 @@ pub enum Failure {
     OutputClosed,
 }
 
-impl Failure {
+impl CommandFailure {
     /// The process's exit code.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code())
@@ -73,14 +73,14 @@ mod tests {
 
     #[test]
     fn each_kind_of_failure_has_its_documented_code() {
-        let unreachable = Failure::Unreachable { url: String::new(), reason: String::new() };
+        let unreachable = CommandFailure::Unreachable { url: String::new(), reason: String::new() };
         let cases = [
-            (Failure::Failed(anyhow::anyhow!("x")), 1),
-            (Failure::Usage(String::new()), 2),
-            (Failure::Config(ConfigErrors(Vec::new())), 2),
+            (CommandFailure::Failed(anyhow::anyhow!("x")), 1),
+            (CommandFailure::Usage(String::new()), 2),
+            (CommandFailure::Config(ConfigErrors(Vec::new())), 2),
             (unreachable, 3),
-            (Failure::Refused(String::new()), 4),
-            (Failure::NotFound(String::new()), 5),
+            (CommandFailure::Refused(String::new()), 4),
+            (CommandFailure::NotFound(String::new()), 5),
         ];
         for (failure, code) in cases {
             assert_eq!(failure.code(), code);

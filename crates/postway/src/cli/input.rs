@@ -8,24 +8,24 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 
 /// No input is read beyond this; the server's own bound is lower and names itself.
 const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// A text given directly, as `@FILE`, as `-` for standard input, or behind `@@` if it begins with `@`.
-pub fn read_text(part: &str) -> Result<String, Failure> {
+pub fn read_text(part: &str) -> Result<String, CommandFailure> {
     let (path, bytes) = match part.strip_prefix('@') {
         Some(literal) if literal.starts_with('@') => return Ok(literal.to_owned()),
         Some(path) => (path, read_input(Path::new(path))?),
         None if part == "-" => (part, read_input(Path::new("-"))?),
         None => return Ok(part.to_owned()),
     };
-    String::from_utf8(bytes).map_err(|_| Failure::Usage(format!("{path} is not UTF-8 text")))
+    String::from_utf8(bytes).map_err(|_| CommandFailure::Usage(format!("{path} is not UTF-8 text")))
 }
 
 /// The bytes of a file, or of standard input for `-`; bounded.
-pub fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
+pub fn read_input(path: &Path) -> Result<Vec<u8>, CommandFailure> {
     let mut bytes = Vec::new();
     let read = match path == Path::new("-") {
         true => std::io::stdin().lock().take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes),
@@ -33,25 +33,26 @@ pub fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     };
     match read {
         Ok(length) if length as u64 > INPUT_BYTES_MAX => {
-            Err(Failure::Usage(format!("{} is larger than {INPUT_BYTES_MAX} bytes", path.display())))
+            Err(CommandFailure::Usage(format!("{} is larger than {INPUT_BYTES_MAX} bytes", path.display())))
         }
         Ok(_) => Ok(bytes),
-        Err(error) => Err(Failure::Usage(format!("cannot read {}: {error}", path.display()))),
+        Err(error) => Err(CommandFailure::Usage(format!("cannot read {}: {error}", path.display()))),
     }
 }
 
 /// `NAME=VALUE`, as its two halves.
-pub fn pair(text: &str) -> Result<(String, String), Failure> {
+pub fn pair(text: &str) -> Result<(String, String), CommandFailure> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(Failure::Usage(format!("`{text}` is not a variable; write it like name=Ada"))),
+        _ => Err(CommandFailure::Usage(format!("`{text}` is not a variable; write it like name=Ada"))),
     }
 }
 
 /// A file as the API takes an attachment.
-pub fn attachment(path: &Path) -> Result<Value, Failure> {
+pub fn attachment(path: &Path) -> Result<Value, CommandFailure> {
     let name = path.file_name().and_then(|name| name.to_str());
-    let name = name.ok_or_else(|| Failure::Usage(format!("{} has no usable file name", path.display())))?;
+    let name =
+        name.ok_or_else(|| CommandFailure::Usage(format!("{} has no usable file name", path.display())))?;
     let content = BASE64_STANDARD.encode(read_input(path)?);
     Ok(json!({"filename": name, "content_type": content_type(path), "content": content}))
 }

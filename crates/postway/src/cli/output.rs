@@ -8,16 +8,16 @@ use std::io::{self, IsTerminal, Write};
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 use serde_json::Value;
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 
 /// How to print.
 #[derive(Clone, Copy, Debug)]
-pub struct Output {
+pub struct CommandOutput {
     json: bool,
     colour: bool,
 }
 
-impl Output {
+impl CommandOutput {
     /// Prints JSON if `json`, else tables.
     pub fn new(json: bool) -> Self {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || is_dumb();
@@ -35,17 +35,21 @@ impl Output {
     }
 
     /// Prints the server's JSON, or what `render` makes of it for people.
-    pub fn show(self, value: &Value, render: impl FnOnce(Self, &Value) -> String) -> Result<(), Failure> {
+    pub fn show(
+        self,
+        value: &Value,
+        render: impl FnOnce(Self, &Value) -> String,
+    ) -> Result<(), CommandFailure> {
         if self.json { self.json(value) } else { self.text(&render(self, value)) }
     }
 
     /// Prints one JSON value on one line.
-    pub fn json(self, value: &Value) -> Result<(), Failure> {
+    pub fn json(self, value: &Value) -> Result<(), CommandFailure> {
         self.text(&value.to_string())
     }
 
     /// Prints text and ends it with a line break.
-    pub fn text(self, text: &str) -> Result<(), Failure> {
+    pub fn text(self, text: &str) -> Result<(), CommandFailure> {
         let mut bytes = Vec::with_capacity(text.len() + 1);
         bytes.extend_from_slice(text.trim_end_matches('\n').as_bytes());
         bytes.push(b'\n');
@@ -53,11 +57,11 @@ impl Output {
     }
 
     /// Prints bytes as they are.
-    pub fn bytes(self, bytes: &[u8]) -> Result<(), Failure> {
+    pub fn bytes(self, bytes: &[u8]) -> Result<(), CommandFailure> {
         let mut out = io::stdout().lock();
         out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe => Failure::OutputClosed,
-            _ => Failure::Failed(anyhow::Error::new(error).context("cannot write the output")),
+            io::ErrorKind::BrokenPipe => CommandFailure::OutputClosed,
+            _ => CommandFailure::Failed(anyhow::Error::new(error).context("cannot write the output")),
         })
     }
 
@@ -145,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_table_has_a_head_and_a_row_for_each_message() {
-        let output = Output { json: false, colour: false };
+        let output = CommandOutput { json: false, colour: false };
         let table = output
             .table(&["id", "status"], [vec!["a".into(), "sent".into()], vec!["b".into(), "ready".into()]]);
         let lines: Vec<&str> = table.lines().map(str::trim).collect();
@@ -156,7 +160,7 @@ mod tests {
 
     #[test]
     fn fields_without_a_value_are_left_out() {
-        let output = Output { json: false, colour: false };
+        let output = CommandOutput { json: false, colour: false };
         let text = output.fields([("id", "a".to_owned()), ("batch", String::new())]);
         assert!(text.contains("id") && !text.contains("batch"));
     }

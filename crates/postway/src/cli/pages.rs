@@ -3,9 +3,9 @@
 use clap::Args;
 use serde_json::Value;
 
-use crate::cli::client::Client;
-use crate::cli::failure::Failure;
-use crate::cli::output::{Output, field, list};
+use crate::cli::client::ApiClient;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{CommandOutput, field, list};
 
 /// Which part of a list.
 #[derive(Args, Clone, Debug, Default)]
@@ -23,14 +23,14 @@ pub struct PageArgs {
 
 /// Prints a list as a table of these columns. `nothing` is said where it is empty.
 pub async fn print(
-    client: &Client,
-    output: Output,
+    client: &ApiClient,
+    output: CommandOutput,
     path: &[&str],
     filters: Vec<(&'static str, String)>,
     page: PageArgs,
     columns: &[&str],
     nothing: &str,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     print_rows(client, output, path, filters, page, (columns, &|item| row(item, columns)), nothing).await
 }
 
@@ -39,14 +39,14 @@ pub type TableRows<'a> = (&'a [&'a str], &'a (dyn Fn(&Value) -> Vec<String> + Sy
 
 /// The same with rows that are more than fields of the items.
 pub async fn print_rows(
-    client: &Client,
-    output: Output,
+    client: &ApiClient,
+    output: CommandOutput,
     path: &[&str],
     filters: Vec<(&'static str, String)>,
     page: PageArgs,
     (columns, cells): TableRows<'_>,
     nothing: &str,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let mut query = filters;
     query.extend(page.limit.map(|limit| ("limit", limit.to_string())));
     query.extend(page.cursor.map(|cursor| ("cursor", cursor)));

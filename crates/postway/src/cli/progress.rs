@@ -18,12 +18,12 @@ pub fn steps(length: u64, what: &'static str) -> ProgressBar {
 }
 
 /// Work whose end is not known.
-pub struct Rounds {
+pub struct SpinnerProgress {
     bar: ProgressBar,
     line_at: Instant,
 }
 
-impl Rounds {
+impl SpinnerProgress {
     /// Begins.
     pub fn start() -> Self {
         let bar = styled(ProgressBar::new_spinner(), "{spinner} {wide_msg}");
@@ -41,7 +41,7 @@ impl Rounds {
     }
 }
 
-impl Drop for Rounds {
+impl Drop for SpinnerProgress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

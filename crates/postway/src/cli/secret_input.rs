@@ -8,13 +8,13 @@ use anyhow::Context as _;
 use serde_json::{Map, Value};
 
 use super::input::read_input;
-use crate::cli::client::Client;
-use crate::cli::failure::Failure;
+use crate::cli::client::ApiClient;
+use crate::cli::failure::CommandFailure;
 
 /// A grant from a file.
-pub fn read_grant(path: &Path) -> Result<Value, Failure> {
+pub fn read_grant(path: &Path) -> Result<Value, CommandFailure> {
     let grant: Map<String, Value> = serde_json::from_slice(&read_input(path)?).map_err(|error| {
-        Failure::Usage(format!("{} is not a JSON object of a grant: {error}", path.display()))
+        CommandFailure::Usage(format!("{} is not a JSON object of a grant: {error}", path.display()))
     })?;
     Ok(Value::Object(grant))
 }
@@ -22,12 +22,12 @@ pub fn read_grant(path: &Path) -> Result<Value, Failure> {
 /// Asks for the secret that a change of its way must bring along, if there is a terminal to ask at. Without one the server
 /// says what is missing.
 pub async fn ask_along(
-    client: &Client,
+    client: &ApiClient,
     path: &[&str],
     body: &mut Map<String, Value>,
     way: &[&str],
     secrets: &[(&str, &'static str)],
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let is_moved = way.iter().any(|field| body.contains_key(*field));
     if is_moved && std::io::stdin().is_terminal() {
         let shown = client.get(path, &[]).await?;
@@ -56,11 +56,11 @@ pub fn missing_secret(
 
 /// Asks on the terminal, without showing what is typed. A user name without a password would never sign in, so none is a
 /// usage error.
-pub fn ask_password() -> Result<String, Failure> {
+pub fn ask_password() -> Result<String, CommandFailure> {
     let stdin = std::io::stdin();
     let missing = |why: &str| {
         let help = "give it with --password-file FILE (`-`: standard input), or leave the user name out";
-        Failure::Usage(format!("{why}: {help}"))
+        CommandFailure::Usage(format!("{why}: {help}"))
     };
     if !stdin.is_terminal() {
         return Err(missing("a user name needs a password, and there is no terminal to ask at"));

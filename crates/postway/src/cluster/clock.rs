@@ -1,7 +1,7 @@
 //! The time, by the machine's clock, as all nodes of a database have it.
 //!
 //! Times that one node writes are read by others: when mail is due, what of a limit is used. So nodes agree on a clock.
-//! Whoever joins takes over the time of those who are there ([`Follower`]), and each goes on by its own monotonic clock, so a
+//! Whoever joins takes over the time of those who are there ([`ClockFollower`]), and each goes on by its own monotonic clock, so a
 //! machine whose time of day is wrong, or is set, changes nothing for anybody. Whoever becomes the oldest goes on as well.
 
 mod follower;
@@ -14,12 +14,12 @@ use std::sync::{
 use postway_domain::{Clock, Time};
 use tokio::time::Instant;
 
-pub use follower::{Distance, Follower};
+pub use follower::{ClockDistance, ClockFollower};
 
 /// The only place that asks the machine.
-struct Machine;
+struct SystemClock;
 
-impl Clock for Machine {
+impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods)]
     fn now(&self) -> Time {
         let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -39,7 +39,7 @@ pub struct NodeClock {
 
 impl Default for NodeClock {
     fn default() -> Self {
-        Self::of(Arc::new(Machine))
+        Self::of(Arc::new(SystemClock))
     }
 }
 

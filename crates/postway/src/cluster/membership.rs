@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::joining::{agree, agree_anew};
 use super::{
-    clock::{Distance, Follower, NodeClock},
+    clock::{ClockDistance, ClockFollower, NodeClock},
     shared_storage_check,
 };
 
@@ -43,17 +43,17 @@ const CONFIRMED_MS: i64 = 5_000;
 const REGISTER_TRIES: u32 = 20;
 
 /// A registered node.
-pub struct Membership {
+pub struct ClusterMembership {
     store: Arc<dyn Store>,
     clock: Arc<NodeClock>,
     roster: Arc<Roster>,
     card: NodeBeat,
     /// Of the oldest node, unless that is this one.
-    follower: Mutex<Option<(Incarnation, Follower)>>,
+    follower: Mutex<Option<(Incarnation, ClockFollower)>>,
     _identity: Option<File>,
 }
 
-impl Membership {
+impl ClusterMembership {
     /// Registers this process under the identity that its data folder keeps.
     pub async fn join(
         store: Arc<dyn Store>,
@@ -169,7 +169,7 @@ impl Membership {
             return None;
         };
         if following.as_ref().is_none_or(|(followed, _)| *followed != node.incarnation) {
-            *following = Some((node.incarnation, Follower::default()));
+            *following = Some((node.incarnation, ClockFollower::default()));
         }
         let (_, follower) = following.as_mut()?;
         follower.hear(node.beat, node.beat_at, (asked, self.clock.now()));
@@ -177,8 +177,8 @@ impl Membership {
         let machine_ms = self.clock.machine_ahead_ms();
         let is_alike = |by_ms: &i64| by_ms.abs() >= STEP_MS && (machine_ms - by_ms).abs() < STEP_MS;
         let by_ms = match (follower.last(), follower.distance(FOLLOW_AFTER)) {
-            (Distance::Off(by_ms), _) if is_alike(&by_ms) => by_ms,
-            (_, Distance::Off(by_ms)) => by_ms,
+            (ClockDistance::Off(by_ms), _) if is_alike(&by_ms) => by_ms,
+            (_, ClockDistance::Off(by_ms)) => by_ms,
             _ => return None,
         };
         follower.forget();
@@ -299,7 +299,7 @@ impl Membership {
     }
 
     /// Whether this node has a duty now: it had it, it was free, or its holder is dead.
-    pub async fn holds(&self, duty: &str) -> Result<bool, StoreError> {
+    pub async fn has_duty(&self, duty: &str) -> Result<bool, StoreError> {
         let seen = self.store.duty(duty).await?;
         match seen {
             Some(held) if held.holder == self.card.incarnation => Ok(true),

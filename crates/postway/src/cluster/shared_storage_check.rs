@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// Looks for the marks of other nodes.
-pub struct Sharing {
+pub struct SharedStorageCheck {
     pub store: Arc<dyn Store>,
     pub depot: Arc<Depot>,
     pub roster: Arc<Roster>,
@@ -37,7 +37,7 @@ pub async fn leave_mark(store: &dyn Store, depot: &Depot, identity: &[u8; 16]) {
     }
 }
 
-impl Sharing {
+impl SharedStorageCheck {
     /// Looks until told to stop.
     pub async fn run(self, stop: CancellationToken) -> Self {
         if !is_in_question(&*self.store, &self.depot) {

@@ -10,12 +10,12 @@ use postway_domain::{AccountKind, provider_account::AccountSecret};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::Session;
+use super::CommandContext;
 use super::authorize::{AuthorizeArgs, authorize};
-use crate::cli::client::Body;
-use crate::cli::failure::Failure;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
 use crate::cli::input::read_input;
-use crate::cli::output::{Output, field, list};
+use crate::cli::output::{CommandOutput, field, list};
 use crate::cli::secret_input::{ask_along, ask_password, read_grant};
 
 #[derive(Debug, Subcommand)]
@@ -25,13 +25,13 @@ pub enum AccountsCommand {
     /// Show one account
     Show(AccountRef),
     /// Create an account
-    Create(CreateArgs),
+    Create(AccountCreateArgs),
     /// Change some settings of an account; another place to send by needs the password again
-    Update(UpdateArgs),
+    Update(AccountUpdateArgs),
     /// Delete an account
     Delete(AccountRef),
     /// Connect, secure and sign in; with --to, send a test mail as well
-    Test(TestArgs),
+    Test(AccountTestArgs),
     /// Have a person consent, so that the account can sign in with tokens
     Authorize(AuthorizeArgs),
     /// Hold an account's mail
@@ -41,7 +41,7 @@ pub enum AccountsCommand {
 }
 
 #[derive(Args, Debug)]
-pub struct TestArgs {
+pub struct AccountTestArgs {
     /// The account's id
     id: String,
     /// Send a test mail to this address
@@ -59,24 +59,24 @@ pub struct AccountRef {
 }
 
 #[derive(Args, Debug)]
-pub struct CreateArgs {
+pub struct AccountCreateArgs {
     /// The account's id
     #[arg(required_unless_present = "json_file")]
     id: Option<String>,
     #[command(flatten)]
-    settings: SettingsArgs,
+    settings: AccountSettingsArgs,
 }
 
 #[derive(Args, Debug)]
-pub struct UpdateArgs {
+pub struct AccountUpdateArgs {
     /// The account's id
     id: String,
     #[command(flatten)]
-    settings: SettingsArgs,
+    settings: AccountSettingsArgs,
 }
 
 #[derive(Args, Debug, Default)]
-struct SettingsArgs {
+struct AccountSettingsArgs {
     /// What the account speaks (create: smtp unless told)
     #[arg(long, value_parser = PossibleValuesParser::new(AccountKind::ALL.map(AccountKind::as_str)))]
     kind: Option<String>,
@@ -158,8 +158,8 @@ struct SettingsArgs {
     json_file: Option<PathBuf>,
 }
 
-pub async fn run(session: &Session, command: AccountsCommand) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, command: AccountsCommand) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     match command {
         AccountsCommand::List => {
             let accounts = client.get(&["v1", "accounts"], &[]).await?;
@@ -170,38 +170,41 @@ pub async fn run(session: &Session, command: AccountsCommand) -> Result<(), Fail
         AccountsCommand::Show(AccountRef { id }) => {
             output.show(&client.get(&["v1", "accounts", &id], &[]).await?, render)
         }
-        AccountsCommand::Create(CreateArgs { id, settings }) => {
+        AccountsCommand::Create(AccountCreateArgs { id, settings }) => {
             let mut body = settings.into_body(|| ask_password().map(Some))?;
             body.entry("kind").or_insert_with(|| json!("smtp"));
             if let Some(id) = id {
                 body.insert("id".to_owned(), Value::String(id));
             }
             let body = Value::Object(body);
-            output
-                .show(&client.call(Method::POST, &["v1", "accounts"], &[], Body::Json(&body)).await?, render)
+            output.show(
+                &client.call(Method::POST, &["v1", "accounts"], &[], RequestBody::Json(&body)).await?,
+                render,
+            )
         }
-        AccountsCommand::Update(UpdateArgs { id, settings }) => {
+        AccountsCommand::Update(AccountUpdateArgs { id, settings }) => {
             // Whoever changes a user name may well keep the password: nothing is asked for.
             let mut body = settings.into_body(|| Ok(None))?;
             let path = ["v1", "accounts", &id];
             ask_along(&client, &path, &mut body, &WAY, &SECRETS).await?;
             let body = Value::Object(body);
-            output.show(&client.call(Method::PATCH, &path, &[], Body::Json(&body)).await?, render)
+            output.show(&client.call(Method::PATCH, &path, &[], RequestBody::Json(&body)).await?, render)
         }
         AccountsCommand::Delete(AccountRef { id }) => {
-            let answer = client.call(Method::DELETE, &["v1", "accounts", &id], &[], Body::Empty).await?;
+            let answer =
+                client.call(Method::DELETE, &["v1", "accounts", &id], &[], RequestBody::Empty).await?;
             match output.is_json() {
                 true => output.json(&answer),
                 false => output.text(&format!("account {id} is deleted")),
             }
         }
-        AccountsCommand::Test(TestArgs { id, to, from }) => {
+        AccountsCommand::Test(AccountTestArgs { id, to, from }) => {
             let mut body = Map::new();
             body.extend(to.map(|to| ("to".to_owned(), Value::from(to))));
             body.extend(from.map(|from| ("from".to_owned(), Value::from(from))));
             let path = ["v1", "accounts", &id, "test"];
             let body = Value::Object(body);
-            let tested = client.call(Method::POST, &path, &[], Body::Json(&body)).await?;
+            let tested = client.call(Method::POST, &path, &[], RequestBody::Json(&body)).await?;
             output.show(&tested, |output, tested| {
                 let columns = ["step", "ok", "duration_ms", "detail"];
                 let row = |step: &Value| columns.iter().map(|column| field(step, column)).collect();
@@ -209,17 +212,17 @@ pub async fn run(session: &Session, command: AccountsCommand) -> Result<(), Fail
             })?;
             match tested["ok"] == true {
                 true => Ok(()),
-                false => Err(Failure::Failed(anyhow::anyhow!("the account {id} does not work"))),
+                false => Err(CommandFailure::Failed(anyhow::anyhow!("the account {id} does not work"))),
             }
         }
         AccountsCommand::Authorize(args) => output.show(&authorize(&client, "accounts", args).await?, render),
         AccountsCommand::Suspend(AccountRef { id }) => {
             let path = ["v1", "accounts", &id, "suspend"];
-            output.show(&client.call(Method::POST, &path, &[], Body::Empty).await?, render)
+            output.show(&client.call(Method::POST, &path, &[], RequestBody::Empty).await?, render)
         }
         AccountsCommand::Activate(AccountRef { id }) => {
             let path = ["v1", "accounts", &id, "activate"];
-            output.show(&client.call(Method::POST, &path, &[], Body::Empty).await?, render)
+            output.show(&client.call(Method::POST, &path, &[], RequestBody::Empty).await?, render)
         }
     }
 }
@@ -239,7 +242,7 @@ fn listed(account: &Value) -> Vec<String> {
     COLUMNS.iter().map(cell).collect()
 }
 
-fn render(output: Output, account: &Value) -> String {
+fn render(output: CommandOutput, account: &Value) -> String {
     const FIELDS: [&str; 26] = [
         "id",
         "kind",
@@ -271,17 +274,20 @@ fn render(output: Output, account: &Value) -> String {
     output.fields(FIELDS.map(|name| (name, field(account, name))))
 }
 
-impl SettingsArgs {
+impl AccountSettingsArgs {
     /// The settings as the API takes them; `ask` is the last resort for the password of a user name.
     fn into_body(
         self,
-        ask: impl FnOnce() -> Result<Option<String>, Failure>,
-    ) -> Result<Map<String, Value>, Failure> {
+        ask: impl FnOnce() -> Result<Option<String>, CommandFailure>,
+    ) -> Result<Map<String, Value>, CommandFailure> {
         let mut body = match &self.json_file {
             Some(path) => {
                 let bytes = read_input(path)?;
                 serde_json::from_slice(&bytes).map_err(|error| {
-                    Failure::Usage(format!("{} is not a JSON object of settings: {error}", path.display()))
+                    CommandFailure::Usage(format!(
+                        "{} is not a JSON object of settings: {error}",
+                        path.display()
+                    ))
                 })?
             }
             None => Map::new(),
@@ -340,13 +346,13 @@ impl SettingsArgs {
         Ok(body)
     }
 
-    fn password_given(&self) -> Result<Option<String>, Failure> {
+    fn password_given(&self) -> Result<Option<String>, CommandFailure> {
         if let Some(password) = &self.password {
             return Ok(Some(password.clone()));
         }
         if let Some(path) = self.password_file.as_ref().or(self.api_key_file.as_ref()) {
             let text = String::from_utf8(read_input(path)?)
-                .map_err(|_| Failure::Usage(format!("{} is not UTF-8 text", path.display())))?;
+                .map_err(|_| CommandFailure::Usage(format!("{} is not UTF-8 text", path.display())))?;
             return Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()));
         }
         Ok(std::env::var("POSTWAY_ACCOUNT_PASSWORD").ok().filter(|password| !password.is_empty()))
@@ -373,8 +379,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("account.json");
         std::fs::write(&path, r#"{"host": "old.example", "pec": true}"#).unwrap();
-        let settings =
-            SettingsArgs { host: Some("new.example".into()), json_file: Some(path), ..Default::default() };
+        let settings = AccountSettingsArgs {
+            host: Some("new.example".into()),
+            json_file: Some(path),
+            ..Default::default()
+        };
         let body = settings.into_body(|| Ok(None)).unwrap();
         assert_eq!(Value::Object(body), json!({"host": "new.example", "pec": true}));
     }
@@ -384,8 +393,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("password");
         std::fs::write(&path, "secret word\n").unwrap();
-        let settings =
-            SettingsArgs { username: Some("u".into()), password_file: Some(path), ..Default::default() };
+        let settings = AccountSettingsArgs {
+            username: Some("u".into()),
+            password_file: Some(path),
+            ..Default::default()
+        };
         let body = settings.into_body(|| panic!("the password is known")).unwrap();
         assert_eq!(body["password"], "secret word");
     }
@@ -395,17 +407,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("grant.json");
         std::fs::write(&path, r#"{"preset": "google", "grant": "refresh_token", "client_id": "c"}"#).unwrap();
-        let settings =
-            SettingsArgs { username: Some("u".into()), oauth_file: Some(path.clone()), ..Default::default() };
+        let settings = AccountSettingsArgs {
+            username: Some("u".into()),
+            oauth_file: Some(path.clone()),
+            ..Default::default()
+        };
         let body = settings.into_body(|| panic!("tokens sign in")).unwrap();
         assert_eq!((&body["oauth"]["preset"], body.get("password")), (&json!("google"), None));
         std::fs::write(&path, "[]").unwrap();
-        assert!(matches!(read_grant(&path), Err(Failure::Usage(_))));
+        assert!(matches!(read_grant(&path), Err(CommandFailure::Usage(_))));
     }
 
     #[test]
     fn limits_and_the_secret_of_an_aws_key_have_their_places() {
-        let settings = SettingsArgs {
+        let settings = AccountSettingsArgs {
             access_key_id: Some("AKID".into()),
             password: Some("s".into()),
             per_day: Some(100),
@@ -425,17 +440,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         std::fs::write(&path, "SG.secret\n").unwrap();
-        let by_kind = SettingsArgs {
+        let by_kind = AccountSettingsArgs {
             kind: Some("sendgrid".into()),
             password_file: Some(path.clone()),
             ..Default::default()
         };
-        let by_file = SettingsArgs { api_key_file: Some(path), ..Default::default() };
+        let by_file = AccountSettingsArgs { api_key_file: Some(path), ..Default::default() };
         for settings in [by_kind, by_file] {
             let body = settings.into_body(|| panic!("the key is known")).unwrap();
             assert_eq!((&body["api_key"], body.get("password")), (&json!("SG.secret"), None));
         }
-        let asked = SettingsArgs { kind: Some("resend".into()), ..Default::default() };
+        let asked = AccountSettingsArgs { kind: Some("resend".into()), ..Default::default() };
         assert_eq!(asked.into_body(|| Ok(Some("re_1".to_owned()))).unwrap()["api_key"], "re_1");
     }
 
@@ -467,7 +482,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("account.json");
         std::fs::write(&path, "[1]").unwrap();
-        let settings = SettingsArgs { json_file: Some(path), ..Default::default() };
-        assert!(matches!(settings.into_body(|| Ok(None)), Err(Failure::Usage(_))));
+        let settings = AccountSettingsArgs { json_file: Some(path), ..Default::default() };
+        assert!(matches!(settings.into_body(|| Ok(None)), Err(CommandFailure::Usage(_))));
     }
 }

@@ -3,9 +3,9 @@
 use clap::Args;
 use reqwest::Method;
 
-use super::Session;
-use crate::cli::client::Body;
-use crate::cli::failure::Failure;
+use super::CommandContext;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
 use crate::cli::pages::{self, PageArgs};
 
 #[derive(Args, Debug)]
@@ -18,13 +18,16 @@ pub struct AuditArgs {
 }
 
 /// Shows the log of the tenant that was named, or of all.
-pub async fn run(session: &Session, AuditArgs { export, page }: AuditArgs) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(
+    context: &CommandContext,
+    AuditArgs { export, page }: AuditArgs,
+) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     let mut filters: Vec<_> =
-        session.target.tenant.clone().map(|tenant| ("tenant", tenant)).into_iter().collect();
+        context.target.tenant.clone().map(|tenant| ("tenant", tenant)).into_iter().collect();
     if export {
         filters.push(("format", "jsonl".to_owned()));
-        let log = client.call_for_bytes(Method::GET, &["v1", "audit"], &filters, Body::Empty).await?;
+        let log = client.call_for_bytes(Method::GET, &["v1", "audit"], &filters, RequestBody::Empty).await?;
         return output.bytes(&log);
     }
     let columns = ["at", "actor", "tenant", "action", "target", "request_id"];

@@ -21,8 +21,8 @@ use tokio::{
     time::timeout,
 };
 
-use crate::cli::client::{Body, Client};
-use crate::cli::failure::Failure;
+use crate::cli::client::{ApiClient, RequestBody};
+use crate::cli::failure::CommandFailure;
 use crate::cli::input::read_input;
 use crate::cli::secret_input::ask_password;
 
@@ -59,12 +59,12 @@ pub struct AuthorizeArgs {
 }
 
 /// Walks a person through the consent for what is at `v1/{kind}/{id}`; gives it as it is then.
-pub async fn authorize(client: &Client, kind: &str, args: AuthorizeArgs) -> Result<Value, Failure> {
+pub async fn authorize(client: &ApiClient, kind: &str, args: AuthorizeArgs) -> Result<Value, CommandFailure> {
     let path = ["v1", kind, &args.id];
     let shown = client.get(&path, &[]).await?;
     let grant = grant_of(&shown).ok_or_else(|| {
         let body = r#"{"oauth": {"preset": "microsoft", "grant": "refresh_token", "client_id": "…"}}"#;
-        Failure::Usage(format!(
+        CommandFailure::Usage(format!(
             "`{}` has no grant of the kind refresh_token: give it one first, such as {body}",
             args.id
         ))
@@ -72,7 +72,7 @@ pub async fn authorize(client: &Client, kind: &str, args: AuthorizeArgs) -> Resu
     let consent = ConsentClient {
         token_url: grant
             .token_url()
-            .ok_or_else(|| Failure::Usage("the grant has no token_url".to_owned()))?,
+            .ok_or_else(|| CommandFailure::Usage("the grant has no token_url".to_owned()))?,
         client_id: grant.client_id.clone(),
         client_secret: client_secret(&args, &grant)?.map(Into::into),
         scope: grant.scope.clone(),
@@ -90,11 +90,11 @@ pub async fn authorize(client: &Client, kind: &str, args: AuthorizeArgs) -> Resu
         (_, Some(url)) if !args.device => by_browser(&http, &consent, &url, args.redirect_port).await?,
         _ => {
             let message = "the provider's address is not known: give --device-url or --authorize-url";
-            return Err(Failure::Usage(message.to_owned()));
+            return Err(CommandFailure::Usage(message.to_owned()));
         }
     };
     let body = json!({"oauth": {"refresh_token": refresh_token}});
-    client.call(Method::PATCH, &path, &[], Body::Json(&body)).await
+    client.call(Method::PATCH, &path, &[], RequestBody::Json(&body)).await
 }
 
 /// The grant as it is shown, where a person's consent is what it needs.
@@ -117,10 +117,10 @@ fn grant_of(shown: &Value) -> Option<OAuthSettings> {
     })
 }
 
-fn client_secret(args: &AuthorizeArgs, grant: &OAuthSettings) -> Result<Option<String>, Failure> {
+fn client_secret(args: &AuthorizeArgs, grant: &OAuthSettings) -> Result<Option<String>, CommandFailure> {
     if let Some(path) = &args.client_secret_file {
         let text = String::from_utf8(read_input(path)?)
-            .map_err(|_| Failure::Usage(format!("{} is not UTF-8 text", path.display())))?;
+            .map_err(|_| CommandFailure::Usage(format!("{} is not UTF-8 text", path.display())))?;
         return Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()));
     }
     if let Some(secret) = std::env::var("POSTWAY_OAUTH_CLIENT_SECRET").ok().filter(|text| !text.is_empty()) {
@@ -133,7 +133,7 @@ fn client_secret(args: &AuthorizeArgs, grant: &OAuthSettings) -> Result<Option<S
     ask_password().map(Some)
 }
 
-async fn by_device(http: &HttpClient, client: &ConsentClient, url: &str) -> Result<String, Failure> {
+async fn by_device(http: &HttpClient, client: &ConsentClient, url: &str) -> Result<String, CommandFailure> {
     let consent = client.begin_device(http, url).await.map_err(failed)?;
     eprintln!("open {} and type in {}", consent.verification_uri, consent.user_code);
     eprintln!("waiting for your consent…");
@@ -145,7 +145,7 @@ async fn by_browser(
     client: &ConsentClient,
     url: &str,
     port: u16,
-) -> Result<String, Failure> {
+) -> Result<String, CommandFailure> {
     let listener = TcpListener::bind(("127.0.0.1", port))
         .await
         .with_context(|| format!("cannot listen on 127.0.0.1:{port} for the browser to come back to"))?;
@@ -160,7 +160,7 @@ async fn by_browser(
 }
 
 /// The code with which the browser comes back. Whatever else is asked for at this port is turned away.
-async fn returned(listener: &TcpListener, consent: &CodeConsent) -> Result<String, Failure> {
+async fn returned(listener: &TcpListener, consent: &CodeConsent) -> Result<String, CommandFailure> {
     loop {
         let (mut browser, _) = listener.accept().await.context("cannot take the browser's connection")?;
         let Ok(Some(query)) = timeout(REQUEST_MAX, query_of(&mut browser)).await else { continue };
@@ -192,6 +192,6 @@ async fn query_of(browser: &mut TcpStream) -> Option<String> {
     target.contains("state=").then(|| target.to_owned())
 }
 
-fn failed(error: postway_oauth::TokenError) -> Failure {
-    Failure::Failed(anyhow!("{error}"))
+fn failed(error: postway_oauth::TokenError) -> CommandFailure {
+    CommandFailure::Failed(anyhow!("{error}"))
 }

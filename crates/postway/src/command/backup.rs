@@ -13,9 +13,9 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use postway_store::sqlite::backup::{self, BackupProgress, BlobsBackup, BlobsCopied};
 use serde_json::json;
 
-use super::Session;
-use crate::cli::failure::Failure;
-use crate::config::{Config, Database};
+use super::CommandContext;
+use crate::cli::failure::CommandFailure;
+use crate::config::{DatabaseConfig, ServerConfig};
 
 /// What a backup has: the names that a data folder has.
 const DATABASE: &str = "postway.db";
@@ -33,30 +33,32 @@ pub struct BackupArgs {
 }
 
 /// What was written.
-struct Backup {
+struct BackupSummary {
     database_bytes: u64,
     /// None where they are not in a folder.
     blobs: Option<BlobsCopied>,
     keys: Vec<&'static str>,
 }
 
-pub async fn run(session: &Session, args: BackupArgs) -> Result<(), Failure> {
-    let config = session.load()?.config;
+pub async fn run(context: &CommandContext, args: BackupArgs) -> Result<(), CommandFailure> {
+    let config = context.load()?.config;
     let path = match &config.database {
-        Database::Sqlite { path } => path.clone(),
-        Database::Postgres { .. } => return Err(other_tool("PostgreSQL", "pg_dump or WAL archiving")),
-        Database::Mysql { .. } => return Err(other_tool("MySQL and MariaDB", "mariadb-dump or mysqldump")),
+        DatabaseConfig::Sqlite { path } => path.clone(),
+        DatabaseConfig::Postgres { .. } => return Err(other_tool("PostgreSQL", "pg_dump or WAL archiving")),
+        DatabaseConfig::Mysql { .. } => {
+            return Err(other_tool("MySQL and MariaDB", "mariadb-dump or mysqldump"));
+        }
     };
     if !path.exists() {
-        return Err(Failure::NotFound(format!("there is no database at {}", path.display())));
+        return Err(CommandFailure::NotFound(format!("there is no database at {}", path.display())));
     }
     if args.target.symlink_metadata().is_ok() {
-        return Err(Failure::Usage(format!(
+        return Err(CommandFailure::Usage(format!(
             "{} is there already: name a folder that is not, and remove old backups yourself",
             args.target.display()
         )));
     }
-    let staging = Staging::make(&args.target)?;
+    let staging = BackupStaging::make(&args.target)?;
     let written = match write(&config, &path, &staging).await {
         Ok(written) => staging.become_target(&args.target).map(|()| written),
         Err(error) => {
@@ -73,17 +75,21 @@ pub async fn run(session: &Session, args: BackupArgs) -> Result<(), Failure> {
         "blob_bytes": written.blobs.map(|blobs| blobs.bytes),
         "keys": written.keys,
     });
-    session.output.show(&json, |_, _| render(&target, &written))
+    context.output.show(&json, |_, _| render(&target, &written))
 }
 
-fn other_tool(database: &str, tool: &str) -> Failure {
-    Failure::Usage(format!(
+fn other_tool(database: &str, tool: &str) -> CommandFailure {
+    CommandFailure::Usage(format!(
         "this gateway keeps its mail on a server of {database}, which has its own tools: use {tool}, and keep the blobs and \
          secret.key besides (docs/guide/operations.md#backup)"
     ))
 }
 
-async fn write(config: &Config, database: &Path, staging: &Staging) -> anyhow::Result<Backup> {
+async fn write(
+    config: &ServerConfig,
+    database: &Path,
+    staging: &BackupStaging,
+) -> anyhow::Result<BackupSummary> {
     let blobs = BlobsBackup::of_storage(config.storage.url.expose(), &staging.folder.join(BLOBS));
     copy_blobs(blobs.clone()).await?;
     let copy = staging.folder.join(DATABASE_UNFINISHED);
@@ -112,7 +118,7 @@ async fn write(config: &Config, database: &Path, staging: &Staging) -> anyhow::R
         }
     }
     fs::rename(&copy, staging.folder.join(DATABASE))?;
-    Ok(Backup { database_bytes, blobs, keys })
+    Ok(BackupSummary { database_bytes, blobs, keys })
 }
 
 async fn copy_blobs(blobs: Option<BlobsBackup>) -> anyhow::Result<()> {
@@ -121,19 +127,19 @@ async fn copy_blobs(blobs: Option<BlobsBackup>) -> anyhow::Result<()> {
 }
 
 /// The folder that a backup is made in.
-struct Staging {
+struct BackupStaging {
     folder: PathBuf,
     lock: File,
 }
 
-impl Staging {
+impl BackupStaging {
     /// Makes it beside the target. What a try that died has left there is removed; one that is still at work is not.
-    fn make(target: &Path) -> Result<Self, Failure> {
+    fn make(target: &Path) -> Result<Self, CommandFailure> {
         let mut folder = target.as_os_str().to_owned();
         folder.push(".unfinished");
         let folder = PathBuf::from(folder);
         let cannot = |error: io::Error| {
-            Failure::Failed(anyhow!(error).context(format!("cannot make {}", folder.display())))
+            CommandFailure::Failed(anyhow!(error).context(format!("cannot make {}", folder.display())))
         };
         let mut builder = fs::DirBuilder::new();
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -141,7 +147,7 @@ impl Staging {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if !folder.join(LOCK).is_file() {
-                    return Err(Failure::Usage(format!(
+                    return Err(CommandFailure::Usage(format!(
                         "{} is there and is not the rest of a backup: name another target",
                         folder.display()
                     )));
@@ -176,16 +182,16 @@ impl Staging {
     }
 }
 
-fn take_lock(folder: &Path) -> Result<File, Failure> {
+fn take_lock(folder: &Path) -> Result<File, CommandFailure> {
     let cannot = |error: io::Error| {
-        Failure::Failed(anyhow!(error).context(format!("cannot make a file in {}", folder.display())))
+        CommandFailure::Failed(anyhow!(error).context(format!("cannot make a file in {}", folder.display())))
     };
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(LOCK));
     let file = file.map_err(cannot)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
-            Err(Failure::Failed(anyhow!("another backup to the same target is being made")))
+            Err(CommandFailure::Failed(anyhow!("another backup to the same target is being made")))
         }
         Err(TryLockError::Error(error)) => Err(cannot(error)),
     }
@@ -199,7 +205,7 @@ fn progress_bar() -> ProgressBar {
     }
 }
 
-fn render(target: &str, written: &Backup) -> String {
+fn render(target: &str, written: &BackupSummary) -> String {
     let mut lines = vec![
         format!("backup in {target}, checked and whole"),
         format!("  {DATABASE}: {}", HumanBytes(written.database_bytes)),

@@ -3,9 +3,9 @@
 use clap::{Args, Subcommand};
 use reqwest::Method;
 
-use super::Session;
-use crate::cli::client::Body;
-use crate::cli::failure::Failure;
+use super::CommandContext;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
 use crate::cli::output::field;
 use crate::cli::pages::{self, PageArgs};
 
@@ -27,8 +27,8 @@ pub struct BatchRef {
     code: String,
 }
 
-pub async fn run(session: &Session, command: BatchesCommand) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, command: BatchesCommand) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     let (BatchRef { code }, verb) = match command {
         BatchesCommand::List(page) => {
             let path = ["v1", "batches"];
@@ -37,6 +37,6 @@ pub async fn run(session: &Session, command: BatchesCommand) -> Result<(), Failu
         BatchesCommand::Suspend(batch) => (batch, "suspend"),
         BatchesCommand::Activate(batch) => (batch, "activate"),
     };
-    let answer = client.call(Method::POST, &["v1", "batches", &code, verb], &[], Body::Empty).await?;
+    let answer = client.call(Method::POST, &["v1", "batches", &code, verb], &[], RequestBody::Empty).await?;
     output.show(&answer, |output, answer| output.fields(COLUMNS.map(|name| (name, field(answer, name)))))
 }

@@ -6,11 +6,11 @@ use clap::Args;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::Session;
-use crate::cli::client::{Body, Client};
-use crate::cli::failure::Failure;
-use crate::cli::output::Output;
-use crate::cli::progress::Rounds;
+use super::CommandContext;
+use crate::cli::client::{ApiClient, RequestBody};
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::CommandOutput;
+use crate::cli::progress::SpinnerProgress;
 
 #[derive(Args, Debug)]
 pub struct CleanupArgs {
@@ -26,35 +26,35 @@ pub struct EraseArgs {
 }
 
 /// Removes until nothing is left to remove.
-pub async fn cleanup(session: &Session, args: CleanupArgs) -> Result<(), Failure> {
+pub async fn cleanup(context: &CommandContext, args: CleanupArgs) -> Result<(), CommandFailure> {
     let query: Vec<_> = args
         .older_than_seconds
         .map(|seconds| ("older_than_seconds", seconds.to_string()))
         .into_iter()
         .collect();
-    to_the_end(&session.client()?, session.output, "cleanup", &query, None, &["deleted"]).await
+    to_the_end(&context.client()?, context.output, "cleanup", &query, None, &["deleted"]).await
 }
 
 /// Forgets until nothing is left to forget.
-pub async fn erase(session: &Session, EraseArgs { address }: EraseArgs) -> Result<(), Failure> {
+pub async fn erase(context: &CommandContext, EraseArgs { address }: EraseArgs) -> Result<(), CommandFailure> {
     let body = json!({"address": address});
     let counts = ["removed", "redacted", "waiting"];
-    to_the_end(&session.client()?, session.output, "erase", &[], Some(&body), &counts).await
+    to_the_end(&context.client()?, context.output, "erase", &[], Some(&body), &counts).await
 }
 
 /// Calls again as long as there is more, and prints the sums.
 async fn to_the_end(
-    client: &Client,
-    output: Output,
+    client: &ApiClient,
+    output: CommandOutput,
     call: &str,
     query: &[(&str, String)],
     body: Option<&Value>,
     counts: &[&'static str],
-) -> Result<(), Failure> {
-    let mut sums = Sums::new(counts);
-    let mut rounds = Rounds::start();
+) -> Result<(), CommandFailure> {
+    let mut sums = RemovedCounts::new(counts);
+    let mut rounds = SpinnerProgress::start();
     loop {
-        let body = body.map_or(Body::Empty, Body::Json);
+        let body = body.map_or(RequestBody::Empty, RequestBody::Json);
         let answer = client.call(Method::POST, &["v1", call], query, body).await?;
         if sums.add(&answer).is_break() {
             break;
@@ -68,9 +68,9 @@ async fn to_the_end(
     }
 }
 
-struct Sums(Vec<(&'static str, i64)>);
+struct RemovedCounts(Vec<(&'static str, i64)>);
 
-impl Sums {
+impl RemovedCounts {
     fn new(names: &[&'static str]) -> Self {
         Self(names.iter().map(|name| (*name, 0)).collect())
     }
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn answers_are_summed_until_the_last() {
-        let mut sums = Sums::new(&["removed", "waiting"]);
+        let mut sums = RemovedCounts::new(&["removed", "waiting"]);
         assert!(sums.add(&json!({"removed": 200, "waiting": 3, "more": true})).is_continue());
         assert!(sums.add(&json!({"removed": 5, "waiting": 2, "more": false})).is_break());
         assert_eq!(sums.told(), "205 removed, 2 waiting");

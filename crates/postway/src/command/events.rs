@@ -3,10 +3,10 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::Session;
-use crate::cli::client::Client;
-use crate::cli::failure::Failure;
-use crate::cli::output::{Output, field, list};
+use super::CommandContext;
+use crate::cli::client::ApiClient;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{CommandOutput, field, list};
 
 /// How long the server holds an answer without news.
 const WAIT_S: u64 = 25;
@@ -24,8 +24,8 @@ pub struct EventsArgs {
     follow: bool,
 }
 
-pub async fn run(session: &Session, args: EventsArgs) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, args: EventsArgs) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     let mut after = args.after;
     loop {
         let feed = page(&client, after.take(), args.limit, args.follow).await?;
@@ -45,11 +45,11 @@ pub async fn run(session: &Session, args: EventsArgs) -> Result<(), Failure> {
 }
 
 async fn page(
-    client: &Client,
+    client: &ApiClient,
     after: Option<String>,
     limit: Option<u32>,
     waits: bool,
-) -> Result<Value, Failure> {
+) -> Result<Value, CommandFailure> {
     let query = [
         ("after", after),
         ("limit", limit.map(|limit| limit.to_string())),
@@ -60,7 +60,7 @@ async fn page(
 }
 
 /// One line for each, so that they can be cut and counted.
-fn print(output: Output, entry: &Value) -> Result<(), Failure> {
+fn print(output: CommandOutput, entry: &Value) -> Result<(), CommandFailure> {
     if output.is_json() {
         return output.json(entry);
     }

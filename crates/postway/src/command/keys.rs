@@ -4,31 +4,32 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::cli::client::{Body, Client};
-use crate::cli::failure::Failure;
-use crate::cli::output::{Output, field, list};
+use crate::cli::client::{ApiClient, RequestBody};
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{CommandOutput, field, list};
 use crate::cli::pages::row;
 
 // Arguments are not called `tenant` and `key`: those are the global options of that name.
 #[derive(Debug, Subcommand)]
 pub enum KeysCommand {
     /// List a tenant's keys
-    List(KeysOf),
-    /// Make a key; it is shown this once
-    Create(CreateArgs),
-    /// Revoke a key
-    Revoke(RevokeArgs),
+    List(KeyOwnerArgs),
+    /// Create a key and print it, this once
+    Create(KeyCreateArgs),
+    /// Delete a key, which is refused from then on
+    #[command(alias = "revoke")]
+    Delete(KeyDeleteArgs),
 }
 
 #[derive(Args, Debug)]
-pub struct KeysOf {
+pub struct KeyOwnerArgs {
     /// The tenant's id
     #[arg(value_name = "TENANT")]
     tenant_id: String,
 }
 
 #[derive(Args, Debug)]
-pub struct CreateArgs {
+pub struct KeyCreateArgs {
     /// The tenant's id
     #[arg(value_name = "TENANT")]
     tenant_id: String,
@@ -53,7 +54,7 @@ pub struct CreateArgs {
 }
 
 #[derive(Args, Debug)]
-pub struct RevokeArgs {
+pub struct KeyDeleteArgs {
     /// The tenant's id
     #[arg(value_name = "TENANT")]
     tenant_id: String,
@@ -62,9 +63,13 @@ pub struct RevokeArgs {
     key_id: String,
 }
 
-pub async fn run(client: &Client, output: Output, command: KeysCommand) -> Result<(), Failure> {
+pub async fn run(
+    client: &ApiClient,
+    output: CommandOutput,
+    command: KeysCommand,
+) -> Result<(), CommandFailure> {
     match command {
-        KeysCommand::List(KeysOf { tenant_id }) => {
+        KeysCommand::List(KeyOwnerArgs { tenant_id }) => {
             let keys = client.get(&["v1", "tenants", &tenant_id, "keys"], &[]).await?;
             output.show(&keys, |output, keys| {
                 let columns =
@@ -75,7 +80,7 @@ pub async fn run(client: &Client, output: Output, command: KeysCommand) -> Resul
         KeysCommand::Create(args) => {
             let path = ["v1", "tenants", &args.tenant_id, "keys"];
             let body = args.body();
-            let made = client.call(Method::POST, &path, &[], Body::Json(&body)).await?;
+            let made = client.call(Method::POST, &path, &[], RequestBody::Json(&body)).await?;
             output.show(&made, |output, made| {
                 let fields = [
                     "id",
@@ -94,9 +99,9 @@ pub async fn run(client: &Client, output: Output, command: KeysCommand) -> Resul
             }
             Ok(())
         }
-        KeysCommand::Revoke(RevokeArgs { tenant_id, key_id }) => {
+        KeysCommand::Delete(KeyDeleteArgs { tenant_id, key_id }) => {
             let path = ["v1", "tenants", &tenant_id, "keys", &key_id];
-            let answer = client.call(Method::DELETE, &path, &[], Body::Empty).await?;
+            let answer = client.call(Method::DELETE, &path, &[], RequestBody::Empty).await?;
             match output.is_json() {
                 true => output.json(&answer),
                 false => output.text(&format!("key {key_id} is revoked")),
@@ -105,7 +110,7 @@ pub async fn run(client: &Client, output: Output, command: KeysCommand) -> Resul
     }
 }
 
-impl CreateArgs {
+impl KeyCreateArgs {
     fn body(&self) -> Value {
         let mut body = json!({"name": self.name, "expires_at": self.expires_at, "allow_ips": self.allow_ips});
         for (field, patterns) in

@@ -8,10 +8,10 @@ use postway_domain::Status;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::Session;
-use crate::cli::client::{Body, Client};
-use crate::cli::failure::Failure;
-use crate::cli::output::{Output, field, list};
+use super::CommandContext;
+use crate::cli::client::{ApiClient, RequestBody};
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{CommandOutput, field, list};
 use crate::cli::pages::{self, PageArgs, row};
 
 /// How often a watched list is read.
@@ -24,7 +24,7 @@ const WHY_CHARS_MAX: usize = 60;
 #[derive(Debug, Subcommand)]
 pub enum MessagesCommand {
     /// List messages, newest first
-    List(Box<ListArgs>),
+    List(Box<MessageListArgs>),
     /// Show one message with its recipients, attempts, events and who was told
     Show(MessageRef),
     /// Send messages now: those that failed, or that wait for their time or their next attempt
@@ -32,11 +32,11 @@ pub enum MessagesCommand {
     /// Stop messages that are not on the wire yet
     Cancel(MessageRefs),
     /// Give a message that waits for its time another one
-    Reschedule(RescheduleArgs),
+    Reschedule(MessageRescheduleArgs),
     /// Say what holds a message and when it goes
     Explain(MessageRef),
     /// Settle a message in doubt
-    Resolve(ResolveArgs),
+    Resolve(MessageResolveArgs),
     /// Print the mail itself (RFC 5322)
     Raw(MessageRef),
     /// Print the request that brought a message
@@ -62,7 +62,7 @@ pub struct MessageRefs {
 }
 
 #[derive(Args, Debug)]
-pub struct RescheduleArgs {
+pub struct MessageRescheduleArgs {
     /// The message's id or uid
     id: String,
     /// Not before this time (RFC 3339 or Unix seconds)
@@ -71,16 +71,16 @@ pub struct RescheduleArgs {
 }
 
 #[derive(Args, Debug)]
-pub struct ResolveArgs {
+pub struct MessageResolveArgs {
     #[command(flatten)]
     messages: MessageRefs,
     /// What became of it, or what to do
     #[arg(long)]
-    outcome: Outcome,
+    outcome: ResolveOutcome,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Outcome {
+enum ResolveOutcome {
     /// It arrived
     Sent,
     /// It did not arrive, and shall not
@@ -90,7 +90,7 @@ enum Outcome {
 }
 
 #[derive(Args, Debug)]
-pub struct ListArgs {
+pub struct MessageListArgs {
     /// An address or part of one, @domain, an id, a Message-ID, a failure's code, words of the subject, or tag:, subject:, to:, external:
     /// before a value
     #[arg(value_name = "SEARCH")]
@@ -144,8 +144,8 @@ pub struct ListArgs {
     page: PageArgs,
 }
 
-pub async fn run(session: &Session, command: MessagesCommand) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, command: MessagesCommand) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     match command {
         MessagesCommand::List(args) => {
             let watch = args.watch;
@@ -170,14 +170,14 @@ pub async fn run(session: &Session, command: MessagesCommand) -> Result<(), Fail
         }
         MessagesCommand::Retry(messages) => steer_all(&client, output, messages, "retry", None).await,
         MessagesCommand::Cancel(messages) => steer_all(&client, output, messages, "cancel", None).await,
-        MessagesCommand::Reschedule(RescheduleArgs { id, send_at }) => {
-            steer(&client, output, &id, "reschedule", Body::Json(&json!({"send_at": send_at}))).await
+        MessagesCommand::Reschedule(MessageRescheduleArgs { id, send_at }) => {
+            steer(&client, output, &id, "reschedule", RequestBody::Json(&json!({"send_at": send_at}))).await
         }
-        MessagesCommand::Resolve(ResolveArgs { messages, outcome }) => {
+        MessagesCommand::Resolve(MessageResolveArgs { messages, outcome }) => {
             let outcome = match outcome {
-                Outcome::Sent => "sent",
-                Outcome::Failed => "failed",
-                Outcome::Resend => "resend",
+                ResolveOutcome::Sent => "sent",
+                ResolveOutcome::Failed => "failed",
+                ResolveOutcome::Resend => "resend",
             };
             let body = json!({"outcome": outcome});
             steer_all(&client, output, messages, "resolve", Some(&body)).await
@@ -187,25 +187,25 @@ pub async fn run(session: &Session, command: MessagesCommand) -> Result<(), Fail
         }
         MessagesCommand::Raw(MessageRef { id }) => {
             let path = ["v1", "messages", &id, "raw"];
-            output.bytes(&client.call_for_bytes(Method::GET, &path, &[], Body::Empty).await?)
+            output.bytes(&client.call_for_bytes(Method::GET, &path, &[], RequestBody::Empty).await?)
         }
         MessagesCommand::Payload(MessageRef { id }) => {
             let path = ["v1", "messages", &id, "payload"];
-            output.bytes(&client.call_for_bytes(Method::GET, &path, &[], Body::Empty).await?)
+            output.bytes(&client.call_for_bytes(Method::GET, &path, &[], RequestBody::Empty).await?)
         }
     }
 }
 
 /// Does the same with each message. One that is refused does not stop the others; what was refused is told at the end.
 async fn steer_all(
-    client: &Client,
-    output: Output,
+    client: &ApiClient,
+    output: CommandOutput,
     MessageRefs { ids }: MessageRefs,
     verb: &str,
     body: Option<&Value>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let ids = if ids == ["-"] { read_lines()? } else { ids };
-    let body = || body.map_or(Body::Empty, Body::Json);
+    let body = || body.map_or(RequestBody::Empty, RequestBody::Json);
     if let [id] = ids.as_slice() {
         return steer(client, output, id, verb, body()).await;
     }
@@ -214,7 +214,7 @@ async fn steer_all(
         match client.call(Method::POST, &["v1", "messages", id, verb], &[], body()).await {
             Ok(answer) if output.is_json() => output.json(&answer)?,
             Ok(answer) => output.text(&format!("{id}\t{}", field(&answer, "status")))?,
-            Err(error @ (Failure::Refused(_) | Failure::NotFound(_))) => {
+            Err(error @ (CommandFailure::Refused(_) | CommandFailure::NotFound(_))) => {
                 refused.push(format!("{id}: {error}"))
             }
             Err(error) => return Err(error),
@@ -222,7 +222,7 @@ async fn steer_all(
     }
     match refused.is_empty() {
         true => Ok(()),
-        false => Err(Failure::Refused(format!(
+        false => Err(CommandFailure::Refused(format!(
             "{} of {} were left as they were:\n{}",
             refused.len(),
             ids.len(),
@@ -232,25 +232,31 @@ async fn steer_all(
 }
 
 /// The ids on standard input: the first word of each line, so that a list can be piped in.
-fn read_lines() -> Result<Vec<String>, Failure> {
+fn read_lines() -> Result<Vec<String>, CommandFailure> {
     let text = std::io::read_to_string(std::io::stdin().take(IDS_BYTES_MAX))
         .map_err(|error| anyhow::Error::new(error).context("cannot read ids from standard input"))?;
     let ids: Vec<String> =
         text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
     match ids.is_empty() {
-        true => Err(Failure::Usage("there are no ids on standard input".to_owned())),
+        true => Err(CommandFailure::Usage("there are no ids on standard input".to_owned())),
         false => Ok(ids),
     }
 }
 
-async fn steer(client: &Client, output: Output, id: &str, verb: &str, body: Body<'_>) -> Result<(), Failure> {
+async fn steer(
+    client: &ApiClient,
+    output: CommandOutput,
+    id: &str,
+    verb: &str,
+    body: RequestBody<'_>,
+) -> Result<(), CommandFailure> {
     let answer = client.call(Method::POST, &["v1", "messages", id, verb], &[], body).await?;
     output.show(&answer, |output, answer| {
         output.fields([("id", id.to_owned()), ("status", field(answer, "status"))])
     })
 }
 
-impl ListArgs {
+impl MessageListArgs {
     fn split(self) -> (Vec<(&'static str, String)>, PageArgs) {
         let search = Some(self.search.join(" ")).filter(|text| !text.is_empty());
         let filters = [
@@ -311,7 +317,7 @@ fn shortened(text: &str, chars_max: usize) -> String {
     }
 }
 
-fn render_message(output: Output, message: &Value) -> String {
+fn render_message(output: CommandOutput, message: &Value) -> String {
     const FIELDS: [&str; 25] = [
         "id",
         "uid",
@@ -363,7 +369,7 @@ fn render_message(output: Output, message: &Value) -> String {
     text
 }
 
-fn render_explanation(output: Output, explanation: &Value) -> String {
+fn render_explanation(output: CommandOutput, explanation: &Value) -> String {
     let text = output.fields(["status", "reason", "next_at"].map(|name| (name, field(explanation, name))));
     let gates = list(explanation, "gates");
     if gates.is_empty() {
@@ -389,7 +395,7 @@ mod tests {
             "recipients": [{"address": "a@example.net", "kind": "to", "status": "failed", "smtp_code": 550}],
             "events": [{"seq": 1, "at": "2026-01-01T00:00:00Z", "type": "accepted", "data": {}}],
         });
-        let text = render_message(Output::new(false), &message);
+        let text = render_message(CommandOutput::new(false), &message);
         for part in ["order-1", "no such user", "a@example.net", "accepted"] {
             assert!(text.contains(part), "{part} is missing in:\n{text}");
         }
@@ -411,17 +417,19 @@ mod tests {
 
     #[test]
     fn an_explanation_without_gates_says_so() {
-        let text =
-            render_explanation(Output::new(false), &json!({"status": "ready", "gates": [], "next_at": null}));
+        let text = render_explanation(
+            CommandOutput::new(false),
+            &json!({"status": "ready", "gates": [], "next_at": null}),
+        );
         assert!(text.ends_with("nothing holds it"), "{text}");
     }
 
     #[test]
     fn an_explanation_of_what_has_ended_says_why() {
         let failed = json!({"status": "failed", "reason": "550 no such user", "gates": [], "next_at": null});
-        let text = render_explanation(Output::new(false), &failed);
+        let text = render_explanation(CommandOutput::new(false), &failed);
         assert!(text.contains("550 no such user") && !text.contains("holds"), "{text}");
         let sent = json!({"status": "sent", "reason": null, "gates": [], "next_at": null});
-        assert!(!render_explanation(Output::new(false), &sent).contains("holds"));
+        assert!(!render_explanation(CommandOutput::new(false), &sent).contains("holds"));
     }
 }

@@ -9,9 +9,9 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::Session;
-use crate::cli::client::{Body, Client};
-use crate::cli::failure::Failure;
+use super::CommandContext;
+use crate::cli::client::{ApiClient, RequestBody};
+use crate::cli::failure::CommandFailure;
 use crate::cli::input::{attachment, pair, read_input, read_text};
 use crate::cli::output::{field, list, printable};
 
@@ -89,14 +89,18 @@ pub struct SendArgs {
     wait_seconds: u64,
 }
 
-pub async fn run(session: &Session, args: SendArgs) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, args: SendArgs) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     let answer = match &args.eml {
         Some(path) => {
             let mail = read_input(path)?;
-            client.call(Method::POST, &["v1", "messages", "raw"], &args.raw_query(), Body::Mail(mail)).await?
+            client
+                .call(Method::POST, &["v1", "messages", "raw"], &args.raw_query(), RequestBody::Mail(mail))
+                .await?
         }
-        None => client.call(Method::POST, &["v1", "messages"], &[], Body::Json(&args.message()?)).await?,
+        None => {
+            client.call(Method::POST, &["v1", "messages"], &[], RequestBody::Json(&args.message()?)).await?
+        }
     };
     if !args.wait {
         return output.show(&answer, |output, answer| {
@@ -119,9 +123,11 @@ pub async fn run(session: &Session, args: SendArgs) -> Result<(), Failure> {
 
 impl SendArgs {
     /// The message as the API takes it.
-    fn message(&self) -> Result<Value, Failure> {
+    fn message(&self) -> Result<Value, CommandFailure> {
         if [&self.text, &self.html].iter().all(|part| part.as_deref() == Some("-")) {
-            return Err(Failure::Usage("standard input can be the text or the html, not both".to_owned()));
+            return Err(CommandFailure::Usage(
+                "standard input can be the text or the html, not both".to_owned(),
+            ));
         }
         let mut message = Map::new();
         let mut set = |name: &str, value: Value| message.insert(name.to_owned(), value);
@@ -155,7 +161,7 @@ impl SendArgs {
             }
         }
         if let Some(name) = &self.template {
-            let pairs: Result<Vec<(String, String)>, Failure> =
+            let pairs: Result<Vec<(String, String)>, CommandFailure> =
                 self.vars.iter().map(|var| pair(var)).collect();
             let variables: Map<String, Value> =
                 pairs?.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
@@ -165,12 +171,12 @@ impl SendArgs {
             set("sensitive", json!(true));
         }
         if !self.header.is_empty() {
-            let headers: Result<Map<String, Value>, Failure> =
+            let headers: Result<Map<String, Value>, CommandFailure> =
                 self.header.iter().map(|line| header(line)).collect();
             set("headers", Value::Object(headers?));
         }
         if !self.attach.is_empty() {
-            let attachments: Result<Vec<Value>, Failure> =
+            let attachments: Result<Vec<Value>, CommandFailure> =
                 self.attach.iter().map(|path| attachment(path)).collect();
             set("attachments", Value::Array(attachments?));
         }
@@ -201,7 +207,7 @@ impl SendArgs {
 
 /// Asks until the message is in a final state; what it is then. Not final in time is an error. What it waits for meanwhile is said
 /// on standard error, whenever it changes.
-async fn wait_for_end(client: &Client, uid: &str, limit: Duration) -> Result<Value, Failure> {
+async fn wait_for_end(client: &ApiClient, uid: &str, limit: Duration) -> Result<Value, CommandFailure> {
     let deadline = Instant::now() + limit;
     let mut pause = Duration::from_millis(20);
     let mut told = String::new();
@@ -247,10 +253,10 @@ fn waits_for(explanation: &Value) -> String {
     }
 }
 
-fn header(line: &str) -> Result<(String, Value), Failure> {
+fn header(line: &str) -> Result<(String, Value), CommandFailure> {
     match line.split_once(':') {
         Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), json!(value.trim()))),
-        _ => Err(Failure::Usage(format!("`{line}` is not a header; write it like 'X-Order: 17'"))),
+        _ => Err(CommandFailure::Usage(format!("`{line}` is not a header; write it like 'X-Order: 17'"))),
     }
 }
 
@@ -335,7 +341,7 @@ mod tests {
         let no_header = SendArgs { header: vec!["nonsense".into()], ..SendArgs::default() };
         let twice = SendArgs { text: Some("-".into()), html: Some("-".into()), ..SendArgs::default() };
         for args in [missing, no_header, twice] {
-            assert!(matches!(args.message(), Err(Failure::Usage(_))), "{args:?}");
+            assert!(matches!(args.message(), Err(CommandFailure::Usage(_))), "{args:?}");
         }
     }
 }

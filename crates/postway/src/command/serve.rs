@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::{
-    config::Loaded,
+    config::LoadedConfig,
     server::{self, telemetry},
 };
 
@@ -16,7 +16,7 @@ pub struct ServeArgs {
 }
 
 /// Starts logs and metrics and runs the rooms.
-pub async fn run(loaded: Loaded, args: ServeArgs) -> anyhow::Result<()> {
+pub async fn run(loaded: LoadedConfig, args: ServeArgs) -> anyhow::Result<()> {
     let _log = telemetry::start_logs(&loaded.config.log)?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");

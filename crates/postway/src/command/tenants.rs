@@ -6,12 +6,12 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::Session;
+use super::CommandContext;
 use super::keys::{self, KeysCommand};
-use crate::cli::client::{Body, Client};
-use crate::cli::failure::Failure;
+use crate::cli::client::{ApiClient, RequestBody};
+use crate::cli::failure::CommandFailure;
 use crate::cli::input::read_input;
-use crate::cli::output::{Output, field, list};
+use crate::cli::output::{CommandOutput, field, list};
 use crate::cli::pages::{self, PageArgs};
 
 #[derive(Debug, Subcommand)]
@@ -21,15 +21,15 @@ pub enum TenantsCommand {
     /// Show one tenant
     Show(TenantRef),
     /// Create a tenant, with a sandbox account
-    Create(EditArgs),
+    Create(TenantEditArgs),
     /// Change some settings of a tenant
-    Update(EditArgs),
+    Update(TenantEditArgs),
     /// Delete a tenant with its mail, accounts and keys
-    Delete(DeleteArgs),
+    Delete(TenantDeleteArgs),
     /// Hold all of a tenant's mail
     Suspend(TenantRef),
     /// Let a tenant's mail go on
-    Activate(ActivateArgs),
+    Activate(TenantActivateArgs),
     /// List, make and revoke a tenant's keys
     #[command(subcommand)]
     Keys(KeysCommand),
@@ -42,7 +42,7 @@ pub struct TenantRef {
 }
 
 #[derive(Args, Debug)]
-pub struct ActivateArgs {
+pub struct TenantActivateArgs {
     /// The tenant's id
     #[arg(required_unless_present = "all")]
     id: Option<String>,
@@ -52,7 +52,7 @@ pub struct ActivateArgs {
 }
 
 #[derive(Args, Debug)]
-pub struct DeleteArgs {
+pub struct TenantDeleteArgs {
     /// The tenant's id
     id: String,
     /// Its id again: what is deleted cannot be had back
@@ -61,7 +61,7 @@ pub struct DeleteArgs {
 }
 
 #[derive(Args, Debug, Default)]
-pub struct EditArgs {
+pub struct TenantEditArgs {
     /// The tenant's id
     id: String,
     /// Its name for people
@@ -126,8 +126,8 @@ pub struct EditArgs {
     json_file: Option<PathBuf>,
 }
 
-pub async fn run(session: &Session, command: TenantsCommand) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, command: TenantsCommand) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     match command {
         TenantsCommand::List(page) => {
             let columns = ["id", "name", "suspended", "weight", "default_account", "created_at"];
@@ -140,32 +140,36 @@ pub async fn run(session: &Session, command: TenantsCommand) -> Result<(), Failu
             let mut body = args.settings()?;
             body.insert("id".to_owned(), Value::String(args.id));
             let body = Value::Object(body);
-            output.show(&client.call(Method::POST, &["v1", "tenants"], &[], Body::Json(&body)).await?, render)
+            output.show(
+                &client.call(Method::POST, &["v1", "tenants"], &[], RequestBody::Json(&body)).await?,
+                render,
+            )
         }
         TenantsCommand::Update(args) => {
             let body = Value::Object(args.settings()?);
             let path = ["v1", "tenants", &args.id];
-            output.show(&client.call(Method::PATCH, &path, &[], Body::Json(&body)).await?, render)
+            output.show(&client.call(Method::PATCH, &path, &[], RequestBody::Json(&body)).await?, render)
         }
-        TenantsCommand::Delete(DeleteArgs { id, confirm }) => {
+        TenantsCommand::Delete(TenantDeleteArgs { id, confirm }) => {
             let query = [("confirm", confirm)];
-            let answer = client.call(Method::DELETE, &["v1", "tenants", &id], &query, Body::Empty).await?;
+            let answer =
+                client.call(Method::DELETE, &["v1", "tenants", &id], &query, RequestBody::Empty).await?;
             match output.is_json() {
                 true => output.json(&answer),
                 false => output.text(&format!("tenant {id} is deleted")),
             }
         }
         TenantsCommand::Suspend(TenantRef { id }) => steer(&client, output, &id, "suspend").await,
-        TenantsCommand::Activate(ActivateArgs { id: Some(id), .. }) => {
+        TenantsCommand::Activate(TenantActivateArgs { id: Some(id), .. }) => {
             steer(&client, output, &id, "activate").await
         }
-        TenantsCommand::Activate(ActivateArgs { id: None, .. }) => activate_all(&client, output).await,
+        TenantsCommand::Activate(TenantActivateArgs { id: None, .. }) => activate_all(&client, output).await,
         TenantsCommand::Keys(command) => keys::run(&client, output, command).await,
     }
 }
 
 /// Activates every suspended tenant, and prints each.
-async fn activate_all(client: &Client, output: Output) -> Result<(), Failure> {
+async fn activate_all(client: &ApiClient, output: CommandOutput) -> Result<(), CommandFailure> {
     let mut query = Vec::new();
     loop {
         let page = client.get(&["v1", "tenants"], &query).await?;
@@ -180,14 +184,19 @@ async fn activate_all(client: &Client, output: Output) -> Result<(), Failure> {
     }
 }
 
-async fn steer(client: &Client, output: Output, id: &str, verb: &str) -> Result<(), Failure> {
-    let answer = client.call(Method::POST, &["v1", "tenants", id, verb], &[], Body::Empty).await?;
+async fn steer(
+    client: &ApiClient,
+    output: CommandOutput,
+    id: &str,
+    verb: &str,
+) -> Result<(), CommandFailure> {
+    let answer = client.call(Method::POST, &["v1", "tenants", id, verb], &[], RequestBody::Empty).await?;
     output.show(&answer, |output, answer| {
         output.fields(["id", "suspended", "suspended_since"].map(|name| (name, field(answer, name))))
     })
 }
 
-fn render(output: Output, tenant: &Value) -> String {
+fn render(output: CommandOutput, tenant: &Value) -> String {
     const FIELDS: [&str; 22] = [
         "id",
         "name",
@@ -215,12 +224,12 @@ fn render(output: Output, tenant: &Value) -> String {
     output.fields(FIELDS.map(|name| (name, field(tenant, name))))
 }
 
-impl EditArgs {
+impl TenantEditArgs {
     /// The settings as the API takes them.
-    fn settings(&self) -> Result<Map<String, Value>, Failure> {
+    fn settings(&self) -> Result<Map<String, Value>, CommandFailure> {
         let mut body = match &self.json_file {
             Some(path) => serde_json::from_slice(&read_input(path)?).map_err(|error| {
-                Failure::Usage(format!("{} is not a JSON object of settings: {error}", path.display()))
+                CommandFailure::Usage(format!("{} is not a JSON object of settings: {error}", path.display()))
             })?,
             None => Map::new(),
         };
@@ -284,7 +293,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tenant.json");
         std::fs::write(&path, r#"{"weight": 1, "content": {"subject_chars": 9}}"#).unwrap();
-        let args = EditArgs {
+        let args = TenantEditArgs {
             weight: Some(7),
             html_required: Some(true),
             large_files: Some("rewrite".into()),

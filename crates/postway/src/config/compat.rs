@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use postway_api::{CompatConfig, DoorName};
 
-use super::layers::Layers;
+use super::layers::ConfigLayers;
 
 /// Which doors are open: `all`, `none` or their names, and the one that is also at `/`.
-pub(super) fn read(layers: &mut Layers) -> Option<CompatConfig> {
+pub(super) fn read(layers: &mut ConfigLayers) -> Option<CompatConfig> {
     let default = CompatConfig::default();
     let doors = layers.take("compat.doors", default.doors, "all", parse_doors);
     let root = layers.take_optional("compat.root", |text| {

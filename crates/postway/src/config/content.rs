@@ -6,27 +6,27 @@ use postway_domain::TenantId;
 use postway_intake::AttachmentFolder;
 use postway_store::blob::INLINE_BYTES_MAX;
 
-use super::{integer_between, keys::Secret, layers::Layers};
+use super::{integer_between, keys::ConfigSecret, layers::ConfigLayers};
 
 const MIB: u64 = 1024 * 1024;
 
 /// Where large bodies are kept.
 #[derive(Clone, Debug)]
-pub struct Storage {
+pub struct StorageSection {
     /// `file://`, `s3://`, `az://` or `gs://`.
-    pub url: Secret,
+    pub url: ConfigSecret,
     /// The largest mail or request that is kept in the database instead, in bytes.
     pub max_inline_bytes: usize,
 }
 
-impl Storage {
-    pub(super) fn read(layers: &mut Layers, data_dir: &Path) -> Option<Self> {
+impl StorageSection {
+    pub(super) fn read(layers: &mut ConfigLayers, data_dir: &Path) -> Option<Self> {
         let folder = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned()).join("blobs");
         let default = format!("file://{}", folder.display());
-        let url = layers.take("storage.url", Secret::new(default.clone()), &default, |text| {
+        let url = layers.take("storage.url", ConfigSecret::new(default.clone()), &default, |text| {
             let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
             match ["file", "s3", "az", "azure", "gs"].contains(&scheme) {
-                true => Ok(Secret::new(text)),
+                true => Ok(ConfigSecret::new(text)),
                 false => {
                     Err("unknown scheme; use file:///folder, s3://bucket/prefix, az://container/prefix or \
                               gs://bucket/prefix"
@@ -44,7 +44,7 @@ impl Storage {
 
 /// Files that come from elsewhere.
 #[derive(Clone, Debug)]
-pub struct Attachments {
+pub struct AttachmentsSection {
     /// Folders of this machine that tenants' attachments may be read from.
     pub folders: Vec<AttachmentFolder>,
     /// The largest file that is fetched, in bytes.
@@ -53,8 +53,8 @@ pub struct Attachments {
     pub cache_bytes: u64,
 }
 
-impl Attachments {
-    pub(super) fn read(layers: &mut Layers) -> Option<Self> {
+impl AttachmentsSection {
+    pub(super) fn read(layers: &mut ConfigLayers) -> Option<Self> {
         let folders = layers.take("attachments.folders", Vec::new(), "", |text| {
             text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::parse).collect()
         });
@@ -72,15 +72,15 @@ impl Attachments {
 
 /// A folder that is watched for mail.
 #[derive(Clone, Debug)]
-pub struct Spool {
+pub struct SpoolSection {
     /// The folder; none: it is off.
     pub folder: Option<PathBuf>,
     /// Whose mail it is.
     pub tenant: TenantId,
 }
 
-impl Spool {
-    pub(super) fn read(layers: &mut Layers) -> Option<Self> {
+impl SpoolSection {
+    pub(super) fn read(layers: &mut ConfigLayers) -> Option<Self> {
         let folder = layers.take_optional("spool.folder", |text| match text {
             "off" => Ok(None),
             _ => Ok(Some(PathBuf::from(text))),
@@ -94,7 +94,7 @@ impl Spool {
 }
 
 /// Where readers of mail reach this gateway; none: nowhere.
-pub(super) fn read_public_url(layers: &mut Layers) -> Option<Option<String>> {
+pub(super) fn read_public_url(layers: &mut ConfigLayers) -> Option<Option<String>> {
     layers.take_optional("public_url", |text| {
         let is_web = text.starts_with("https://") || text.starts_with("http://");
         match is_web && !text.contains(char::is_whitespace) {

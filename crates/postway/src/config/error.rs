@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use super::value::Source;
+use super::value::SettingSource;
 
 /// One thing that is wrong with the configuration.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub enum ConfigError {
         /// The key with its section.
         key: &'static str,
         /// Where the value came from.
-        source_of_value: Source,
+        source_of_value: SettingSource,
         /// What is wrong and what to do; never the value of a secret.
         problem: String,
     },

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use postway_domain::key::Network;
 
-use super::layers::Layers;
+use super::layers::ConfigLayers;
 use super::{integer_between, listen_address};
 
 /// Default address of the API: this machine only.
@@ -16,7 +16,7 @@ const CONNECTIONS_PER_CLIENT: usize = 512;
 
 /// The API's listener and its bounds.
 #[derive(Clone, Debug)]
-pub struct Http {
+pub struct HttpSection {
     /// Where the API listens.
     pub listen: SocketAddr,
     /// The largest message, in bytes.
@@ -31,8 +31,8 @@ pub struct Http {
     pub trusted_proxies: Vec<Network>,
 }
 
-impl Http {
-    pub(super) fn read(layers: &mut Layers) -> Option<Self> {
+impl HttpSection {
+    pub(super) fn read(layers: &mut ConfigLayers) -> Option<Self> {
         let size = |text: &str| integer_between(text, 1024, 1024 * MIB).map(|bytes| bytes as usize);
         let listen = layers.take("http.listen", LISTEN, &LISTEN.to_string(), listen_address);
         let message = 10 * MIB as usize;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use postway_domain::TenantId;
 use postway_intake::outbox::{Accounts, LinkKey, Source, SourceUrl, install::is_schema_name};
 
-use super::{integer_between, layers::Layers};
+use super::{integer_between, layers::ConfigLayers};
 
 /// What the source of `[outbox]` is called.
 const DEFAULT_NAME: &str = "default";
@@ -20,7 +20,7 @@ const POLL_S: (u64, u64) = (5, 1);
 const SOURCES_MAX: usize = 64;
 
 /// Reads all of them; those without a url are off.
-pub(super) fn read(layers: &mut Layers) -> Option<Vec<Source>> {
+pub(super) fn read(layers: &mut ConfigLayers) -> Option<Vec<Source>> {
     let mut sources = Vec::new();
     let mut is_good = true;
     for name in [None].into_iter().chain(layers.outbox_names().into_iter().map(Some)) {
@@ -38,7 +38,7 @@ pub(super) fn read(layers: &mut Layers) -> Option<Vec<Source>> {
     is_good.then_some(sources)
 }
 
-fn read_one(layers: &mut Layers, name: &str) -> Option<Option<Source>> {
+fn read_one(layers: &mut ConfigLayers, name: &str) -> Option<Option<Source>> {
     let url =
         layers.take_optional("outbox.url", |text| SourceUrl::parse(text).map_err(|error| error.to_string()));
     let default: TenantId = "default".parse().ok()?;
@@ -101,7 +101,7 @@ fn read_one(layers: &mut Layers, name: &str) -> Option<Option<Source>> {
 }
 
 /// What accounts need; nothing without a base for their links.
-fn read_accounts(layers: &mut Layers) -> Option<Option<Accounts>> {
+fn read_accounts(layers: &mut ConfigLayers) -> Option<Option<Accounts>> {
     let schema = read_schema(layers, "outbox.accounts_schema", "public");
     let base = layers.take_optional("outbox.link_base_url", |text| {
         let is_web = text.starts_with("https://") || text.starts_with("http://");
@@ -130,14 +130,14 @@ fn read_accounts(layers: &mut Layers) -> Option<Option<Accounts>> {
     }))
 }
 
-fn read_schema(layers: &mut Layers, key: &'static str, default: &str) -> Option<String> {
+fn read_schema(layers: &mut ConfigLayers, key: &'static str, default: &str) -> Option<String> {
     layers.take(key, default.to_owned(), default, |text| match is_schema_name(text) {
         true => Ok(text.to_owned()),
         false => Err(format!("`{text}` cannot name a schema: use small letters, digits and _")),
     })
 }
 
-fn read_path(layers: &mut Layers, key: &'static str, default: &str) -> Option<String> {
+fn read_path(layers: &mut ConfigLayers, key: &'static str, default: &str) -> Option<String> {
     layers.take(key, default.to_owned(), default, |text| {
         let is_path =
             text.starts_with('/') && !text.contains(|c: char| c.is_whitespace() || "?#".contains(c));
@@ -169,9 +169,9 @@ mod tests {
     use std::ffi::OsString;
 
     use super::*;
-    use crate::config::{Loaded, load_from};
+    use crate::config::{LoadedConfig, load_from};
 
-    fn load_with(file: &str, env: &[(&str, &str)]) -> Result<Loaded, String> {
+    fn load_with(file: &str, env: &[(&str, &str)]) -> Result<LoadedConfig, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("postway.toml");
         std::fs::write(&path, file).unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use postway_domain::TenantSettings;
 
 use super::integer_between;
-use super::layers::Layers;
+use super::layers::ConfigLayers;
 
 const DAY: Duration = Duration::from_secs(86_400);
 const AUDIT_DAYS: u32 = 365;
@@ -14,15 +14,15 @@ const SECONDS_MAX: u64 = TenantSettings::RETENTION_DAYS_MAX as u64 * 86_400;
 
 /// How long things stay.
 #[derive(Clone, Debug)]
-pub struct Retention {
+pub struct RetentionSection {
     /// Entries of the audit log; none: for ever.
     pub audit: Option<Duration>,
     /// Messages that ended and were reported, of tenants that set nothing.
     pub reported: Duration,
 }
 
-impl Retention {
-    pub(super) fn read(layers: &mut Layers) -> Option<Self> {
+impl RetentionSection {
+    pub(super) fn read(layers: &mut ConfigLayers) -> Option<Self> {
         let audit_days =
             layers.take("retention.audit_days", AUDIT_DAYS, &AUDIT_DAYS.to_string(), |text| {
                 integer_between(text, 0, 36_500).map(|days| days as u32)

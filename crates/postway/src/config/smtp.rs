@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use postway_domain::key::Network;
 use postway_intake::smtp::{CertificateFiles, OpenNetwork};
 
-use super::layers::Layers;
+use super::layers::ConfigLayers;
 use super::{integer_between, listen_address};
 
 const CONNECTIONS: usize = 1_000;
@@ -16,7 +16,7 @@ const RECIPIENTS: usize = 1_000;
 
 /// What concerns SMTP on both sides.
 #[derive(Clone, Debug)]
-pub struct Smtp {
+pub struct SmtpSection {
     /// Where the submission listener listens; none: it is off.
     pub listen: Option<SocketAddr>,
     /// Where it listens under TLS from the first byte; none: it is off.
@@ -41,8 +41,8 @@ pub struct Smtp {
     pub ehlo_name: String,
 }
 
-impl Smtp {
-    pub(super) fn read(layers: &mut Layers) -> Option<Self> {
+impl SmtpSection {
+    pub(super) fn read(layers: &mut ConfigLayers) -> Option<Self> {
         let address = |text: &str| match text {
             "off" => Ok(None),
             _ => listen_address(text).map(Some),
@@ -138,7 +138,7 @@ fn open_networks(text: &str) -> Result<Vec<OpenNetwork>, String> {
 }
 
 fn read_certificate(
-    layers: &mut Layers,
+    layers: &mut ConfigLayers,
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
 ) -> Option<Option<CertificateFiles>> {
@@ -175,7 +175,7 @@ fn host_name() -> String {
 mod tests {
     use super::*;
 
-    fn read(env: &[(&str, &str)]) -> Result<Smtp, String> {
+    fn read(env: &[(&str, &str)]) -> Result<SmtpSection, String> {
         let env = env.iter().map(|(name, value)| ((*name).into(), (*value).into()));
         let loaded = crate::config::load_from(None, env);
         loaded.map(|loaded| loaded.config.smtp).map_err(|errors| errors.to_string())

@@ -3,7 +3,7 @@
 //! [`examine`] looks at everything. The rest is about one domain: whether the world will believe mail from it, by SPF,
 //! DKIM, DMARC and MX, as DNS has them now.
 //!
-//! [`check_domain`] asks and judges; it changes nothing. Each [`Finding`] says what was found and, where something
+//! [`check_domain`] asks and judges; it changes nothing. Each [`DomainFinding`] says what was found and, where something
 //! is to be done, the record to add as a line of a zone file. What DNS did not answer is `unknown`, never
 //! `missing`. The checks run side by side, each with a bounded number of bounded questions.
 
@@ -19,27 +19,27 @@ mod spf;
 #[cfg(test)]
 mod tests;
 
-pub use checkup::{AREAS, Checkup, Standing, Subject, examine};
-pub use dns::{Dns, SystemDns};
+pub use checkup::{AREAS, CheckupState, CheckupSubject, DoctorCheckup, examine};
+pub use dns::{DnsLookup, SystemDns};
 pub use mailbox::judge as judge_mailbox;
-pub use report::{Finding, Report, State};
+pub use report::{DomainCheckState, DomainFinding, DomainReport};
 
 use postway_domain::address::domain_to_ascii;
 
 /// What the caller knows about the domain besides its name.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct DomainOptions {
     /// The SPF mechanisms that let our ways out send for the domain, such as `include:amazonses.com`.
     pub spf: Vec<String>,
     /// The keys that sign for it.
-    pub keys: Vec<ExpectedKey>,
+    pub keys: Vec<ExpectedDkimKey>,
     /// Where DMARC reports should go, if anywhere in particular.
     pub reports_to: Option<String>,
 }
 
 /// A DKIM key of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExpectedKey {
+pub struct ExpectedDkimKey {
     /// Its selector.
     pub selector: String,
     /// The content of the record that should publish it.
@@ -47,12 +47,12 @@ pub struct ExpectedKey {
 }
 
 /// Checks everything about the domain. Never fails: what goes wrong is a finding.
-pub async fn check_domain(domain: &str, options: &Options, dns: &dyn Dns) -> Report {
+pub async fn check_domain(domain: &str, options: &DomainOptions, dns: &dyn DnsLookup) -> DomainReport {
     let domain = in_dns(domain);
     if !is_domain(&domain) {
         let advice = "give a domain, such as example.com or bücher.example";
-        let finding = Finding::new("domain", State::Wrong).found(&domain).advice(advice);
-        return Report { domain, findings: vec![finding] };
+        let finding = DomainFinding::new("domain", DomainCheckState::Wrong).found(&domain).advice(advice);
+        return DomainReport { domain, findings: vec![finding] };
     }
     let (spf, dkim, dmarc, mx) = tokio::join!(
         spf::check(&domain, &options.spf, dns),
@@ -60,14 +60,14 @@ pub async fn check_domain(domain: &str, options: &Options, dns: &dyn Dns) -> Rep
         dmarc::check(&domain, options.reports_to.as_deref(), dns),
         mx::check(&domain, dns),
     );
-    Report { domain, findings: [spf, dkim, dmarc, mx].concat() }
+    DomainReport { domain, findings: [spf, dkim, dmarc, mx].concat() }
 }
 
 /// Checks that mail finds its way to the domain; for one that only takes bounces.
-pub async fn check_mx(domain: &str, dns: &dyn Dns) -> Report {
+pub async fn check_mx(domain: &str, dns: &dyn DnsLookup) -> DomainReport {
     let domain = in_dns(domain);
     let findings = mx::check(&domain, dns).await;
-    Report { domain, findings }
+    DomainReport { domain, findings }
 }
 
 /// A domain as DNS knows it: in lower case, with A-labels. What is no domain stays as it is.

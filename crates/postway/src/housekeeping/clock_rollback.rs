@@ -9,12 +9,12 @@ use tokio::time::Instant;
 const STEP_MIN: Duration = Duration::from_secs(3);
 
 /// The time of day at the last look, and when that was.
-pub(super) struct Steps {
+pub(super) struct RollbackDetector {
     time: Time,
     at: Instant,
 }
 
-impl Steps {
+impl RollbackDetector {
     pub fn new(time: Time, at: Instant) -> Self {
         Self { time, at }
     }
@@ -34,7 +34,7 @@ mod tests {
     fn only_a_clock_that_was_set_back_went_back() {
         let (time, start) = (Time::from_millis, Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut steps = Steps::new(time(1_000_000), start);
+        let mut steps = RollbackDetector::new(time(1_000_000), start);
         assert!(!steps.went_back(time(1_010_000), at(10)), "it goes as it should");
         assert!(!steps.went_back(time(9_000_000), at(10)), "forward");
         assert!(!steps.went_back(time(9_009_000), at(20)), "a nudge");

@@ -15,11 +15,11 @@ const WARN_EVERY: Duration = Duration::from_secs(10 * 60);
 
 /// Tends the space, and remembers when it warned last.
 #[derive(Default)]
-pub(super) struct SpaceWatch {
+pub(super) struct DiskSpaceWatch {
     warned_at: Option<Instant>,
 }
 
-impl SpaceWatch {
+impl DiskSpaceWatch {
     /// Tends the space once, and returns the time until the next.
     pub async fn look(&mut self, store: &dyn Store) -> Result<Duration, StoreError> {
         let Some(space) = store.tend_space().await? else { return Ok(cleanup::EVERY) };
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_holds_the_log_is_warned_of_now_and_then() {
-        let (mut watch, start) = (SpaceWatch::default(), Instant::now());
+        let (mut watch, start) = (DiskSpaceWatch::default(), Instant::now());
         let held = |seconds| StoreSpace {
             log_held_for: Some(Duration::from_secs(seconds)),
             ..StoreSpace::default()

@@ -33,12 +33,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    clock_rollback::Steps,
-    disk_space::SpaceWatch,
-    retention::Retention,
+    clock_rollback::RollbackDetector,
+    disk_space::DiskSpaceWatch,
+    retention::RetentionRounds,
     verdict::{expired, lost},
 };
-use crate::{cluster::membership::Membership, config};
+use crate::{cluster::membership::ClusterMembership, config};
 
 /// How often a duty is done that says nothing else.
 const EVERY: Duration = Duration::from_secs(1);
@@ -62,7 +62,7 @@ const PULLED_ACCOUNTS: usize = 100;
 const SLICES_MAX: u32 = 20;
 
 /// Does its rounds until told to stop.
-pub struct Housekeeping {
+pub struct HousekeepingDuties {
     /// Where everything is.
     pub store: Arc<dyn Store>,
     /// The time.
@@ -71,23 +71,23 @@ pub struct Housekeeping {
     pub depot: Arc<Depot>,
     /// Derives the key by which recipients of removed messages are still known.
     pub secret_key: Arc<SecretKey>,
-    /// How long what belongs to no tenant is kept.
-    pub kept: config::Retention,
+    /// How long data that belongs to no tenant is retained.
+    pub retention: config::RetentionSection,
     /// This process among the others.
-    pub membership: Arc<Membership>,
+    pub membership: Arc<ClusterMembership>,
 }
 
 /// The duty of taking back and expiring: one node at a time does it for all.
 const DUTY: &str = "housekeeping";
 
-impl Housekeeping {
+impl HousekeepingDuties {
     /// Runs until cancelled, beside rooms that tell what they have in hand. Each duty has its own pace, and none waits for
     /// another: one that fails, or takes long, is tried again and stops nothing else.
     pub async fn run(self, in_hand: InHand, preparing: Preparing, stop: CancellationToken) {
         let pace = &DutyPace { stop, has_duty: AtomicBool::new(false) };
         tokio::join!(
             self.keep_taking_over(pace),
-            self.keep_looking_for_strays(pace, Strays { in_hand, preparing, met: HashMap::new() }),
+            self.keep_looking_for_strays(pace, StrayLeases { in_hand, preparing, met: HashMap::new() }),
             self.keep_following_the_clock(pace),
             self.keep_measuring(pace),
             self.keep_expiring(pace),
@@ -101,14 +101,14 @@ impl Housekeeping {
     }
 
     async fn keep_taking_over(&self, pace: &DutyPace) {
-        let mut outstayed = Outstayed::new();
+        let mut outstayed = OverdueLeases::new();
         while pace.goes_on() {
             let done = self.take_over(pace, &mut outstayed).await;
             pace.rest("takeover", done.map(|()| EVERY)).await;
         }
     }
 
-    async fn keep_looking_for_strays(&self, pace: &DutyPace, mut strays: Strays) {
+    async fn keep_looking_for_strays(&self, pace: &DutyPace, mut strays: StrayLeases) {
         while pace.goes_on() {
             let done = self.reclaim_strays(&mut strays).await;
             pace.rest("strays", done.map(|()| STRAYS_EVERY)).await;
@@ -116,9 +116,9 @@ impl Housekeeping {
     }
 
     async fn keep_following_the_clock(&self, pace: &DutyPace) {
-        let mut steps = Steps::new(self.clock.now(), Instant::now());
+        let mut steps = RollbackDetector::new(self.clock.now(), Instant::now());
         // The clock may have been set back while nobody looked.
-        let mut pulls = Pulls { ready: false, beyond: true };
+        let mut pulls = PendingPulls { ready: false, beyond: true };
         while pace.goes_on() {
             pace.rest("clock", self.follow_clock(&mut steps, &mut pulls).await).await;
         }
@@ -156,14 +156,14 @@ impl Housekeeping {
     }
 
     async fn keep_retention(&self, pace: &DutyPace) {
-        let mut retention = Retention::new(self.secret_key.clone(), self.kept.clone());
+        let mut retention = RetentionRounds::new(self.secret_key.clone(), self.retention.clone());
         while pace.comes_on_duty().await {
             pace.rest("retention", self.retain(&mut retention).await).await;
         }
     }
 
     async fn keep_space(&self, pace: &DutyPace) {
-        let mut watch = SpaceWatch::default();
+        let mut watch = DiskSpaceWatch::default();
         while pace.goes_on() {
             pace.rest("space", watch.look(&*self.store).await).await;
         }
@@ -178,8 +178,8 @@ impl Housekeeping {
     }
 
     /// Takes over what the dead had, and what was kept for too long, where this node does it for all.
-    async fn take_over(&self, pace: &DutyPace, outstayed: &mut Outstayed) -> Result<(), StoreError> {
-        let on_duty = self.membership.roster().is_calm() && self.membership.holds(DUTY).await?;
+    async fn take_over(&self, pace: &DutyPace, outstayed: &mut OverdueLeases) -> Result<(), StoreError> {
+        let on_duty = self.membership.roster().is_calm() && self.membership.has_duty(DUTY).await?;
         pace.has_duty.store(on_duty, Ordering::Relaxed);
         if !on_duty {
             return Ok(());
@@ -190,7 +190,7 @@ impl Housekeeping {
     }
 
     /// Removes what ended and was told, some of it at a time.
-    async fn retain(&self, retention: &mut Retention) -> Result<Duration, StoreError> {
+    async fn retain(&self, retention: &mut RetentionRounds) -> Result<Duration, StoreError> {
         let round = retention.round(&*self.store, self.clock.now(), RETAIN_MAX).await?;
         if round.removed > 0 {
             tracing::info!(messages = round.removed, "removed what was kept long enough");
@@ -199,11 +199,15 @@ impl Housekeeping {
     }
 
     /// Makes mail due that would wait for the time that the clock had before it was set back.
-    async fn follow_clock(&self, steps: &mut Steps, pulls: &mut Pulls) -> Result<Duration, StoreError> {
+    async fn follow_clock(
+        &self,
+        steps: &mut RollbackDetector,
+        pulls: &mut PendingPulls,
+    ) -> Result<Duration, StoreError> {
         self.membership.follow_machine().await?;
         if steps.went_back(self.clock.now(), Instant::now()) {
             tracing::warn!("the clock was set back: mail that was ready before is due now");
-            *pulls = Pulls { ready: true, beyond: true };
+            *pulls = PendingPulls { ready: true, beyond: true };
         }
         if pulls.ready {
             pulls.ready = self.pull_ready().await?;
@@ -215,7 +219,7 @@ impl Housekeeping {
     }
 
     /// Takes back what is leased to this very node and not in its hands.
-    async fn reclaim_strays(&self, strays: &mut Strays) -> Result<(), StoreError> {
+    async fn reclaim_strays(&self, strays: &mut StrayLeases) -> Result<(), StoreError> {
         let now = self.clock.now();
         let roster = self.membership.roster();
         let others: Vec<Incarnation> = roster.alive().into_iter().filter(|one| *one != roster.me()).collect();
@@ -244,7 +248,7 @@ impl Housekeeping {
 
     /// Takes back what other living nodes have leased for longer than a lease lasts. This node knows what it has in hand;
     /// what it does not, it finds itself.
-    async fn reclaim_outstayed(&self, met: &mut Outstayed) -> Result<(), StoreError> {
+    async fn reclaim_outstayed(&self, met: &mut OverdueLeases) -> Result<(), StoreError> {
         let now = self.clock.now();
         let roster = self.membership.roster();
         let alive = roster.alive();
@@ -377,7 +381,7 @@ impl Housekeeping {
 }
 
 /// What is still to be made due after the clock was set back.
-struct Pulls {
+struct PendingPulls {
     /// Ready mail, whatever its time.
     ready: bool,
     /// Mail whose next attempt is later than any can be.
@@ -428,10 +432,10 @@ fn before_all() -> Time {
 }
 
 /// Leases of other living nodes that are past their backstop, with their versions and since when they are met so.
-type Outstayed = HashMap<MessageUid, (i64, Instant)>;
+type OverdueLeases = HashMap<MessageUid, (i64, Instant)>;
 
 /// Those of the leases that were met for long enough.
-fn outstayed(met: &mut Outstayed, mut stalled: Vec<Stalled>, now: Instant) -> Vec<Stalled> {
+fn outstayed(met: &mut OverdueLeases, mut stalled: Vec<Stalled>, now: Instant) -> Vec<Stalled> {
     let before = std::mem::take(met);
     for one in &stalled {
         let since = before.get(&one.uid).filter(|(version, _)| *version == one.version);
@@ -443,7 +447,7 @@ fn outstayed(met: &mut Outstayed, mut stalled: Vec<Stalled>, now: Instant) -> Ve
 
 /// Leases of this node that its rooms do not know: the database went away while they were committed, and the
 /// answer never came. Without this they would lie until the backstop.
-struct Strays {
+struct StrayLeases {
     in_hand: InHand,
     preparing: Preparing,
     /// Those met at the last look, with their versions. A lease on its way from the store to the dispatcher looks the
@@ -451,7 +455,7 @@ struct Strays {
     met: HashMap<MessageUid, i64>,
 }
 
-impl Strays {
+impl StrayLeases {
     /// Those of this node's leases that are in nobody's hands, now as at the last look.
     fn met_again(&mut self, mut own: Vec<Stalled>) -> Vec<Stalled> {
         own.retain(|one| !self.in_hand.contains(one.uid) && !self.preparing.holds(one.uid));

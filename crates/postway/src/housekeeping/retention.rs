@@ -27,11 +27,11 @@ const JOURNAL_MIN: Duration = Duration::from_secs(TenantSettings::REPORT_RETENTI
 const JOURNAL_MAX: Duration = Duration::from_secs(90 * 86_400);
 
 /// Where the rounds are.
-pub struct Retention {
+pub struct RetentionRounds {
     /// Derives the key of the digests by which recipients of removed messages are still known.
     secret_key: Arc<SecretKey>,
     /// How long what belongs to no tenant is kept, and what belongs to tenants that say nothing.
-    kept: config::Retention,
+    kept: config::RetentionSection,
     /// The tenant that was served last.
     after: Option<TenantId>,
     /// The longest retention met on this way through the tenants.
@@ -42,16 +42,16 @@ pub struct Retention {
 
 /// What a round did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Round {
+pub struct RetentionRound {
     /// Messages removed.
     pub removed: u64,
     /// Whether there is more to do at once.
     pub more: bool,
 }
 
-impl Retention {
+impl RetentionRounds {
     /// Begins with the first tenant.
-    pub fn new(secret_key: Arc<SecretKey>, kept: config::Retention) -> Self {
+    pub fn new(secret_key: Arc<SecretKey>, kept: config::RetentionSection) -> Self {
         Self { secret_key, kept, after: None, longest: JOURNAL_MIN, left: false }
     }
 
@@ -61,7 +61,7 @@ impl Retention {
         store: &dyn Store,
         now: Time,
         time_max: Duration,
-    ) -> Result<Round, StoreError> {
+    ) -> Result<RetentionRound, StoreError> {
         let deadline = Instant::now() + time_max;
         let mut removed = 0;
         loop {
@@ -73,7 +73,7 @@ impl Retention {
                 }
                 self.after = Some(tenant.id.clone());
                 if Instant::now() >= deadline {
-                    return Ok(Round { removed, more: true });
+                    return Ok(RetentionRound { removed, more: true });
                 }
             }
             if page.len() < PAGE as usize {
@@ -88,7 +88,7 @@ impl Retention {
         if let Some(kept) = self.kept.audit {
             more |= emptied(deadline, || store.trim_audit(now.minus(kept), SLICE)).await?;
         }
-        Ok(Round { removed, more })
+        Ok(RetentionRound { removed, more })
     }
 
     /// One tenant's turn; how many messages were removed.
@@ -183,12 +183,12 @@ pub(crate) mod tests {
         Time::from_millis(1_700_000_000_000)
     }
 
-    fn retention() -> Retention {
-        kept(config::Retention { audit: None, reported: DAY * 7 })
+    fn retention() -> RetentionRounds {
+        kept(config::RetentionSection { audit: None, reported: DAY * 7 })
     }
 
-    fn kept(kept: config::Retention) -> Retention {
-        Retention::new(Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap()), kept)
+    fn kept(kept: config::RetentionSection) -> RetentionRounds {
+        RetentionRounds::new(Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap()), kept)
     }
 
     pub(crate) async fn tenant(store: &MemoryStore, id: &str, settings: TenantSettings) {
@@ -272,11 +272,11 @@ pub(crate) mod tests {
         }
         let mut retention = retention();
         let round = retention.round(&store, start().plus(DAY), ENOUGH).await.unwrap();
-        assert_eq!(round, Round { removed: 3, more: false });
+        assert_eq!(round, RetentionRound { removed: 3, more: false });
         assert_eq!(count(&store, "brief", Status::Suppressed).await, 0);
         assert_eq!(count(&store, "usual", Status::Suppressed).await, 3);
         let round = retention.round(&store, start().plus(DAY * 30), ENOUGH).await.unwrap();
-        assert_eq!(round, Round { removed: 3, more: false });
+        assert_eq!(round, RetentionRound { removed: 3, more: false });
         for id in ["brief", "usual"] {
             assert_eq!(count(&store, id, Status::Ready).await, 2, "what has not ended stays");
         }
@@ -290,7 +290,7 @@ pub(crate) mod tests {
         for id in ["own", "usual"] {
             messages(&store, id, State::Suppressed, 3).await;
         }
-        let mut retention = kept(config::Retention { audit: None, reported: DAY });
+        let mut retention = kept(config::RetentionSection { audit: None, reported: DAY });
         let later = start().plus(DAY + Duration::from_secs(1));
         assert_eq!(retention.round(&store, later, ENOUGH).await.unwrap().removed, 3);
         assert_eq!(count(&store, "own", Status::Suppressed).await, 3);
@@ -317,7 +317,7 @@ pub(crate) mod tests {
         let left = async || store.audit(None, None, 9).await.unwrap().len();
         retention().round(&store, later, ENOUGH).await.unwrap();
         assert_eq!(left().await, 2);
-        let days = |days| config::Retention { audit: Some(DAY * days), reported: DAY * 7 };
+        let days = |days| config::RetentionSection { audit: Some(DAY * days), reported: DAY * 7 };
         for (kept_for, expected) in [(400, 2), (399, 1), (1, 0)] {
             kept(days(kept_for)).round(&store, later, ENOUGH).await.unwrap();
             assert_eq!(left().await, expected, "kept for {kept_for} days");

@@ -11,7 +11,7 @@ use std::{
 use postway_store::{Store, StoreError, mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteStore};
 use tokio::time::sleep;
 
-use crate::config::Database;
+use crate::config::DatabaseConfig;
 
 /// The first wait for a database that does not answer; doubles up to the last.
 const WAIT_FIRST: Duration = Duration::from_millis(250);
@@ -23,7 +23,7 @@ const ROOM_BYTES: usize = 256 * 1024;
 
 /// Opens the store. A file must open at once, unless its disk is full; a server that is away, or is being migrated by another
 /// process, is waited for.
-pub async fn open(database: &Database) -> Result<Arc<dyn Store>, StoreError> {
+pub async fn open(database: &DatabaseConfig) -> Result<Arc<dyn Store>, StoreError> {
     let mut wait = WAIT_FIRST;
     loop {
         let error = match try_open(database).await {
@@ -31,9 +31,9 @@ pub async fn open(database: &Database) -> Result<Arc<dyn Store>, StoreError> {
             Err(error) => error,
         };
         let waits = match (&error, database) {
-            (StoreError::Unavailable(_), Database::Sqlite { path }) => is_full(path),
-            (_, Database::Sqlite { .. }) => false,
-            (error, Database::Postgres { .. } | Database::Mysql { .. }) => {
+            (StoreError::Unavailable(_), DatabaseConfig::Sqlite { path }) => is_full(path),
+            (_, DatabaseConfig::Sqlite { .. }) => false,
+            (error, DatabaseConfig::Postgres { .. } | DatabaseConfig::Mysql { .. }) => {
                 matches!(error, StoreError::Unavailable(_) | StoreError::Locked(_))
             }
         };
@@ -49,7 +49,7 @@ pub async fn open(database: &Database) -> Result<Arc<dyn Store>, StoreError> {
 /// Does a first step in a store that was opened, again and again where its server went away in between or takes no
 /// writes, or its disk is full.
 pub async fn while_away<T>(
-    database: &Database,
+    database: &DatabaseConfig,
     step: impl AsyncFn() -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let mut wait = WAIT_FIRST;
@@ -72,10 +72,10 @@ fn is_away(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(StoreError::Unavailable(_)))
 }
 
-fn may_come_back(database: &Database) -> bool {
+fn may_come_back(database: &DatabaseConfig) -> bool {
     match database {
-        Database::Sqlite { path } => is_full(path),
-        Database::Postgres { .. } | Database::Mysql { .. } => true,
+        DatabaseConfig::Sqlite { path } => is_full(path),
+        DatabaseConfig::Postgres { .. } | DatabaseConfig::Mysql { .. } => true,
     }
 }
 
@@ -97,11 +97,11 @@ fn is_full(path: &Path) -> bool {
     matches!(kind, Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
 }
 
-async fn try_open(database: &Database) -> Result<Arc<dyn Store>, StoreError> {
+async fn try_open(database: &DatabaseConfig) -> Result<Arc<dyn Store>, StoreError> {
     Ok(match database {
-        Database::Sqlite { path } => Arc::new(SqliteStore::open(path).await?),
-        Database::Postgres { url } => Arc::new(PostgresStore::open(url.expose()).await?),
-        Database::Mysql { url } => Arc::new(MysqlStore::open(url.expose()).await?),
+        DatabaseConfig::Sqlite { path } => Arc::new(SqliteStore::open(path).await?),
+        DatabaseConfig::Postgres { url } => Arc::new(PostgresStore::open(url.expose()).await?),
+        DatabaseConfig::Mysql { url } => Arc::new(MysqlStore::open(url.expose()).await?),
     })
 }
 

@@ -1,60 +1,47 @@
-//! The inbound room in this process: which node watches the mailboxes, and what the room is made of.
+//! The inbound subsystem of this process: the loop that watches mailboxes, and the loop that processes their mail.
 
 use std::{path::Path, sync::Arc};
 
 use anyhow::Context as _;
-use async_trait::async_trait;
 use postway_domain::{Clock, secret::SecretKey};
-use postway_inbound::{ImapSource, Monitor, MonitorParts, Node, Router, RouterParts, Source, TrustStore};
+use postway_inbound::{ImapSource, Monitor, MonitorParts, Router, RouterParts, Source, TrustStore};
 use postway_intake::Door;
-use postway_store::{Store, StoreError, blob::Depot};
+use postway_store::{Store, blob::Depot};
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::membership::Membership;
+use crate::cluster::{duties::NodeDuties, membership::ClusterMembership};
 
-/// The duty of watching the mailboxes: one node at a time does it for all.
-const DUTY: &str = "mailboxes";
 /// The largest file of trusted certificates.
 const TRUST_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// This process, as the monitor sees it.
-struct Watcher(Arc<Membership>);
-
-#[async_trait]
-impl Node for Watcher {
-    async fn is_on_duty(&self) -> Result<bool, StoreError> {
-        self.0.holds(DUTY).await
-    }
-}
-
-/// What the room is made of.
+/// What both loops are made of.
 pub struct InboundParts {
-    /// Where everything is.
+    /// The store.
     pub store: Arc<dyn Store>,
-    /// Where large mail is.
+    /// The storage of large mail.
     pub depot: Arc<Depot>,
-    /// The one way in, for mail that is sent on.
+    /// The one way in, for mail that is forwarded.
     pub door: Arc<Door>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Opens mailboxes' secrets, knows our envelope senders.
+    /// Opens the secrets of mailboxes, and recognises our own envelope senders.
     pub secret_key: Arc<SecretKey>,
-    /// The way to the servers.
+    /// Connects to IMAP servers.
     pub source: Arc<ImapSource>,
-    /// Whom signatures of certified mail must lead to.
+    /// The authorities that signatures of certified mail must lead to.
     pub trust: TrustStore,
-    /// This process among the others.
-    pub membership: Arc<Membership>,
+    /// This node among the others.
+    pub membership: Arc<ClusterMembership>,
 }
 
-/// Both loops of the room.
-pub struct InboundRoom {
+/// Both loops.
+pub struct InboundLoops {
     monitor: Monitor,
     router: Router,
 }
 
-impl InboundRoom {
-    /// A room at rest.
+impl InboundLoops {
+    /// Builds the loops; neither runs yet.
     pub fn new(parts: InboundParts) -> Self {
         let InboundParts { store, depot, door, clock, secret_key, source, trust, membership } = parts;
         let source: Arc<dyn Source> = source;
@@ -69,19 +56,19 @@ impl InboundRoom {
             incarnation: membership.roster().me(),
             poll: RouterParts::POLL,
         });
-        let node = Arc::new(Watcher(membership));
+        let node = Arc::new(NodeDuties(membership));
         let monitor =
             Monitor::new(MonitorParts { store, depot, clock, source, node, poll: MonitorParts::POLL });
         Self { monitor, router }
     }
 
-    /// Works until it is stopped.
+    /// Runs both loops until they are stopped.
     pub async fn run(self, stop: CancellationToken) {
         tokio::join!(self.monitor.run(stop.clone()), self.router.run(stop));
     }
 }
 
-/// The authorities that certify providers of certified mail; nobody, where no file is named.
+/// Reads the authorities that certify providers of certified mail. Without a file none is trusted.
 pub fn trust(file: Option<&Path>) -> anyhow::Result<TrustStore> {
     let Some(file) = file else { return Ok(TrustStore::default()) };
     let named = || format!("cannot use {} (pec.trust_file, POSTWAY_PEC_TRUST_FILE)", file.display());
@@ -96,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trust_file_that_is_none_is_named() {
+    fn a_wrong_trust_file_is_named() {
         assert!(trust(None).unwrap().is_empty());
         let folder = tempfile::TempDir::new().unwrap();
         let file = folder.path().join("trust.pem");

@@ -11,9 +11,10 @@ use base64::{Engine, prelude::BASE64_STANDARD, prelude::BASE64_URL_SAFE_NO_PAD};
 use postway_domain::secret::SecretKey;
 use rand::RngCore;
 
-use crate::config::Config;
+use crate::config::ServerConfig;
 
 /// The admin key, and whether it is new and must be shown.
+#[derive(Clone)]
 pub struct AdminKeyText {
     /// The key itself.
     pub text: String,
@@ -22,7 +23,7 @@ pub struct AdminKeyText {
 }
 
 /// The configured admin key, the one in the data folder, or a new one (not yet written).
-pub fn admin_key(config: &Config) -> anyhow::Result<AdminKeyText> {
+pub fn admin_key(config: &ServerConfig) -> anyhow::Result<AdminKeyText> {
     if let Some(key) = &config.admin_key {
         return Ok(AdminKeyText { text: key.expose().to_owned(), fresh: false });
     }
@@ -46,12 +47,12 @@ pub fn admin_key(config: &Config) -> anyhow::Result<AdminKeyText> {
 }
 
 /// Writes a new admin key alone into its file, for the owner's eyes.
-pub fn write_admin_key(config: &Config, key: &AdminKeyText) -> anyhow::Result<()> {
+pub fn write_admin_key(config: &ServerConfig, key: &AdminKeyText) -> anyhow::Result<()> {
     write_private(&config.admin_key_file(), &key.text)
 }
 
 /// The secret key, which also knows what the configured previous ones have sealed and made.
-pub fn secret_key(config: &Config) -> anyhow::Result<SecretKey> {
+pub fn secret_key(config: &ServerConfig) -> anyhow::Result<SecretKey> {
     let mut older: Option<SecretKey> = None;
     for previous in config.secret_key_previous.iter().rev() {
         let previous = SecretKey::from_base64(previous.expose())?;
@@ -68,7 +69,7 @@ fn knowing(key: SecretKey, older: Option<SecretKey>) -> SecretKey {
 }
 
 /// The configured secret key, the one in the data folder, or a new one, written before it is used.
-fn current_secret_key(config: &Config) -> anyhow::Result<SecretKey> {
+fn current_secret_key(config: &ServerConfig) -> anyhow::Result<SecretKey> {
     if let Some(key) = &config.secret_key {
         return Ok(SecretKey::from_base64(key.expose())?);
     }

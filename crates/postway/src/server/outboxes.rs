@@ -1,42 +1,30 @@
-//! The sources of this process: one loop each, on whichever node has its duty.
+//! The outbox sources of this process: one loop for each, which works on the node that has its duty.
 
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use async_trait::async_trait;
 use postway_domain::secret::SecretKey;
 use postway_intake::{
     Door,
     outbox::{Desk, Outbox, OutboxNode, Source},
 };
-use postway_store::StoreError;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::membership::Membership;
+use crate::cluster::{duties::NodeDuties, membership::ClusterMembership};
 
-/// This process, as a source sees it.
-struct Duties(Arc<Membership>);
+/// All configured outbox sources.
+pub struct OutboxSources(Vec<Arc<Outbox>>);
 
-#[async_trait]
-impl OutboxNode for Duties {
-    async fn is_on_duty(&self, duty: &str) -> Result<bool, StoreError> {
-        self.0.holds(duty).await
-    }
-}
-
-/// All of them.
-pub struct Outboxes(Vec<Arc<Outbox>>);
-
-impl Outboxes {
-    /// Nothing is connected to yet.
+impl OutboxSources {
+    /// Prepares the sources; none is connected to yet.
     pub fn new(
         sources: &[Source],
         door: &Arc<Door>,
-        membership: &Arc<Membership>,
+        membership: &Arc<ClusterMembership>,
         secret_key: &SecretKey,
     ) -> anyhow::Result<Self> {
-        let node: Arc<dyn OutboxNode> = Arc::new(Duties(membership.clone()));
+        let node: Arc<dyn OutboxNode> = Arc::new(NodeDuties(membership.clone()));
         let outbox = |source: &Source| {
             let outbox = Outbox::new(source.clone(), door.clone(), node.clone(), secret_key);
             outbox.map(Arc::new).with_context(|| format!("cannot serve the outbox {}", source.name))
@@ -44,12 +32,12 @@ impl Outboxes {
         Ok(Self(sources.iter().map(outbox).collect::<anyhow::Result<_>>()?))
     }
 
-    /// Where the API asks about them.
-    pub fn desk(&self, secret_key: &SecretKey) -> anyhow::Result<Arc<Desk>> {
+    /// The part of the API that shows their status.
+    pub fn status_api(&self, secret_key: &SecretKey) -> anyhow::Result<Arc<Desk>> {
         Ok(Arc::new(Desk::new(self.0.clone(), secret_key)?))
     }
 
-    /// Serves them until they are stopped.
+    /// Runs every source until it is stopped.
     pub async fn run(self, stop: CancellationToken) {
         let mut serving: JoinSet<()> = self.0.into_iter().map(|outbox| outbox.run(stop.clone())).collect();
         while let Some(ended) = serving.join_next().await {

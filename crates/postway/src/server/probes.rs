@@ -17,7 +17,7 @@ use postway_notify::call_test;
 use postway_store::{Store, StoreError};
 
 /// What the API asks.
-pub struct Probe {
+pub struct OutgoingProbe {
     /// Who tries.
     pub prober: Prober,
     /// Which hosts are connected to.
@@ -31,7 +31,7 @@ pub struct Probe {
 }
 
 #[async_trait]
-impl AccountProbe for Probe {
+impl AccountProbe for OutgoingProbe {
     async fn probe(&self, account: &Account) -> Vec<ProbeStep> {
         self.prober.probe(account).await.into_iter().map(told).collect()
     }
@@ -62,7 +62,7 @@ fn told(Step { name, outcome, took }: Step) -> ProbeStep {
 }
 
 /// What the API asks about mail that comes in.
-pub struct InboundTrials {
+pub struct IncomingProbe {
     /// Where contacts are looked up.
     pub store: Arc<dyn Store>,
     /// Opens mailboxes.
@@ -70,7 +70,7 @@ pub struct InboundTrials {
 }
 
 #[async_trait]
-impl InboundProbe for InboundTrials {
+impl InboundProbe for IncomingProbe {
     async fn probe_mailbox(&self, mailbox: &WatchedMailbox) -> Vec<MailboxStep> {
         let steps = postway_inbound::probe(&self.source, mailbox).await;
         steps

@@ -16,12 +16,12 @@ struct ProcessMetric {
 
 /// Ticks of a second and bytes of a page, which the numbers of `/proc` are in.
 #[derive(Clone, Copy, Debug)]
-struct Units {
+struct ProcUnits {
     ticks_per_s: f64,
     page_bytes: f64,
 }
 
-impl Units {
+impl ProcUnits {
     fn of_system() -> Self {
         // The kernel shows user space 100 ticks a second on every machine that Linux runs on today (`USER_HZ`).
         Self { ticks_per_s: 100.0, page_bytes: page_size() as f64 }
@@ -31,7 +31,7 @@ impl Units {
 /// The page in Prometheus' text form.
 pub(crate) fn render() -> String {
     let mut text = String::new();
-    for metric in read(Path::new("/proc"), Units::of_system()) {
+    for metric in read(Path::new("/proc"), ProcUnits::of_system()) {
         let ProcessMetric { name, kind, help, value } = metric;
         // Writing to a text cannot fail.
         let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
@@ -39,14 +39,14 @@ pub(crate) fn render() -> String {
     text
 }
 
-fn read(proc: &Path, units: Units) -> Vec<ProcessMetric> {
+fn read(proc: &Path, units: ProcUnits) -> Vec<ProcessMetric> {
     let own = proc.join("self");
     let mut metrics = Vec::new();
     let mut add = |name, kind, help, value: Option<f64>| {
         metrics.extend(value.map(|value| ProcessMetric { name, kind, help, value }));
     };
     let stat = fs::read_to_string(own.join("stat")).unwrap_or_default();
-    let stat = Stat::of(&stat);
+    let stat = ProcStat::of(&stat);
     let of_stat = |place: usize| stat.as_ref().and_then(|stat| stat.number(place));
     let cpu_ticks = of_stat(14).zip(of_stat(15)).map(|(user, system)| user + system);
     add(
@@ -80,9 +80,9 @@ fn read(proc: &Path, units: Units) -> Vec<ProcessMetric> {
 
 /// The fields of `/proc/PID/stat`, numbered as proc(5) does. The second is the program's name in brackets, which may hold
 /// anything.
-struct Stat<'a>(Vec<&'a str>);
+struct ProcStat<'a>(Vec<&'a str>);
 
-impl<'a> Stat<'a> {
+impl<'a> ProcStat<'a> {
     fn of(text: &'a str) -> Option<Self> {
         let (_, rest) = text.rsplit_once(')')?;
         Some(Self(rest.split_ascii_whitespace().collect()))
@@ -120,7 +120,7 @@ fn page_size() -> u64 {
 mod tests {
     use super::*;
 
-    const UNITS: Units = Units { ticks_per_s: 100.0, page_bytes: 4_096.0 };
+    const UNITS: ProcUnits = ProcUnits { ticks_per_s: 100.0, page_bytes: 4_096.0 };
 
     fn value(metrics: &[ProcessMetric], name: &str) -> Option<f64> {
         metrics.iter().find(|metric| metric.name == name).map(|metric| metric.value)

@@ -17,10 +17,10 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::self_signed;
-use crate::config::Smtp;
+use crate::config::SmtpSection;
 
 /// A listener that is open, and what keeps its certificate good.
-pub struct Submission {
+pub struct SubmissionListener {
     listener: Listener,
     /// The folder of a certificate of the server's own.
     self_signed: Option<PathBuf>,
@@ -28,7 +28,11 @@ pub struct Submission {
 }
 
 /// Opens the sockets; none where none are configured.
-pub async fn bind(smtp: &Smtp, data_dir: &Path, clock: &dyn Clock) -> anyhow::Result<Option<Submission>> {
+pub async fn bind(
+    smtp: &SmtpSection,
+    data_dir: &Path,
+    clock: &dyn Clock,
+) -> anyhow::Result<Option<SubmissionListener>> {
     if smtp.listen.is_none() && smtp.tls_listen.is_none() {
         return Ok(None);
     }
@@ -63,11 +67,11 @@ pub async fn bind(smtp: &Smtp, data_dir: &Path, clock: &dyn Clock) -> anyhow::Re
         tracing::info!(%network, %tenant, "mail is taken over SMTP without a key from this network");
     }
     let self_signed = smtp.makes_certificate.then(|| data_dir.to_owned());
-    Ok(Some(Submission { listener, self_signed, name: smtp.ehlo_name.clone() }))
+    Ok(Some(SubmissionListener { listener, self_signed, name: smtp.ehlo_name.clone() }))
 }
 
 /// Where it listens, as lines for the person at the terminal.
-pub fn announced(submission: &Submission) -> String {
+pub fn announced(submission: &SubmissionListener) -> String {
     let line = |name: &str, address: Option<SocketAddr>| {
         address.map(|address| format!("  {name}: {address}\n")).unwrap_or_default()
     };
@@ -83,12 +87,12 @@ pub fn announced(submission: &Submission) -> String {
 
 /// Serves it, if there is one, until it is stopped.
 pub async fn run(
-    submission: Option<Submission>,
+    submission: Option<SubmissionListener>,
     clock: Arc<dyn Clock>,
     service: watch::Receiver<Option<Service>>,
     stop: CancellationToken,
 ) {
-    let Some(Submission { listener, self_signed, name }) = submission else { return };
+    let Some(SubmissionListener { listener, self_signed, name }) = submission else { return };
     let renewing = async {
         if let Some(folder) = self_signed {
             self_signed::keep(&folder, &name, &*clock, stop.clone()).await;
@@ -98,7 +102,7 @@ pub async fn run(
 }
 
 /// Lets in whom the API would.
-pub struct Keys(pub KeyCheck);
+pub struct SubmissionKeys(pub KeyCheck);
 
 /// Why somebody is not let in, in the listener's words.
 fn denied(denied: KeyDenied) -> Denied {
@@ -110,7 +114,7 @@ fn denied(denied: KeyDenied) -> Denied {
 }
 
 #[async_trait]
-impl Gatekeeper for Keys {
+impl Gatekeeper for SubmissionKeys {
     async fn admit(&self, username: &str, key: &[u8], peer: IpAddr) -> Result<AdmittedSender, Denied> {
         self.0.sender(username, key, peer).await.map_err(denied)
     }

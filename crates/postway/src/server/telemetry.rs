@@ -25,7 +25,7 @@ use metrics_util::MetricKindMask;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking};
 use tracing_subscriber::EnvFilter;
 
-use crate::config::{Log, LogFormat};
+use crate::config::{LogFormat, LogSection};
 
 /// Bounds in seconds: from an accept in a shared commit to an attempt that ran into its ten-minute deadline.
 const SECONDS: &[f64] = &[
@@ -46,7 +46,7 @@ pub type LogGuard = tracing_appender::non_blocking::WorkerGuard;
 /// Sends log lines to standard error, in the configured form; fails if that was already set up. A thread of its own
 /// writes them: a slow terminal or disk must not slow down mail. Where nobody reads them, some wait; the rest is dropped and
 /// counted, because a gateway that waits for its log sends nothing.
-pub fn start_logs(log: &Log) -> anyhow::Result<LogGuard> {
+pub fn start_logs(log: &LogSection) -> anyhow::Result<LogGuard> {
     let filter = EnvFilter::try_new(&log.level).context("cannot read the log level")?;
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
     let (writer, guard) = log_writer(std::io::stderr());
@@ -106,7 +106,7 @@ impl MetricsHandles {
 
 /// Installs the recorders of this process.
 pub fn start_metrics() -> anyhow::Result<MetricsHandles> {
-    let recorder = OwnedApart::new(OWNED_IDLE_MAX)?;
+    let recorder = TenantMetricsRecorder::new(OWNED_IDLE_MAX)?;
     let handles = recorder.handles();
     metrics::set_global_recorder(recorder)
         .map_err(|error| anyhow::anyhow!("cannot install the metrics recorder: {error}"))?;
@@ -122,12 +122,12 @@ fn tell_build() {
 }
 
 /// Two recorders: one for what has an owner who may go, one for all else.
-struct OwnedApart {
+struct TenantMetricsRecorder {
     lasting: PrometheusRecorder,
     owned: PrometheusRecorder,
 }
 
-impl OwnedApart {
+impl TenantMetricsRecorder {
     fn new(idle_max: Duration) -> anyhow::Result<Self> {
         let owned = builder()?.idle_timeout(MetricKindMask::ALL, Some(idle_max));
         Ok(Self { lasting: builder()?.build_recorder(), owned: owned.build_recorder() })
@@ -143,7 +143,7 @@ impl OwnedApart {
     }
 }
 
-impl Recorder for OwnedApart {
+impl Recorder for TenantMetricsRecorder {
     fn describe_counter(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
         self.lasting.describe_counter(name.clone(), unit, text.clone());
         self.owned.describe_counter(name, unit, text);
@@ -303,9 +303,9 @@ mod tests {
     use super::*;
 
     /// Nobody reads what is written here, until the other end is dropped.
-    struct Unread(mpsc::Receiver<()>);
+    struct StuckWriter(mpsc::Receiver<()>);
 
-    impl Write for Unread {
+    impl Write for StuckWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let _ = self.0.recv();
             Ok(bytes.len())
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn a_log_that_nobody_reads_keeps_nobody_waiting_and_counts_what_it_drops() {
         let (reading, unread) = mpsc::channel();
-        let (mut writer, guard) = log_writer(Unread(unread));
+        let (mut writer, guard) = log_writer(StuckWriter(unread));
         // What the thread has taken already is in the buffer behind it: a line that does not fit there has it wait.
         writer.write_all(&[b'x'; 128 * 1024]).unwrap();
         let lines = LOG_LINES_MAX + 1_000;
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn what_has_an_owner_goes_when_nothing_touches_it_and_the_rest_stays() {
-        let recorder = OwnedApart::new(Duration::from_millis(200)).unwrap();
+        let recorder = TenantMetricsRecorder::new(Duration::from_millis(200)).unwrap();
         let handles = recorder.handles();
         let text = || handles.recorders().iter().map(PrometheusHandle::render).collect::<String>();
         let labels = |mailbox: &str| [("tenant", "shop".to_owned()), ("mailbox", mailbox.to_owned())];

@@ -12,9 +12,9 @@ use postway_domain::{MessageUid, Time};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 /// The one source of chance in a run.
-pub(super) struct Chance(Mutex<StdRng>);
+pub(super) struct SeededChance(Mutex<StdRng>);
 
-impl Chance {
+impl SeededChance {
     pub fn new(seed: u64) -> Self {
         Self(Mutex::new(StdRng::seed_from_u64(seed)))
     }
@@ -51,7 +51,7 @@ impl Chance {
 
 /// What a run is made of. Rates are per mille.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct RunPlan {
     /// Whether no life ends, no answer of a relay is lost, and the store may only fail: then nothing is in doubt.
     pub calm: bool,
     /// Nodes that share the store.
@@ -60,9 +60,9 @@ pub(super) struct Plan {
     pub messages: usize,
     /// For how long things go wrong.
     pub troubled: Duration,
-    pub relay: RelayIlls,
-    pub store: StoreIlls,
-    pub fates: Fates,
+    pub relay: RelayFaults,
+    pub store: StoreFaults,
+    pub fates: FaultWeights,
     /// Whether somebody cancels, replays, resolves and suspends meanwhile.
     pub operator: bool,
     pub accounts: [AccountPlan; 2],
@@ -70,7 +70,7 @@ pub(super) struct Plan {
 
 /// What a relay does wrong, at each of its turns.
 #[derive(Clone, Debug)]
-pub(super) struct RelayIlls {
+pub(super) struct RelayFaults {
     pub pipelining: bool,
     pub slow: u64,
     pub cut: u64,
@@ -83,7 +83,7 @@ pub(super) struct RelayIlls {
 
 /// What the store does wrong, at each call.
 #[derive(Clone, Debug)]
-pub(super) struct StoreIlls {
+pub(super) struct StoreFaults {
     pub slow: u64,
     pub fails: u64,
     /// It was done, and the answer says that it was not.
@@ -94,7 +94,7 @@ pub(super) struct StoreIlls {
 
 /// What befalls nodes. Each is a weight among the others.
 #[derive(Clone, Debug)]
-pub(super) struct Fates {
+pub(super) struct FaultWeights {
     pub crash: u64,
     pub freeze: u64,
     pub stop: u64,
@@ -116,8 +116,8 @@ pub(super) struct AccountPlan {
     pub falls_back: bool,
 }
 
-impl Plan {
-    pub fn draw(chance: &Chance) -> Self {
+impl RunPlan {
+    pub fn draw(chance: &SeededChance) -> Self {
         let calm = chance.hits(100);
         let rate = |most| if chance.hits(600) { chance.between(1, most) } else { 0 };
         let wild = |most| if calm { 0 } else { rate(most) };
@@ -131,7 +131,7 @@ impl Plan {
             nodes: chance.between(1, 3) as usize,
             messages: chance.between(4, 20) as usize,
             troubled: chance.millis(10_000, 45_000),
-            relay: RelayIlls {
+            relay: RelayFaults {
                 pipelining: chance.hits(700),
                 slow: wild(300),
                 cut: wild(150),
@@ -141,8 +141,8 @@ impl Plan {
                 closing: wild(80),
                 unreachable: rate(200),
             },
-            store: StoreIlls { slow: wild(300), fails: rate(80), forgets: rate(80), repeats: rate(100) },
-            fates: Fates {
+            store: StoreFaults { slow: wild(300), fails: rate(80), forgets: rate(80), repeats: rate(100) },
+            fates: FaultWeights {
                 crash: wild(10),
                 freeze: wild(10),
                 stop: wild(4),

@@ -10,15 +10,15 @@ use postway_store::{
 };
 use tokio::time::{Instant, sleep};
 
-use super::{history, people, relay::FIRST_PORT, world::World};
+use super::{actors, history, relay::FIRST_PORT, world::SimulatedWorld};
 
 /// In this time all must have ended once all is well: longer than the longest circuit, and than a limit keeps them.
 const ENDS_WITHIN: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// Now that all is well: lets everything go that was suspended, waits until nothing waits but doubts for somebody's word, and
 /// gives that word.
-pub(super) async fn see_to_the_end(world: &World) {
-    let tenant = World::tenant();
+pub(super) async fn see_to_the_end(world: &SimulatedWorld) {
+    let tenant = SimulatedWorld::tenant();
     let paused = world.store.suspensions(&tenant).await.expect("the store itself has no faults");
     for suspension in paused {
         let change = DirectoryChange::Activate(tenant.clone(), suspension.scope);
@@ -34,7 +34,7 @@ pub(super) async fn see_to_the_end(world: &World) {
         })
         .await;
         for record in world.records().await.iter().filter(|record| waits_for_a_word(record)) {
-            people::ask(world, &world.store, record.summary.uid, Asked::Resolve(*world.chance.pick(words)))
+            actors::ask(world, &world.store, record.summary.uid, Asked::Resolve(*world.chance.pick(words)))
                 .await;
         }
     }
@@ -46,7 +46,7 @@ fn waits_for_a_word(record: &MessageRecord) -> bool {
     record.summary.state == State::InDoubt && record.summary.due_at.is_none()
 }
 
-async fn wait_until(world: &World, what: &str, is_so: impl Fn(&MessageRecord) -> bool) {
+async fn wait_until(world: &SimulatedWorld, what: &str, is_so: impl Fn(&MessageRecord) -> bool) {
     let deadline = Instant::now() + ENDS_WITHIN;
     loop {
         let records = world.records().await;
@@ -67,7 +67,7 @@ async fn wait_until(world: &World, what: &str, is_so: impl Fn(&MessageRecord) ->
 }
 
 /// Stops every node, and looks at what is left.
-pub(super) async fn judge(world: &World) {
+pub(super) async fn judge(world: &SimulatedWorld) {
     for node in &world.nodes {
         if !node.stop(world).await {
             world.trace.violation(format_args!("a node did not finish, and nothing was in its way"));
@@ -97,7 +97,7 @@ pub(super) async fn judge(world: &World) {
 }
 
 /// What was acknowledged is there, once.
-async fn nothing_is_lost(world: &World) {
+async fn nothing_is_lost(world: &SimulatedWorld) {
     let known: Vec<_> = world.ledger().iter().map(|(uid, fate)| (uid, fate.clone())).collect();
     let mut labels = BTreeSet::new();
     for (uid, fate) in known {
@@ -117,7 +117,7 @@ async fn nothing_is_lost(world: &World) {
 }
 
 /// `sent` means that the relay took it, and what it took is not called otherwise unless it was doubted.
-fn recipients_are_what_the_relay_says(world: &World, label: &str, record: &MessageRecord) {
+fn recipients_are_what_the_relay_says(world: &SimulatedWorld, label: &str, record: &MessageRecord) {
     let uid = record.summary.uid;
     let doubted = record.events.iter().any(|event| event.kind == EventKind::InDoubt);
     let called_sent = world.ledger().fate(uid).is_some_and(|fate| fate.called_sent);
@@ -143,7 +143,7 @@ fn recipients_are_what_the_relay_says(world: &World, label: &str, record: &Messa
 }
 
 /// In no minute a relay saw more transactions than the account may begin.
-fn limits_hold(world: &World) {
+fn limits_hold(world: &SimulatedWorld) {
     let seen = world.seen();
     for (port, begun) in &seen.begun {
         let limit = world.account(*port).per_minute as usize;

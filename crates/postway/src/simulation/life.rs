@@ -14,7 +14,7 @@ use tokio::{sync::Notify, time::Instant};
 
 /// Whether a life may act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pulse {
+pub(super) enum LifePulse {
     Beating,
     Frozen,
     Dead,
@@ -22,14 +22,14 @@ pub(super) enum Pulse {
 
 /// One life.
 #[derive(Debug)]
-pub(super) struct Life {
+pub(super) struct NodeLife {
     /// Whose it is.
     pub node: usize,
     /// Node and number, such as `n2.1`.
     pub name: String,
     /// Whether what it had written to a connection and the relay had not read is lost with it.
     pub loses_bytes: bool,
-    pulse: Mutex<Pulse>,
+    pulse: Mutex<LifePulse>,
     changed: Notify,
     /// Until when the connections that it has to the store say nothing.
     hushed_until: Mutex<Option<Instant>>,
@@ -37,27 +37,27 @@ pub(super) struct Life {
     beaten_at: Mutex<Option<Instant>>,
 }
 
-impl Life {
+impl NodeLife {
     pub fn new(node: usize, name: String, loses_bytes: bool) -> Self {
         Self {
             node,
             name,
             loses_bytes,
-            pulse: Mutex::new(Pulse::Beating),
+            pulse: Mutex::new(LifePulse::Beating),
             changed: Notify::new(),
             hushed_until: Mutex::default(),
             beaten_at: Mutex::default(),
         }
     }
 
-    pub fn pulse(&self) -> Pulse {
+    pub fn pulse(&self) -> LifePulse {
         *self.pulse.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes its pulse; the dead stay so.
-    pub fn set(&self, to: Pulse) {
+    pub fn set(&self, to: LifePulse) {
         let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
-        if *pulse != Pulse::Dead {
+        if *pulse != LifePulse::Dead {
             *pulse = to;
         }
         drop(pulse);
@@ -86,7 +86,7 @@ impl Life {
     }
 
     /// Waits until its pulse is so.
-    pub async fn until(&self, is: impl Fn(Pulse) -> bool) {
+    pub async fn until(&self, is: impl Fn(LifePulse) -> bool) {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
@@ -99,6 +99,6 @@ impl Life {
 
     /// Returns when it may act; never for the dead.
     pub async fn acts(&self) {
-        self.until(|pulse| pulse == Pulse::Beating).await;
+        self.until(|pulse| pulse == LifePulse::Beating).await;
     }
 }

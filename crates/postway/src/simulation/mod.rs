@@ -2,8 +2,8 @@
 //!
 //! A run is one to three nodes in one thread, on tokio's paused clock. Each node has the real rooms, wired as `wire.rs` wires
 //! them: the dispatcher with its couriers, gate and SMTP client, membership, and housekeeping. They share the real store in
-//! memory, each over a [`link`] that may be slow, fail, or lose the answer to what it did; and they speak SMTP over pipes to a
-//! [`relay`] that takes, defers, refuses, hangs up, or says nothing, before the dot and after it. Meanwhile [`people`] send,
+//! memory, each over a [`faulty_store`] that may be slow, fail, or lose the answer to what it did; and they speak SMTP over pipes to a
+//! [`relay`] that takes, defers, refuses, hangs up, or says nothing, before the dot and after it. Meanwhile [`actors`] send,
 //! cancel, replay, resolve, suspend; nodes crash between any two of their effects, freeze for longer than they are thought
 //! alive, stop in good order and start again; the store goes away, another server takes over from it, or it falls silent to one
 //! node; the clock is set. Then all is made well, and everything must come to its end.
@@ -25,18 +25,18 @@
 //! themselves (leases, incarnations) are only ever compared. A failure prints its seed, the command that repeats it, and the
 //! whole story. `POSTWAY_SIMULATION_SEED=n` runs one seed, `POSTWAY_SIMULATION_SEEDS=n` that many.
 //!
-//! That the checks would find a fault is shown by runs with a [`Flaw`] on purpose.
+//! That the checks would find a fault is shown by runs with a [`PlantedFlaw`] on purpose.
 //!
 //! Not simulated: SQL, TLS, SES, and the rooms that do not send. Those have real servers in `e2e`.
 
+mod actors;
 mod chance;
 mod check;
+mod faulty_store;
 mod history;
 mod ledger;
 mod life;
-mod link;
 mod node;
-mod people;
 mod relay;
 mod trace;
 mod world;
@@ -52,8 +52,8 @@ use std::{
 };
 
 use self::{
-    trace::Story,
-    world::{Flaw, World},
+    trace::RunRecord,
+    world::{PlantedFlaw, SimulatedWorld},
 };
 
 /// The first seed of every run of the tests.
@@ -84,24 +84,24 @@ const MEETS: [&str; 15] = [
 ];
 
 /// One run, of a program that may be wrong on purpose.
-fn run(seed: u64, flaw: Option<Flaw>) -> Story {
+fn run(seed: u64, flaw: Option<PlantedFlaw>) -> RunRecord {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .expect("a runtime without a driver for sockets");
     runtime.block_on(async {
-        let world = Arc::new(World::new(seed, flaw));
+        let world = Arc::new(SimulatedWorld::new(seed, flaw));
         world.lay_ground().await;
         for node in &world.nodes {
             node.start(&world);
             tokio::time::sleep(world.chance.millis(1, 500)).await;
         }
-        let sending = tokio::spawn(people::send_all(world.clone()));
-        let operating = tokio::spawn(people::operate(world.clone()));
-        people::strike(&world).await;
+        let sending = tokio::spawn(actors::send_all(world.clone()));
+        let operating = tokio::spawn(actors::operate(world.clone()));
+        actors::strike(&world).await;
         // What was begun ends before all is made well: nodes come back, those frozen thaw.
-        tokio::time::sleep(Duration::from_millis(people::FATE_LASTS_MAX_MS)).await;
+        tokio::time::sleep(Duration::from_millis(actors::FATE_LASTS_MAX_MS)).await;
         world.heal();
         sending.await.expect("clients do not break");
         operating.await.expect("operators do not break");
@@ -120,7 +120,7 @@ fn seeds() -> std::ops::Range<u64> {
     }
 }
 
-fn report(seed: u64, story: &Story) -> String {
+fn report(seed: u64, story: &RunRecord) -> String {
     format!(
         "seed {seed} breaks a promise:\n  {}\nits story:\n{}\nrepeat it with\n  POSTWAY_SIMULATION_SEED={seed} cargo test -p postway --bin postway simulation\n",
         story.violations.join("\n  "),
@@ -140,7 +140,7 @@ fn whatever_goes_wrong_the_promises_are_kept() {
                 if seed >= seeds.end {
                     return None;
                 }
-                let story = catch_unwind(|| run(seed, None)).unwrap_or_else(|_| Story::broken());
+                let story = catch_unwind(|| run(seed, None)).unwrap_or_else(|_| RunRecord::broken());
                 let is_new = |what: &&&str| story.lines.iter().any(|line| line.contains(**what));
                 met.lock().expect("nobody panics with it").extend(MEETS.iter().filter(is_new));
                 if alone {
@@ -175,9 +175,9 @@ fn the_same_seed_tells_the_same_story() {
 
 #[test]
 fn a_program_that_is_wrong_on_purpose_is_found_out() {
-    for flaw in Flaw::ALL {
+    for flaw in PlantedFlaw::ALL {
         let is_found = |seed| {
-            let story = catch_unwind(|| run(seed, Some(flaw))).unwrap_or_else(|_| Story::broken());
+            let story = catch_unwind(|| run(seed, Some(flaw))).unwrap_or_else(|_| RunRecord::broken());
             !story.violations.is_empty()
         };
         assert!((FIRST_SEED..FIRST_SEED + FLAWED).any(is_found), "{flaw:?} was not found out");

@@ -9,29 +9,29 @@ use std::{
 use tokio::time::Instant;
 
 /// The lines of a run, and what of it must not have been.
-pub(super) struct Trace {
+pub(super) struct RunTrace {
     started: Instant,
-    told: Mutex<Told>,
+    told: Mutex<TraceLines>,
 }
 
 #[derive(Default)]
-struct Told {
+struct TraceLines {
     lines: Vec<String>,
     violations: Vec<String>,
 }
 
 /// A run as it is judged afterwards.
-pub(super) struct Story {
+pub(super) struct RunRecord {
     pub lines: Vec<String>,
     pub violations: Vec<String>,
 }
 
-impl Trace {
+impl RunTrace {
     pub fn new() -> Self {
         Self { started: Instant::now(), told: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Told> {
+    fn lock(&self) -> MutexGuard<'_, TraceLines> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -49,13 +49,13 @@ impl Trace {
     }
 
     /// The whole, at the end.
-    pub fn story(&self) -> Story {
+    pub fn story(&self) -> RunRecord {
         let told = std::mem::take(&mut *self.lock());
-        Story { lines: told.lines, violations: told.violations }
+        RunRecord { lines: told.lines, violations: told.violations }
     }
 }
 
-impl Story {
+impl RunRecord {
     /// Of a run that panicked. What it said is on standard error.
     pub fn broken() -> Self {
         Self { lines: Vec::new(), violations: vec!["the run itself broke".to_owned()] }

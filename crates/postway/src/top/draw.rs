@@ -11,8 +11,8 @@ use ratatui::{
 };
 
 use super::amount::count;
-use super::attention::Section;
-use super::board::{Board, Tone};
+use super::attention::AttentionSection;
+use super::board::{LineTone, StatusBoard};
 
 /// Screens lower than this have no charts.
 const CHARTS_FROM_ROWS: u16 = 22;
@@ -21,8 +21,8 @@ const QUEUE_COLUMNS: u16 = 27;
 const NAME_COLUMNS: usize = 13;
 
 /// Draws it all. `away` says why the figures are old, if they are.
-pub fn draw(frame: &mut Frame<'_>, board: Option<&Board>, away: Option<&str>, colour: bool) {
-    let ink = Ink { colour };
+pub fn draw(frame: &mut Frame<'_>, board: Option<&StatusBoard>, away: Option<&str>, colour: bool) {
+    let ink = ColourPalette { colour };
     let charts = if frame.area().height >= CHARTS_FROM_ROWS { CHART_ROWS } else { 0 };
     let rows = [
         Constraint::Length(1),
@@ -34,10 +34,10 @@ pub fn draw(frame: &mut Frame<'_>, board: Option<&Board>, away: Option<&str>, co
     ];
     let [header, news, figures, chart, body, footer] = Layout::vertical(rows).areas(frame.area());
     let help = format!(" q leaves{}", if away.is_some() { "   tried again by itself" } else { "" });
-    frame.render_widget(Paragraph::new(help).style(ink.of(Tone::Quiet)), footer);
+    frame.render_widget(Paragraph::new(help).style(ink.of(LineTone::Quiet)), footer);
     let Some(board) = board else {
         frame.render_widget(Paragraph::new("postway").style(ink.title()), header);
-        let (told, tone) = away.map_or(("asking the server", Tone::Quiet), |away| (away, Tone::Bad));
+        let (told, tone) = away.map_or(("asking the server", LineTone::Quiet), |away| (away, LineTone::Bad));
         frame.render_widget(Paragraph::new(told).style(ink.of(tone)), news);
         return;
     };
@@ -54,22 +54,22 @@ pub fn draw(frame: &mut Frame<'_>, board: Option<&Board>, away: Option<&str>, co
 
 /// Colours, where there may be any; else weight alone.
 #[derive(Clone, Copy)]
-struct Ink {
+struct ColourPalette {
     colour: bool,
 }
 
-impl Ink {
-    fn of(self, tone: Tone) -> Style {
+impl ColourPalette {
+    fn of(self, tone: LineTone) -> Style {
         let plain = Style::default();
         match (tone, self.colour) {
-            (Tone::Plain, _) => plain,
-            (Tone::Quiet, true) => plain.fg(Color::DarkGray),
-            (Tone::Good, true) => plain.fg(Color::Green),
-            (Tone::Warning, true) => plain.fg(Color::Yellow),
-            (Tone::Bad, true) => plain.fg(Color::Red).add_modifier(Modifier::BOLD),
-            (Tone::Quiet, false) => plain.add_modifier(Modifier::DIM),
-            (Tone::Good, false) => plain,
-            (Tone::Warning | Tone::Bad, false) => plain.add_modifier(Modifier::BOLD),
+            (LineTone::Plain, _) => plain,
+            (LineTone::Quiet, true) => plain.fg(Color::DarkGray),
+            (LineTone::Good, true) => plain.fg(Color::Green),
+            (LineTone::Warning, true) => plain.fg(Color::Yellow),
+            (LineTone::Bad, true) => plain.fg(Color::Red).add_modifier(Modifier::BOLD),
+            (LineTone::Quiet, false) => plain.add_modifier(Modifier::DIM),
+            (LineTone::Good, false) => plain,
+            (LineTone::Warning | LineTone::Bad, false) => plain.add_modifier(Modifier::BOLD),
         }
     }
 
@@ -85,23 +85,23 @@ impl Ink {
 fn draw_header(
     frame: &mut Frame<'_>,
     [first, second]: [Rect; 2],
-    board: &Board,
+    board: &StatusBoard,
     away: Option<&str>,
-    ink: Ink,
+    ink: ColourPalette,
 ) {
     frame.render_widget(Paragraph::new(board.title.as_str()).style(ink.title()), first);
-    let mut line = Line::styled(board.corner.clone(), ink.of(Tone::Quiet));
+    let mut line = Line::styled(board.corner.clone(), ink.of(LineTone::Quiet));
     if let Some(away) = away {
-        line.push_span(Span::styled(format!("  {away}"), ink.of(Tone::Bad)));
+        line.push_span(Span::styled(format!("  {away}"), ink.of(LineTone::Bad)));
     }
     frame.render_widget(line, second);
 }
 
-fn draw_figures(frame: &mut Frame<'_>, area: Rect, board: &Board, ink: Ink) {
+fn draw_figures(frame: &mut Frame<'_>, area: Rect, board: &StatusBoard, ink: ColourPalette) {
     let rows = board.figures.chunks(3).map(|row| {
         let cells = row.iter().flat_map(|(name, value, tone)| {
             [
-                Span::styled(format!("{name:<NAME_COLUMNS$}"), ink.of(Tone::Quiet)),
+                Span::styled(format!("{name:<NAME_COLUMNS$}"), ink.of(LineTone::Quiet)),
                 Span::styled(format!("{value:<14}"), ink.of(*tone)),
             ]
         });
@@ -110,7 +110,7 @@ fn draw_figures(frame: &mut Frame<'_>, area: Rect, board: &Board, ink: Ink) {
     frame.render_widget(Paragraph::new(rows.collect::<Vec<_>>()), area);
 }
 
-fn draw_charts(frame: &mut Frame<'_>, area: Rect, board: &Board, ink: Ink) {
+fn draw_charts(frame: &mut Frame<'_>, area: Rect, board: &StatusBoard, ink: ColourPalette) {
     let halves = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).spacing(1).areas::<2>(area);
     for ((name, minutes), area) in
         [("accepted", &board.accepted), ("sent", &board.sent)].into_iter().zip(halves)
@@ -126,7 +126,7 @@ fn draw_charts(frame: &mut Frame<'_>, area: Rect, board: &Board, ink: Ink) {
     }
 }
 
-fn draw_queue(frame: &mut Frame<'_>, area: Rect, board: &Board, ink: Ink) {
+fn draw_queue(frame: &mut Frame<'_>, area: Rect, board: &StatusBoard, ink: ColourPalette) {
     let block = Block::new().borders(Borders::TOP).title(" queue ");
     let lines = board.queue.iter().map(|(state, messages, tone)| {
         Line::styled(format!("{state:<NAME_COLUMNS$}{:>12}", count(*messages)), ink.of(*tone))
@@ -134,12 +134,12 @@ fn draw_queue(frame: &mut Frame<'_>, area: Rect, board: &Board, ink: Ink) {
     frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()).block(block), area);
 }
 
-fn draw_sections(frame: &mut Frame<'_>, area: Rect, sections: &[Section], ink: Ink) {
+fn draw_sections(frame: &mut Frame<'_>, area: Rect, sections: &[AttentionSection], ink: ColourPalette) {
     let block = Block::new().borders(Borders::TOP).title(" what needs a look ");
     let rows = usize::from(block.inner(area).height);
     let mut lines: Vec<Line<'_>> = Vec::new();
     if sections.is_empty() {
-        lines.push(Line::styled("nothing", ink.of(Tone::Good)));
+        lines.push(Line::styled("nothing", ink.of(LineTone::Good)));
     }
     for (section, room) in sections.iter().zip(shares(sections, rows)) {
         if room == 0 {
@@ -151,14 +151,14 @@ fn draw_sections(frame: &mut Frame<'_>, area: Rect, sections: &[Section], ink: I
             _ => format!("{}, {shown} of {all}", section.title),
         };
         lines.push(Line::styled(title, ink.title()));
-        let line = |(text, tone): &(String, Tone)| Line::styled(format!("  {text}"), ink.of(*tone));
+        let line = |(text, tone): &(String, LineTone)| Line::styled(format!("  {text}"), ink.of(*tone));
         lines.extend(section.lines[..shown].iter().map(line));
     }
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
 /// Rows for each section with its title: all it wants while there is room, else what is left, fairly.
-fn shares(sections: &[Section], rows: usize) -> Vec<usize> {
+fn shares(sections: &[AttentionSection], rows: usize) -> Vec<usize> {
     let wanted: Vec<usize> = sections.iter().map(|section| section.lines.len() + 1).collect();
     let mut given = vec![0; wanted.len()];
     let mut left = rows;
@@ -189,7 +189,10 @@ mod tests {
 
     #[test]
     fn rows_are_shared_fairly_and_never_overspent() {
-        let section = |lines: usize| Section { title: "x", lines: vec![(String::new(), Tone::Plain); lines] };
+        let section = |lines: usize| AttentionSection {
+            title: "x",
+            lines: vec![(String::new(), LineTone::Plain); lines],
+        };
         assert_eq!(shares(&[section(1), section(9), section(2)], 11), [2, 6, 3]);
         assert_eq!(shares(&[section(5), section(5)], 3), [3, 0]);
         assert_eq!(shares(&[section(5)], 1), [0]);

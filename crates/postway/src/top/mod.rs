@@ -1,6 +1,6 @@
 //! `postway top`: how the mail is doing, live in a terminal, over the API of a running server.
 //!
-//! [`Source`] asks, [`Board`] says what is to be seen, [`draw`] and [`plain`] show it, [`screen`] keeps the terminal. Nothing
+//! [`SnapshotSource`] asks, [`StatusBoard`] says what is to be seen, [`draw`] and [`plain`] show it, [`screen`] keeps the terminal. Nothing
 //! is decided here: every figure is the server's. A server that is away is said to be away, with the last figures
 //! left standing, and asked again; a key that is refused ends the command.
 
@@ -15,7 +15,7 @@ mod source;
 mod tests;
 
 pub use amount::{span, wait};
-pub use board::{Board, Station};
+pub use board::{StatusBoard, WatchedServer};
 pub use plain::plain;
 pub use screen::live;
-pub use source::Source;
+pub use source::SnapshotSource;

@@ -18,9 +18,9 @@ async fn stub(answer: &'static str) -> (String, tokio::task::JoinHandle<String>)
     (url, asked)
 }
 
-fn client(url: &str) -> Client {
+fn client(url: &str) -> ApiClient {
     postway_net::install_crypto_provider();
-    Client::new(url, Some(Secret::new("the-key")), Some("acme".to_owned())).unwrap()
+    ApiClient::new(url, Some(ConfigSecret::new("the-key")), Some("acme".to_owned())).unwrap()
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn a_refusal_names_the_fields_that_failed() {
     ))
     .await;
     let failure = client(&url).get(&["v1"], &[]).await.unwrap_err();
-    assert!(matches!(&failure, Failure::Refused(_)), "{failure:?}");
+    assert!(matches!(&failure, CommandFailure::Refused(_)), "{failure:?}");
     let message = failure.to_string();
     assert!(
         message.starts_with("checks failed (422") && message.contains("\n  to[0]: not an address"),
@@ -55,7 +55,7 @@ async fn a_refusal_names_the_fields_that_failed() {
 #[tokio::test]
 async fn what_is_not_found_is_told_apart() {
     let (url, _asked) = stub("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").await;
-    assert!(matches!(client(&url).get(&["v1"], &[]).await, Err(Failure::NotFound(_))));
+    assert!(matches!(client(&url).get(&["v1"], &[]).await, Err(CommandFailure::NotFound(_))));
 }
 
 #[tokio::test]
@@ -65,13 +65,13 @@ async fn a_server_that_is_not_there_is_unreachable() {
     closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}", closed.local_addr().unwrap());
     let failure = client(&url).get(&["v1"], &[]).await.unwrap_err();
-    assert!(matches!(&failure, Failure::Unreachable { .. }), "{failure:?}");
+    assert!(matches!(&failure, CommandFailure::Unreachable { .. }), "{failure:?}");
     assert!(failure.to_string().to_lowercase().contains("refused"), "{failure}");
 }
 
 #[test]
 fn ids_that_a_path_cannot_carry_are_refused_before_asking() {
-    assert!(matches!(client("http://127.0.0.1:1").url(&["v1", ".."]), Err(Failure::Usage(_))));
+    assert!(matches!(client("http://127.0.0.1:1").url(&["v1", ".."]), Err(CommandFailure::Usage(_))));
 }
 
 #[test]

@@ -16,7 +16,7 @@ const NEAR_MS: i64 = 500;
 
 /// What the beats heard so far say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Distance {
+pub enum ClockDistance {
     /// Too little.
     Unknown,
     /// The clocks may well be alike.
@@ -27,13 +27,13 @@ pub enum Distance {
 
 /// Follows one node's clock.
 #[derive(Debug, Default)]
-pub struct Follower {
+pub struct ClockFollower {
     /// The least and the most that each beat allows.
     bounds: VecDeque<(i64, i64)>,
     last: Option<(i64, Time)>,
 }
 
-impl Follower {
+impl ClockFollower {
     /// The node's counter stood there when it was looked at, between our two times, with the time that it had said by its own
     /// clock.
     pub fn hear(&mut self, beat: i64, its_now: Time, (asked, told): (Time, Time)) {
@@ -47,24 +47,24 @@ impl Follower {
     }
 
     /// What is known from `enough` beats on.
-    pub fn distance(&self, enough: usize) -> Distance {
-        if self.bounds.len() < enough { Distance::Unknown } else { Self::within(self.bounds.iter()) }
+    pub fn distance(&self, enough: usize) -> ClockDistance {
+        if self.bounds.len() < enough { ClockDistance::Unknown } else { Self::within(self.bounds.iter()) }
     }
 
     /// What the last beat says alone.
-    pub fn last(&self) -> Distance {
+    pub fn last(&self) -> ClockDistance {
         Self::within(self.bounds.iter().rev().take(1))
     }
 
-    fn within<'b>(bounds: impl Iterator<Item = &'b (i64, i64)> + Clone) -> Distance {
+    fn within<'b>(bounds: impl Iterator<Item = &'b (i64, i64)> + Clone) -> ClockDistance {
         let least = bounds.clone().map(|(least, _)| *least).max();
         // The widest: a beat that took long to land was made before the look that did not find it yet.
         let most = bounds.map(|(_, most)| *most).max();
         match (least, most) {
-            (Some(least), _) if least > NEAR_MS => Distance::Off(least),
-            (_, Some(most)) if most < -NEAR_MS => Distance::Off(most),
-            (Some(least), Some(most)) if most - least <= NEAR_MS => Distance::Near,
-            _ => Distance::Unknown,
+            (Some(least), _) if least > NEAR_MS => ClockDistance::Off(least),
+            (_, Some(most)) if most < -NEAR_MS => ClockDistance::Off(most),
+            (Some(least), Some(most)) if most - least <= NEAR_MS => ClockDistance::Near,
+            _ => ClockDistance::Unknown,
         }
     }
 
@@ -83,8 +83,8 @@ mod tests {
     }
 
     /// Hears a node whose clock is so far ahead, and whose beats are made so long before they are heard.
-    fn heard(ahead_ms: i64, age_ms: impl Fn(i64) -> i64) -> Follower {
-        let mut follower = Follower::default();
+    fn heard(ahead_ms: i64, age_ms: impl Fn(i64) -> i64) -> ClockFollower {
+        let mut follower = ClockFollower::default();
         for n in 0..50 {
             let now = n * 1_000;
             follower.hear(n, at(now - age_ms(n) + ahead_ms), (at(now), at(now)));
@@ -94,31 +94,36 @@ mod tests {
 
     #[test]
     fn quick_looks_tell_the_distance_once_the_counter_moves() {
-        let mut follower = Follower::default();
+        let mut follower = ClockFollower::default();
         follower.hear(1, at(0), (at(60_000), at(60_000)));
         follower.hear(1, at(0), (at(60_950), at(60_950)));
-        assert_eq!(follower.distance(1), Distance::Unknown, "it may be an old beat");
+        assert_eq!(follower.distance(1), ClockDistance::Unknown, "it may be an old beat");
         follower.hear(2, at(1_000), (at(61_000), at(61_000)));
-        assert_eq!(follower.distance(1), Distance::Off(-59_950));
-        assert_eq!(follower.distance(2), Distance::Unknown, "one beat may have been long on its way");
+        assert_eq!(follower.distance(1), ClockDistance::Off(-59_950));
+        assert_eq!(follower.distance(2), ClockDistance::Unknown, "one beat may have been long on its way");
     }
 
     #[test]
     fn clocks_that_go_alike_are_left_alone_whatever_the_phase_of_two_loops() {
         for age in (0..1_000).step_by(50) {
-            assert!(!matches!(heard(0, |_| age).distance(8), Distance::Off(_)), "{age} ms old, all of them");
+            assert!(
+                !matches!(heard(0, |_| age).distance(8), ClockDistance::Off(_)),
+                "{age} ms old, all of them"
+            );
         }
         let distance = heard(0, |n| (n * 37) % 1_000).distance(8);
-        assert!(!matches!(distance, Distance::Off(_)), "{distance:?}");
+        assert!(!matches!(distance, ClockDistance::Off(_)), "{distance:?}");
         // One that was held up between saying the time and writing it.
         let distance = heard(0, |n| if n == 40 { 3_000 } else { 10 }).distance(8);
-        assert!(!matches!(distance, Distance::Off(_)), "{distance:?}");
+        assert!(!matches!(distance, ClockDistance::Off(_)), "{distance:?}");
     }
 
     #[test]
     fn a_distance_is_known_to_a_second_from_either_side() {
         for (ahead, age) in [(90_000, 10), (90_000, 900), (-90_000, 10), (-90_000, 900)] {
-            let Distance::Off(by) = heard(ahead, |_| age).distance(8) else { panic!("{ahead} ms is far") };
+            let ClockDistance::Off(by) = heard(ahead, |_| age).distance(8) else {
+                panic!("{ahead} ms is far")
+            };
             assert!((by - ahead).abs() <= 1_000 && by.abs() <= ahead.abs(), "{by} of {ahead}");
         }
     }

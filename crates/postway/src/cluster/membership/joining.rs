@@ -10,7 +10,7 @@ use postway_store::{
 };
 use tokio::time::Instant;
 
-use crate::cluster::clock::{Distance, Follower, NodeClock};
+use crate::cluster::clock::{ClockDistance, ClockFollower, NodeClock};
 
 /// How long to listen for other nodes before they are taken for gone: more than two beats.
 const AGREE_WITHIN: Duration = Duration::from_millis(2_500);
@@ -59,7 +59,7 @@ async fn listen(
     me: Option<Incarnation>,
 ) -> Result<HeardBeats, StoreError> {
     let mut heard = HeardBeats { namesake: None, is_agreed: false };
-    let mut followers: HashMap<Incarnation, Follower> = HashMap::new();
+    let mut followers: HashMap<Incarnation, ClockFollower> = HashMap::new();
     let mut own_beats: HashMap<Incarnation, i64> = HashMap::new();
     let started = Instant::now();
     loop {
@@ -78,14 +78,14 @@ async fn listen(
         let said = others.iter().filter_map(|node| followers.get(&node.incarnation));
         let known = said
             .map(|said| (said.distance(1), said.distance(enough)))
-            .find(|(first, _)| *first != Distance::Unknown);
+            .find(|(first, _)| *first != ClockDistance::Unknown);
         let is_agreed = match known {
-            Some((_, Distance::Off(by_ms))) => {
+            Some((_, ClockDistance::Off(by_ms))) => {
                 clock.shift(by_ms);
                 tracing::warn!(by_ms, "this machine's clock differs from the other nodes'; theirs is used");
                 true
             }
-            Some((Distance::Near, _)) => true,
+            Some((ClockDistance::Near, _)) => true,
             Some(_) | None => false,
         };
         if is_agreed {

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::load::Shape;
+use super::load::LoadShape;
 use super::smtp_sink::SinkChoice;
 use super::webhook::TOLD;
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 
 #[derive(Args, Debug)]
 pub struct BenchArgs {
@@ -21,8 +21,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub concurrency: Option<u32>,
     /// One message a request, or many
-    #[arg(long, value_enum, default_value_t = Mode::Single)]
-    pub mode: Mode,
+    #[arg(long, value_enum, default_value_t = BenchMode::Single)]
+    pub mode: BenchMode,
     /// Messages in one batch request
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub batch_size: u32,
@@ -99,7 +99,7 @@ pub struct BenchArgs {
 
 /// How messages are handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Mode {
+pub enum BenchMode {
     /// `POST /v1/messages`
     Single,
     /// `POST /v1/messages/batch`
@@ -108,22 +108,22 @@ pub enum Mode {
 
 impl BenchArgs {
     /// What cannot be measured together, where the flags alone do not say so.
-    pub fn check(&self, names_a_server: bool) -> Result<(), Failure> {
+    pub fn check(&self, names_a_server: bool) -> Result<(), CommandFailure> {
         let tells = self.webhook || self.subscribers > 0;
         let takes = self.outbox.is_some() || self.page.is_some() || self.doors || self.kills.is_some();
         if (self.nodes > 1 || self.fairness || self.limits || self.smtp || tells || takes) && names_a_server {
             let text = "--nodes, --fairness, --limits, --webhook, --subscribers, --smtp, --doors, --page, --kills and --outbox start \
                         their own servers; leave --url and POSTWAY_URL out";
-            return Err(Failure::Usage(text.to_owned()));
+            return Err(CommandFailure::Usage(text.to_owned()));
         }
         if tells && !TOLD.iter().any(|name| self.is_told(name)) {
             let text = format!("a bench's mail is accepted and sent: give --events {} or *", TOLD.join(", "));
-            return Err(Failure::Usage(text));
+            return Err(CommandFailure::Usage(text));
         }
         let shared = self.database.as_deref().is_some_and(|url| !url.starts_with("sqlite:"));
         if self.nodes > 1 && !shared {
             let text = "SQLite serves one process; for --nodes give --database postgres://… or mysql://…";
-            return Err(Failure::Usage(text.to_owned()));
+            return Err(CommandFailure::Usage(text.to_owned()));
         }
         Ok(())
     }
@@ -134,13 +134,13 @@ impl BenchArgs {
     }
 
     /// The load's shape for so many messages.
-    pub fn shape(&self, messages: u32, mode: Mode) -> Shape {
+    pub fn shape(&self, messages: u32, mode: BenchMode) -> LoadShape {
         let (per_request, connections) = match mode {
-            Mode::Single => (1, 64),
-            Mode::Batch => (self.batch_size, 8),
+            BenchMode::Single => (1, 64),
+            BenchMode::Batch => (self.batch_size, 8),
         };
         let concurrency = self.concurrency.unwrap_or(connections);
-        Shape { size: self.size, messages, per_request, concurrency, mode }
+        LoadShape { size: self.size, messages, per_request, concurrency, mode }
     }
 }
 
@@ -150,15 +150,15 @@ mod tests {
     use clap::Parser;
 
     #[derive(Parser)]
-    struct Line {
+    struct BenchCommandLine {
         #[command(flatten)]
         bench: BenchArgs,
         #[arg(long)]
         url: Option<String>,
     }
 
-    fn check(line: &str) -> Result<(), Failure> {
-        let line = Line::try_parse_from(line.split(' ')).unwrap();
+    fn check(line: &str) -> Result<(), CommandFailure> {
+        let line = BenchCommandLine::try_parse_from(line.split(' ')).unwrap();
         line.bench.check(line.url.is_some())
     }
 
@@ -166,7 +166,10 @@ mod tests {
     fn many_nodes_need_a_database_that_they_can_share() {
         assert!(check("bench --nodes 2 --database postgres://localhost/x").is_ok());
         for line in ["bench --nodes 2", "bench --nodes 2 --database sqlite:///tmp/x.db"] {
-            assert!(matches!(check(line), Err(Failure::Usage(text)) if text.contains("SQLite")), "{line}");
+            assert!(
+                matches!(check(line), Err(CommandFailure::Usage(text)) if text.contains("SQLite")),
+                "{line}"
+            );
         }
     }
 
@@ -185,7 +188,7 @@ mod tests {
         ];
         for what in own {
             let line = format!("bench --url http://x {what}");
-            assert!(matches!(check(&line), Err(Failure::Usage(_))), "{line}");
+            assert!(matches!(check(&line), Err(CommandFailure::Usage(_))), "{line}");
         }
     }
 
@@ -201,7 +204,7 @@ mod tests {
             "bench --kills 3 --page",
         ];
         for line in lines {
-            assert!(Line::try_parse_from(line.split(' ')).is_err(), "{line}");
+            assert!(BenchCommandLine::try_parse_from(line.split(' ')).is_err(), "{line}");
         }
     }
 
@@ -210,6 +213,6 @@ mod tests {
         assert!(check("bench --webhook").is_ok());
         assert!(check("bench --webhook --events email.failed,email.sent").is_ok());
         let refused = check("bench --webhook --events email.bounced");
-        assert!(matches!(refused, Err(Failure::Usage(text)) if text.contains("email.sent")));
+        assert!(matches!(refused, Err(CommandFailure::Usage(text)) if text.contains("email.sent")));
     }
 }

@@ -12,8 +12,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::cli::client::Client;
-use crate::cli::failure::Failure;
+use crate::cli::client::ApiClient;
+use crate::cli::failure::CommandFailure;
 use crate::cli::output::list;
 
 const FINAL: [&str; 7] = ["sent", "captured", "failed", "invalid", "cancelled", "expired", "suppressed"];
@@ -23,7 +23,7 @@ const POLL_MAX: Duration = Duration::from_millis(250);
 
 /// What the store has of one run.
 #[derive(Debug, Default)]
-pub struct Books {
+pub struct StoreAudit {
     /// How many messages are in which state.
     pub by_status: BTreeMap<String, u64>,
     /// From accepted to sent, in milliseconds.
@@ -39,7 +39,7 @@ pub struct Books {
 }
 
 /// How many messages of these tenants are in a final state.
-pub async fn finished(tenants: &[&Client]) -> Result<u64, Failure> {
+pub async fn finished(tenants: &[&ApiClient]) -> Result<u64, CommandFailure> {
     let mut sum = 0;
     for tenant in tenants {
         let stats = tenant.get(&["v1", "stats"], &[]).await?;
@@ -55,12 +55,12 @@ pub async fn finished(tenants: &[&Client]) -> Result<u64, Failure> {
 ///
 /// It asks seldom while much is left, since asking costs the server, and often at the end, to see it exactly.
 pub async fn wait_until_finished(
-    tenants: &[&Client],
+    tenants: &[&ApiClient],
     wanted: u64,
     baseline: u64,
     deadline: Instant,
     bar: &ProgressBar,
-) -> Result<bool, Failure> {
+) -> Result<bool, CommandFailure> {
     let mut last = (Instant::now(), baseline);
     loop {
         let count = finished(tenants).await?;
@@ -80,7 +80,7 @@ pub async fn wait_until_finished(
 }
 
 /// Adds every message of a tenant's batch.
-pub async fn read(client: &Client, batch: &str, books: &mut Books) -> Result<(), Failure> {
+pub async fn read(client: &ApiClient, batch: &str, books: &mut StoreAudit) -> Result<(), CommandFailure> {
     let mut query = vec![("batch", batch.to_owned()), ("limit", PAGE.to_string())];
     loop {
         let page = client.get(&["v1", "messages"], &query).await?;
@@ -101,7 +101,7 @@ pub fn milliseconds_between(from: Option<&Value>, to: Option<&Value>) -> Option<
     Some(u64::try_from(at(to)? - at(from)?).unwrap_or(0))
 }
 
-impl Books {
+impl StoreAudit {
     pub(super) fn enter(&mut self, message: &Value) {
         self.listed += 1;
         let text = |name: &str| message.get(name).and_then(Value::as_str);
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_books_count_states_and_keep_the_latency_of_what_was_sent() {
-        let mut books = Books::default();
+        let mut books = StoreAudit::default();
         books.enter(&json!({
             "uid": "01890a5d-ac96-774b-bcce-b302099a8057", "status": "sent",
             "created_at": "2026-01-01T00:00:00.100Z", "sent_at": "2026-01-01T00:00:00.150Z",

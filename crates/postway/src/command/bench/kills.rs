@@ -17,17 +17,17 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::args::{BenchArgs, Mode};
-use super::audit::{self, Books};
-use super::connection::Connection;
-use super::load::Plan;
+use super::args::{BenchArgs, BenchMode};
+use super::audit::{self, StoreAudit};
+use super::connection::BenchConnection;
+use super::load::LoadPlan;
 use super::measure::percentile;
-use super::server::{self, Node, Recipe};
-use super::sink::{Arrived, Sink};
+use super::server::{self, BenchServer, ServerRecipe};
+use super::sink::{ArrivedMail, BuiltinSink};
 use super::{create_account, progress, run_name};
-use crate::cli::client::Client;
-use crate::cli::failure::Failure;
-use crate::cli::output::{Output, list};
+use crate::cli::client::ApiClient;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{CommandOutput, list};
 
 /// How long a server works between two kills, in milliseconds.
 const LIFE_MS: std::ops::Range<u64> = 100..900;
@@ -41,7 +41,7 @@ const UNDER_WAY: [&str; 5] = ["accepted", "validating", "ready", "scheduled", "s
 
 /// What the kills did.
 #[derive(Debug, Default, Serialize)]
-pub struct Kills {
+pub struct KillReport {
     kills: u32,
     nodes: u32,
     sink_delay_ms: u64,
@@ -70,7 +70,12 @@ pub struct Kills {
 }
 
 /// Kills servers of its own.
-pub async fn run(args: &BenchArgs, kills: u32, recipe: Recipe, deadline: Instant) -> Result<Kills, Failure> {
+pub async fn run(
+    args: &BenchArgs,
+    kills: u32,
+    recipe: ServerRecipe,
+    deadline: Instant,
+) -> Result<KillReport, CommandFailure> {
     let mut nodes = recipe.start(args.nodes).await?;
     let found = measure(args, kills, &recipe, &mut nodes, deadline).await;
     let stopped = server::stop(nodes).await;
@@ -82,17 +87,18 @@ pub async fn run(args: &BenchArgs, kills: u32, recipe: Recipe, deadline: Instant
 async fn measure(
     args: &BenchArgs,
     kills: u32,
-    recipe: &Recipe,
-    nodes: &mut [Node],
+    recipe: &ServerRecipe,
+    nodes: &mut [BenchServer],
     deadline: Instant,
-) -> Result<Kills, Failure> {
+) -> Result<KillReport, CommandFailure> {
     let run = run_name();
-    let sink = Sink::start(Duration::from_millis(args.sink_delay_ms))?;
+    let sink = BuiltinSink::start(Duration::from_millis(args.sink_delay_ms))?;
     let target = ("127.0.0.1", sink.address().port());
     create_account(&nodes[0].client, &run, target, args.connections, Value::Null).await?;
-    let shape = args.shape(args.messages, Mode::Single);
-    let plans: Vec<Plan> = nodes.iter().map(|node| Plan::new(&node.client, &run, &run, shape)).collect();
-    let clients = Clients::start(&plans, args.concurrency.unwrap_or(CLIENTS));
+    let shape = args.shape(args.messages, BenchMode::Single);
+    let plans: Vec<LoadPlan> =
+        nodes.iter().map(|node| LoadPlan::new(&node.client, &run, &run, shape)).collect();
+    let clients = KillClients::start(&plans, args.concurrency.unwrap_or(CLIENTS));
     let mut down = Vec::new();
     let bar = progress(u64::from(kills), "kills");
     while down.len() < kills as usize && Instant::now() < deadline {
@@ -107,9 +113,9 @@ async fn measure(
     let settled = wait_until_settled(client, deadline).await?;
     let settled_after_seconds = last.elapsed().as_secs_f64();
     let arrived = sink.stop()?;
-    let mut books = Books::default();
+    let mut books = StoreAudit::default();
     audit::read(client, &run, &mut books).await?;
-    let mut found = Kills {
+    let mut found = KillReport {
         kills: down.len() as u32,
         nodes: args.nodes,
         sink_delay_ms: args.sink_delay_ms,
@@ -117,7 +123,7 @@ async fn measure(
         down_max_ms: percentile(&mut down, 1.0),
         settled_after_seconds,
         timed_out: !settled || down.len() < kills as usize,
-        ..Kills::default()
+        ..KillReport::default()
     };
     found.compare(&acknowledged, &arrived, &books);
     found.count_doubts(client, &arrived, &books).await?;
@@ -125,7 +131,7 @@ async fn measure(
 }
 
 /// Waits until nothing is under way; false if the deadline came first.
-async fn wait_until_settled(client: &Client, deadline: Instant) -> Result<bool, Failure> {
+async fn wait_until_settled(client: &ApiClient, deadline: Instant) -> Result<bool, CommandFailure> {
     while Instant::now() < deadline {
         let stats = client.get(&["v1", "stats"], &[]).await?;
         let number = |at: &str| stats.pointer(at).and_then(Value::as_u64).unwrap_or(0);
@@ -139,9 +145,9 @@ async fn wait_until_settled(client: &Client, deadline: Instant) -> Result<bool, 
     Ok(false)
 }
 
-impl Kills {
+impl KillReport {
     /// The clients' ledger and the sink's against the store's.
-    fn compare(&mut self, acknowledged: &[Uuid], arrived: &Arrived, books: &Books) {
+    fn compare(&mut self, acknowledged: &[Uuid], arrived: &ArrivedMail, books: &StoreAudit) {
         self.acknowledged = acknowledged.len() as u64;
         self.by_status = books.by_status.clone();
         self.held = books.count("in_doubt");
@@ -161,10 +167,10 @@ impl Kills {
     /// Reads the history of each mail that took more than one attempt, or came more than once.
     async fn count_doubts(
         &mut self,
-        client: &Client,
-        arrived: &Arrived,
-        books: &Books,
-    ) -> Result<(), Failure> {
+        client: &ApiClient,
+        arrived: &ArrivedMail,
+        books: &StoreAudit,
+    ) -> Result<(), CommandFailure> {
         let copies = |uid: &Uuid| u64::from(arrived.by_uid.get(uid).copied().unwrap_or(0));
         let more_than_once = arrived.by_uid.keys().filter(|uid| copies(uid) > 1);
         let mut suspects: Vec<&Uuid> = books.tried_again.iter().chain(more_than_once).collect();
@@ -195,7 +201,7 @@ impl Kills {
     }
 
     /// The table for people.
-    pub fn render(&self, output: Output) -> String {
+    pub fn render(&self, output: CommandOutput) -> String {
         let states =
             self.by_status.iter().map(|(status, count)| format!("{status} {count}")).collect::<Vec<_>>();
         let mut text = output.fields([
@@ -220,13 +226,13 @@ impl Kills {
 }
 
 /// Clients at work.
-struct Clients {
+struct KillClients {
     stop: CancellationToken,
     tasks: JoinSet<Vec<Uuid>>,
 }
 
-impl Clients {
-    fn start(plans: &[Plan], count: u32) -> Self {
+impl KillClients {
+    fn start(plans: &[LoadPlan], count: u32) -> Self {
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         for client in 0..count {
             tasks.spawn(post_until_stopped(plans.to_vec(), client, count, stop.clone()));
@@ -246,7 +252,12 @@ impl Clients {
 }
 
 /// Posts every `step`th mail, each until it is acknowledged, to whichever server answers.
-async fn post_until_stopped(plans: Vec<Plan>, first: u32, step: u32, stop: CancellationToken) -> Vec<Uuid> {
+async fn post_until_stopped(
+    plans: Vec<LoadPlan>,
+    first: u32,
+    step: u32,
+    stop: CancellationToken,
+) -> Vec<Uuid> {
     let (mut acknowledged, mut turn, mut connection) = (Vec::new(), first as usize, None);
     for number in (first..).step_by(step as usize) {
         if stop.is_cancelled() {
@@ -267,10 +278,14 @@ async fn post_until_stopped(plans: Vec<Plan>, first: u32, step: u32, stop: Cance
     acknowledged
 }
 
-async fn post(connection: &mut Option<Connection>, plan: &Plan, number: u32) -> anyhow::Result<Uuid> {
+async fn post(
+    connection: &mut Option<BenchConnection>,
+    plan: &LoadPlan,
+    number: u32,
+) -> anyhow::Result<Uuid> {
     let open = match connection {
         Some(open) => open,
-        None => connection.insert(Connection::open(plan.address()).await?),
+        None => connection.insert(BenchConnection::open(plan.address()).await?),
     };
     open.post_one(plan, number).await
 }
@@ -281,8 +296,9 @@ mod tests {
     use serde_json::json;
 
     /// What is found where `uids[n]` is in the n-th state and came so often, and all were acknowledged.
-    fn found(ledger: &[(Option<&str>, u32)]) -> Kills {
-        let (mut books, mut arrived, mut acknowledged) = (Books::default(), Arrived::default(), Vec::new());
+    fn found(ledger: &[(Option<&str>, u32)]) -> KillReport {
+        let (mut books, mut arrived, mut acknowledged) =
+            (StoreAudit::default(), ArrivedMail::default(), Vec::new());
         for (number, (status, copies)) in ledger.iter().enumerate() {
             let uid = Uuid::from_u128(number as u128 + 1);
             if let Some(status) = status {
@@ -293,7 +309,7 @@ mod tests {
             }
             acknowledged.push(uid);
         }
-        let mut found = Kills::default();
+        let mut found = KillReport::default();
         found.compare(&acknowledged, &arrived, &books);
         found
     }

@@ -22,9 +22,9 @@ const GREETING: &[u8] = b"220 sink ESMTP\r\n";
 
 /// A running sink.
 #[derive(Debug)]
-pub struct Sink {
+pub struct BuiltinSink {
     address: SocketAddr,
-    ledger: Arc<Ledger>,
+    ledger: Arc<SinkLedger>,
     arrivals: mpsc::UnboundedReceiver<(Uuid, Instant)>,
     stop: CancellationToken,
     thread: std::thread::JoinHandle<()>,
@@ -32,18 +32,18 @@ pub struct Sink {
 
 /// What arrived: how often each uid, and how many mails that were not ours.
 #[derive(Debug, Default)]
-pub struct Arrived {
+pub struct ArrivedMail {
     pub by_uid: HashMap<Uuid, u32>,
     pub foreign: u64,
 }
 
 #[derive(Debug)]
-struct Ledger {
-    arrived: Mutex<Arrived>,
+struct SinkLedger {
+    arrived: Mutex<ArrivedMail>,
     arrivals: mpsc::UnboundedSender<(Uuid, Instant)>,
 }
 
-impl Sink {
+impl BuiltinSink {
     /// Starts a sink on a free port of this machine that answers each mail after `delay`.
     pub fn start(delay: Duration) -> anyhow::Result<Self> {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), delay)
@@ -60,7 +60,7 @@ impl Sink {
             .build()
             .context("cannot start the sink's runtime")?;
         let (sender, arrivals) = mpsc::unbounded_channel();
-        let ledger = Arc::new(Ledger { arrived: Mutex::default(), arrivals: sender });
+        let ledger = Arc::new(SinkLedger { arrived: Mutex::default(), arrivals: sender });
         let stop = CancellationToken::new();
         let (ledger_of_thread, stop_of_thread) = (Arc::clone(&ledger), stop.clone());
         let thread = std::thread::Builder::new()
@@ -99,7 +99,7 @@ impl Sink {
     }
 
     /// Stops it; what it took.
-    pub fn stop(self) -> anyhow::Result<Arrived> {
+    pub fn stop(self) -> anyhow::Result<ArrivedMail> {
         self.stop.cancel();
         self.thread.join().map_err(|_| anyhow::anyhow!("the sink's thread panicked"))?;
         let mut arrived = self.ledger.arrived.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,7 +107,7 @@ impl Sink {
     }
 }
 
-async fn accept(listener: std::net::TcpListener, ledger: Arc<Ledger>, delay: Duration) {
+async fn accept(listener: std::net::TcpListener, ledger: Arc<SinkLedger>, delay: Duration) {
     let Ok(listener) = TcpListener::from_std(listener) else {
         return;
     };
@@ -122,10 +122,10 @@ async fn accept(listener: std::net::TcpListener, ledger: Arc<Ledger>, delay: Dur
     }
 }
 
-async fn serve(mut stream: TcpStream, ledger: &Ledger, delay: Duration) -> std::io::Result<()> {
+async fn serve(mut stream: TcpStream, ledger: &SinkLedger, delay: Duration) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     stream.write_all(GREETING).await?;
-    let mut dialogue = Dialogue::default();
+    let mut dialogue = SmtpDialogue::default();
     let (mut input, mut replies) = (Vec::with_capacity(16 * 1024), Vec::new());
     while !dialogue.ended && stream.read_buf(&mut input).await? > 0 {
         dialogue.feed(&mut input, &mut replies);
@@ -146,7 +146,7 @@ async fn serve(mut stream: TcpStream, ledger: &Ledger, delay: Duration) -> std::
     Ok(())
 }
 
-impl Ledger {
+impl SinkLedger {
     fn note(&self, taken: &mut Vec<Option<Uuid>>) {
         let now = Instant::now();
         let mut arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
@@ -165,7 +165,7 @@ impl Ledger {
 
 /// One side of an SMTP dialogue, without I/O: bytes in, replies out.
 #[derive(Debug, Default)]
-struct Dialogue {
+struct SmtpDialogue {
     in_data: bool,
     ended: bool,
     /// How much of the input is known not to hold the end of the mail.
@@ -174,7 +174,7 @@ struct Dialogue {
     taken: Vec<Option<Uuid>>,
 }
 
-impl Dialogue {
+impl SmtpDialogue {
     /// Takes what is complete out of `input`, pipelined or not, and appends the replies.
     fn feed(&mut self, input: &mut Vec<u8>, replies: &mut Vec<u8>) {
         let mut at = 0;
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_pipelined_dialogue_is_answered_in_order() {
-        let mut dialogue = Dialogue::default();
+        let mut dialogue = SmtpDialogue::default();
         let mut input =
             format!("EHLO x\r\nMAIL FROM:<a>\r\nRCPT TO:<b>\r\nDATA\r\n{}QUIT\r\n", mail()).into_bytes();
         let mut replies = Vec::new();
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_mail_that_comes_byte_by_byte_is_counted_once() {
-        let mut dialogue = Dialogue::default();
+        let mut dialogue = SmtpDialogue::default();
         let (mut input, mut replies) = (Vec::new(), Vec::new());
         for byte in format!("DATA\r\n{}NOOP\r\n", mail()).bytes() {
             input.push(byte);
@@ -298,7 +298,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_running_sink_counts_every_arrival() {
-        let mut sink = Sink::start(Duration::ZERO).unwrap();
+        let mut sink = BuiltinSink::start(Duration::ZERO).unwrap();
         for _ in 0..2 {
             let mut stream = TcpStream::connect(sink.address()).await.unwrap();
             stream.write_all(format!("HELO x\r\nDATA\r\n{}QUIT\r\n", mail()).as_bytes()).await.unwrap();

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
-use super::sink::{Arrived, Sink};
+use super::sink::{ArrivedMail, BuiltinSink};
 
 const START_MAX: Duration = Duration::from_secs(5);
 
@@ -52,9 +52,9 @@ impl FromStr for SinkChoice {
 
 /// The sink of a bench, running.
 #[derive(Debug)]
-pub enum Relay {
+pub enum BenchRelay {
     /// Our own.
-    Builtin(Sink),
+    Builtin(BuiltinSink),
     /// A process of Postfix's `smtp-sink`.
     Process { child: Child, port: u16, mails: Arc<AtomicU64>, reader: JoinHandle<()> },
     /// Somebody's own.
@@ -63,16 +63,16 @@ pub enum Relay {
 
 /// What the sink says that it took.
 #[derive(Debug)]
-pub struct Received {
+pub struct SinkCount {
     /// The sink's name in the report.
     pub name: String,
     /// How many mails, if it counts.
     pub mails: Option<u64>,
     /// Which, if it knows.
-    pub arrived: Option<Arrived>,
+    pub arrived: Option<ArrivedMail>,
 }
 
-impl Relay {
+impl BenchRelay {
     /// Starts what was chosen.
     pub async fn start(choice: &SinkChoice) -> anyhow::Result<Self> {
         match (choice, find_smtp_sink()) {
@@ -81,7 +81,9 @@ impl Relay {
             (SinkChoice::SmtpSink, None) => {
                 anyhow::bail!("smtp-sink is not found; install postfix, or use --sink builtin")
             }
-            (SinkChoice::Auto | SinkChoice::Builtin, _) => Ok(Self::Builtin(Sink::start(Duration::ZERO)?)),
+            (SinkChoice::Auto | SinkChoice::Builtin, _) => {
+                Ok(Self::Builtin(BuiltinSink::start(Duration::ZERO)?))
+            }
         }
     }
 
@@ -102,25 +104,25 @@ impl Relay {
     }
 
     /// Stops it; what it took.
-    pub async fn stop(self) -> anyhow::Result<Received> {
+    pub async fn stop(self) -> anyhow::Result<SinkCount> {
         match self {
             Self::Builtin(sink) => {
                 let arrived = sink.stop()?;
                 let mails =
                     arrived.foreign + arrived.by_uid.values().map(|count| u64::from(*count)).sum::<u64>();
-                Ok(Received { name: "builtin".to_owned(), mails: Some(mails), arrived: Some(arrived) })
+                Ok(SinkCount { name: "builtin".to_owned(), mails: Some(mails), arrived: Some(arrived) })
             }
             Self::Process { mut child, mails, reader, .. } => {
                 child.kill().await.context("cannot stop smtp-sink")?;
                 reader.await.context("the reader of smtp-sink's counter ended badly")?;
-                Ok(Received {
+                Ok(SinkCount {
                     name: "smtp-sink".to_owned(),
                     mails: Some(mails.load(Ordering::Relaxed)),
                     arrived: None,
                 })
             }
             Self::Other(host, port) => {
-                Ok(Received { name: format!("{host}:{port}"), mails: None, arrived: None })
+                Ok(SinkCount { name: format!("{host}:{port}"), mails: None, arrived: None })
             }
         }
     }
@@ -133,7 +135,7 @@ fn find_smtp_sink() -> Option<PathBuf> {
     folders.map(|folder| folder.join("smtp-sink")).find(|program| program.is_file())
 }
 
-async fn start_process(program: PathBuf) -> anyhow::Result<Relay> {
+async fn start_process(program: PathBuf) -> anyhow::Result<BenchRelay> {
     let port = super::server::free_port()?;
     let mut command = Command::new(program);
     // It wants to drop privileges when it has them.
@@ -156,7 +158,7 @@ async fn start_process(program: PathBuf) -> anyhow::Result<Relay> {
         Ok(())
     };
     tokio::time::timeout(START_MAX, listening).await.context("smtp-sink does not listen")??;
-    Ok(Relay::Process { child, port, mails, reader })
+    Ok(BenchRelay::Process { child, port, mails, reader })
 }
 
 /// Follows `sess=1 quit=0 mesg=17\r…` until the process ends.

@@ -3,7 +3,7 @@
 //! A file that cannot be read is named on standard error, the others are still looked at, and the exit code is 1. No
 //! mail is refused for what is in it: what cannot be made sense of is `ordinary`.
 
-mod line;
+mod inspected_mail;
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Read, Write};
@@ -14,8 +14,8 @@ use indicatif::ProgressBar;
 use postway_domain::Clock as _;
 use postway_mime::pec::TrustStore;
 
-use self::line::Line;
-use crate::cli::failure::Failure;
+use self::inspected_mail::InspectedMail;
+use crate::cli::failure::CommandFailure;
 use crate::cli::input::read_input;
 use crate::cli::progress::steps;
 use crate::cluster::clock::NodeClock;
@@ -40,7 +40,7 @@ pub struct InspectArgs {
     why: bool,
 }
 
-pub fn run(args: &InspectArgs) -> Result<(), Failure> {
+pub fn run(args: &InspectArgs) -> Result<(), CommandFailure> {
     let trust = args.trust.as_deref().map(read_trust).transpose()?.unwrap_or_default();
     let out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
     match inspect(&args.files, &trust, args.why, out)? {
@@ -49,13 +49,19 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     }
 }
 
-fn read_trust(path: &Path) -> Result<TrustStore, Failure> {
+fn read_trust(path: &Path) -> Result<TrustStore, CommandFailure> {
     let bundle = read_input(path)?;
-    TrustStore::from_pem(&bundle).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+    TrustStore::from_pem(&bundle)
+        .map_err(|error| CommandFailure::Usage(format!("{}: {error}", path.display())))
 }
 
 /// Writes a line for each file; how many could not be read.
-fn inspect(files: &[PathBuf], trust: &TrustStore, why: bool, mut out: impl Write) -> Result<usize, Failure> {
+fn inspect(
+    files: &[PathBuf],
+    trust: &TrustStore,
+    why: bool,
+    mut out: impl Write,
+) -> Result<usize, CommandFailure> {
     let now = NodeClock::default().now();
     let mut mail = Vec::new();
     let mut unread = 0;
@@ -70,8 +76,8 @@ fn inspect(files: &[PathBuf], trust: &TrustStore, why: bool, mut out: impl Write
             Ok(()) => {
                 let name = file.to_string_lossy();
                 let line = match why {
-                    true => Line::with_reasons(&name, &mail, trust, now),
-                    false => Line::new(&name, &mail, trust, now),
+                    true => InspectedMail::with_reasons(&name, &mail, trust, now),
+                    false => InspectedMail::new(&name, &mail, trust, now),
                 };
                 write_line(&mut out, &line).map_err(unwritable)?;
             }
@@ -88,7 +94,7 @@ fn inspect(files: &[PathBuf], trust: &TrustStore, why: bool, mut out: impl Write
     Ok(unread)
 }
 
-fn write_line(out: &mut impl Write, line: &Line<'_>) -> io::Result<()> {
+fn write_line(out: &mut impl Write, line: &InspectedMail<'_>) -> io::Result<()> {
     serde_json::to_writer(&mut *out, line)?;
     out.write_all(b"\n")
 }
@@ -105,10 +111,10 @@ fn read(path: &Path, into: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-fn unwritable(error: io::Error) -> Failure {
+fn unwritable(error: io::Error) -> CommandFailure {
     match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::OutputClosed,
-        _ => Failure::Failed(anyhow::Error::new(error).context("cannot write the output")),
+        io::ErrorKind::BrokenPipe => CommandFailure::OutputClosed,
+        _ => CommandFailure::Failed(anyhow::Error::new(error).context("cannot write the output")),
     }
 }
 

@@ -5,19 +5,19 @@ use postway_moving::{Carried, Kind};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::carrier::{Carrier, Mode, text};
+use super::carrier::{MovingClient, MovingMode, text};
 use super::report::MovingReport;
-use crate::cli::client::Body;
-use crate::cli::failure::Failure;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
 
-impl Carrier {
+impl MovingClient {
     /// Makes an account unless it is there. One that is stays as it is.
     pub(super) async fn carry_account(
         &mut self,
         row: &Carried,
         tenant: &str,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         if !self.expect_tenant(&row.place, tenant, report).await? {
             return Ok(());
         }
@@ -38,7 +38,7 @@ impl Carrier {
                 }
             }
         }
-        let is_there = is_here || self.mode == Mode::Import;
+        let is_there = is_here || self.mode == MovingMode::Import;
         self.accounts.entry(tenant.to_owned()).or_default().insert(id, is_there);
         Ok(())
     }
@@ -48,7 +48,7 @@ impl Carrier {
         &mut self,
         tenant: &str,
         report: &mut MovingReport,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, CommandFailure> {
         if let Some(known) = self.real.get(tenant) {
             return Ok(*known);
         }
@@ -87,20 +87,20 @@ impl Carrier {
         tenant: &str,
         account: &str,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
-        if self.mode == Mode::Import {
+    ) -> Result<(), CommandFailure> {
+        if self.mode == MovingMode::Import {
             let body = json!({"default_account": account});
             let path = ["v1", "tenants", tenant];
-            let shown = self.client.call(Method::PATCH, &path, &[], Body::Json(&body)).await?;
+            let shown = self.client.call(Method::PATCH, &path, &[], RequestBody::Json(&body)).await?;
             self.tenants.insert(tenant.to_owned(), shown);
         }
-        let word = if self.mode == Mode::Import { "is now" } else { "becomes" };
+        let word = if self.mode == MovingMode::Import { "is now" } else { "becomes" };
         report.note(format!("tenant {tenant}: its default account {word} {account}; it was the sandbox"));
         Ok(())
     }
 
     /// Settles the default account of every tenant that moved with accounts, whether its mail needs one or not.
-    pub(super) async fn settle_defaults(&mut self, report: &mut MovingReport) -> Result<(), Failure> {
+    pub(super) async fn settle_defaults(&mut self, report: &mut MovingReport) -> Result<(), CommandFailure> {
         let tenants: Vec<String> = self.accounts.keys().cloned().collect();
         for tenant in tenants {
             self.leaves_by_default(&tenant, report).await?;

@@ -11,10 +11,10 @@ use postway_moving::{Carried, Fault, Form, Kind, Place, ReferenceSystem};
 use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value};
 
-use super::mail::Page;
+use super::mail::MovingPage;
 use super::report::MovingReport;
-use crate::cli::client::{Body, Client, refusal};
-use crate::cli::failure::Failure;
+use crate::cli::client::{ApiClient, RequestBody, refusal};
+use crate::cli::failure::CommandFailure;
 
 /// How often a server that is busy is asked again.
 const BUSY_TRIES_MAX: u32 = 60;
@@ -23,7 +23,7 @@ const BUSY_WAIT: Duration = Duration::from_secs(1);
 
 /// Whether rows are tried or brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum MovingMode {
     /// Nothing is written.
     Rehearse,
     /// What passes is made.
@@ -31,10 +31,10 @@ pub enum Mode {
 }
 
 /// See the module.
-pub struct Carrier {
-    pub(super) client: Client,
+pub struct MovingClient {
+    pub(super) client: ApiClient,
     pub(super) system: ReferenceSystem,
-    pub(super) mode: Mode,
+    pub(super) mode: MovingMode,
     home: String,
     renamed: Vec<(String, String)>,
     /// Tenants that were asked for: as the server shows them, or null where there is none.
@@ -45,24 +45,24 @@ pub struct Carrier {
     pub(super) accounts: BTreeMap<String, BTreeMap<String, bool>>,
     /// Tenants whose mail leaves by a real account, as far as that was looked up.
     pub(super) real: BTreeMap<String, bool>,
-    pub(super) page: Page,
+    pub(super) page: MovingPage,
 }
 
 /// What the server said.
-pub(super) struct Answer {
+pub(super) struct MovingAnswer {
     pub(super) status: StatusCode,
     pub(super) body: Value,
 }
 
-impl Carrier {
+impl MovingClient {
     /// Asks for the tenant that rows without one are for.
     pub async fn new(
-        client: Client,
+        client: ApiClient,
         system: ReferenceSystem,
-        mode: Mode,
+        mode: MovingMode,
         home: String,
         renamed: Vec<(String, String)>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CommandFailure> {
         let mut carrier = Self {
             client,
             system,
@@ -73,17 +73,17 @@ impl Carrier {
             planned_tenants: BTreeSet::new(),
             accounts: BTreeMap::new(),
             real: BTreeMap::new(),
-            page: Page::default(),
+            page: MovingPage::default(),
         };
         if carrier.tenant(&home).await?.is_null() {
-            return Err(Failure::NotFound(format!("there is no tenant `{home}`: create it first")));
+            return Err(CommandFailure::NotFound(format!("there is no tenant `{home}`: create it first")));
         }
         carrier.expect_dry_runs().await?;
         Ok(carrier)
     }
 
     /// A server that does not know dry runs would make what is only to be tried.
-    async fn expect_dry_runs(&mut self) -> Result<(), Failure> {
+    async fn expect_dry_runs(&mut self) -> Result<(), CommandFailure> {
         let document = self.find(None, &["openapi.json"]).await?.unwrap_or_default();
         let knows = |path: &str| {
             let parameters = document["paths"][path]["post"]["parameters"].as_array();
@@ -100,7 +100,7 @@ impl Carrier {
     }
 
     /// Tries or brings a row. Mail may wait for more of it.
-    pub async fn carry(&mut self, mut row: Carried, report: &mut MovingReport) -> Result<(), Failure> {
+    pub async fn carry(&mut self, mut row: Carried, report: &mut MovingReport) -> Result<(), CommandFailure> {
         let tenant = self.tenant_of(row.tenant.as_deref());
         if row.form == Form::Theirs {
             let kind = old_kind(row.kind);
@@ -132,7 +132,7 @@ impl Carrier {
     }
 
     /// All rows of a kind have come: what waits is brought, and tenants that moved with accounts get theirs.
-    pub async fn end_step(&mut self, report: &mut MovingReport) -> Result<(), Failure> {
+    pub async fn end_step(&mut self, report: &mut MovingReport) -> Result<(), CommandFailure> {
         self.flush(report).await?;
         self.settle_defaults(report).await
     }
@@ -145,7 +145,7 @@ impl Carrier {
     }
 
     /// The tenant as the server shows it; null where there is none.
-    pub(super) async fn tenant(&mut self, id: &str) -> Result<Value, Failure> {
+    pub(super) async fn tenant(&mut self, id: &str) -> Result<Value, CommandFailure> {
         if let Some(known) = self.tenants.get(id) {
             return Ok(known.clone());
         }
@@ -160,7 +160,7 @@ impl Carrier {
         place: &Place,
         tenant: &str,
         report: &mut MovingReport,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, CommandFailure> {
         if !self.tenant(tenant).await?.is_null() || self.planned_tenants.contains(tenant) {
             return Ok(true);
         }
@@ -184,13 +184,13 @@ impl Carrier {
         tenant: Option<&str>,
         path: &[&str],
         row: &Carried,
-    ) -> Result<Result<Value, Vec<Fault>>, Failure> {
+    ) -> Result<Result<Value, Vec<Fault>>, CommandFailure> {
         let query = match self.mode {
-            Mode::Rehearse => vec![("dry_run", "true".to_owned())],
-            Mode::Import => Vec::new(),
+            MovingMode::Rehearse => vec![("dry_run", "true".to_owned())],
+            MovingMode::Import => Vec::new(),
         };
         let body = Value::Object(row.body.clone());
-        let answer = self.ask(tenant, Method::POST, path, &query, Body::Json(&body)).await?;
+        let answer = self.ask(tenant, Method::POST, path, &query, RequestBody::Json(&body)).await?;
         if answer.status.is_success() {
             return Ok(Ok(answer.body));
         }
@@ -202,12 +202,12 @@ impl Carrier {
         &mut self,
         tenant: Option<&str>,
         path: &[&str],
-    ) -> Result<Option<Value>, Failure> {
+    ) -> Result<Option<Value>, CommandFailure> {
         // A path cannot carry these; whatever is made under such an id is refused with the reason.
         if path.iter().any(|step| matches!(*step, "" | "." | "..")) {
             return Ok(None);
         }
-        let answer = self.ask(tenant, Method::GET, path, &[], Body::Empty).await?;
+        let answer = self.ask(tenant, Method::GET, path, &[], RequestBody::Empty).await?;
         match answer.status {
             status if status.is_success() => Ok(Some(answer.body)),
             StatusCode::NOT_FOUND => Ok(None),
@@ -222,8 +222,8 @@ impl Carrier {
         method: Method,
         path: &[&str],
         query: &[(&str, String)],
-        body: Body<'_>,
-    ) -> Result<Answer, Failure> {
+        body: RequestBody<'_>,
+    ) -> Result<MovingAnswer, CommandFailure> {
         let client = tenant.map_or_else(|| self.client.clone(), |tenant| self.client.for_tenant(tenant));
         ask_with(&client, method, path, query, body).await
     }
@@ -234,8 +234,8 @@ impl Carrier {
         place: &Place,
         kind: Kind,
         form: Form,
-        answer: &Answer,
-    ) -> Result<Vec<Fault>, Failure> {
+        answer: &MovingAnswer,
+    ) -> Result<Vec<Fault>, CommandFailure> {
         let status = answer.status;
         if !status.is_client_error() || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             return Err(answer.failure());
@@ -273,36 +273,36 @@ impl Carrier {
     }
 }
 
-impl Answer {
+impl MovingAnswer {
     /// The answer as the reason to stop.
-    pub(super) fn failure(&self) -> Failure {
+    pub(super) fn failure(&self) -> CommandFailure {
         refusal(self.status, self.body.to_string().as_bytes())
     }
 }
 
 /// Asks as this client, again while the server is busy.
 pub(super) async fn ask_with(
-    client: &Client,
+    client: &ApiClient,
     method: Method,
     path: &[&str],
     query: &[(&str, String)],
-    body: Body<'_>,
-) -> Result<Answer, Failure> {
+    body: RequestBody<'_>,
+) -> Result<MovingAnswer, CommandFailure> {
     let bytes = match body {
-        Body::Json(value) => Some((value, Vec::new())),
-        Body::Mail(bytes) => Some((&Value::Null, bytes)),
-        Body::Empty => None,
+        RequestBody::Json(value) => Some((value, Vec::new())),
+        RequestBody::Mail(bytes) => Some((&Value::Null, bytes)),
+        RequestBody::Empty => None,
     };
     for tries in 1.. {
         let body = match &bytes {
-            None => Body::Empty,
-            Some((Value::Null, bytes)) => Body::Mail(bytes.clone()),
-            Some((value, _)) => Body::Json(value),
+            None => RequestBody::Empty,
+            Some((Value::Null, bytes)) => RequestBody::Mail(bytes.clone()),
+            Some((value, _)) => RequestBody::Json(value),
         };
         let (status, bytes) = client.answer(method.clone(), path, query, body).await?;
         let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
         if !is_busy || tries == BUSY_TRIES_MAX {
-            return Ok(Answer { status, body: serde_json::from_slice(&bytes).unwrap_or_default() });
+            return Ok(MovingAnswer { status, body: serde_json::from_slice(&bytes).unwrap_or_default() });
         }
         tokio::time::sleep(BUSY_WAIT).await;
     }

@@ -5,18 +5,18 @@ use postway_moving::{Carried, Fault, Kind};
 use reqwest::Method;
 use serde_json::Value;
 
-use super::carrier::{Carrier, Mode, text};
+use super::carrier::{MovingClient, MovingMode, text};
 use super::report::MovingReport;
-use crate::cli::client::Body;
-use crate::cli::failure::Failure;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
 
-impl Carrier {
+impl MovingClient {
     /// Makes a tenant unless it is there. One that is stays as it is.
     pub(super) async fn carry_tenant(
         &mut self,
         row: &Carried,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let id = self.tenant_of(Some(text(&row.body, "id")));
         if let Err(error) = id.parse::<TenantId>() {
             report.wrong.push(Fault::new(
@@ -36,8 +36,8 @@ impl Carrier {
             Ok(made) => {
                 report.carried(Kind::Tenant, 1);
                 match self.mode {
-                    Mode::Rehearse => drop(self.planned_tenants.insert(id)),
-                    Mode::Import => drop(self.tenants.insert(id, made)),
+                    MovingMode::Rehearse => drop(self.planned_tenants.insert(id)),
+                    MovingMode::Import => drop(self.tenants.insert(id, made)),
                 }
             }
             Err(wrong) => report.wrong.extend(wrong),
@@ -50,14 +50,14 @@ impl Carrier {
         &mut self,
         row: &Carried,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let id = self.tenant_of(Some(text(&row.body, "id")));
         if !self.expect_tenant(&row.place, &id, report).await? {
             return Ok(());
         }
-        if self.mode == Mode::Import {
+        if self.mode == MovingMode::Import {
             let path = ["v1", "tenants", &id, "suspend"];
-            self.client.call(Method::POST, &path, &[], Body::Empty).await?;
+            self.client.call(Method::POST, &path, &[], RequestBody::Empty).await?;
         }
         report.carried(Kind::TenantHold, 1);
         Ok(())
@@ -69,7 +69,7 @@ impl Carrier {
         row: &Carried,
         tenant: &str,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let code = text(&row.body, "code");
         if let Err(error) = code.parse::<BatchCode>() {
             report.wrong.push(Fault::new(&row.place, "suspended_batches", format!("`{code}` {error}")));
@@ -78,9 +78,9 @@ impl Carrier {
         if !self.expect_tenant(&row.place, tenant, report).await? {
             return Ok(());
         }
-        if self.mode == Mode::Import {
+        if self.mode == MovingMode::Import {
             let path = ["v1", "batches", code, "suspend"];
-            self.client.for_tenant(tenant).call(Method::POST, &path, &[], Body::Empty).await?;
+            self.client.for_tenant(tenant).call(Method::POST, &path, &[], RequestBody::Empty).await?;
         }
         report.carried(Kind::BatchHold, 1);
         Ok(())

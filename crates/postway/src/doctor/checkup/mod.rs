@@ -2,7 +2,7 @@
 //!
 //! [`examine`] looks at the configuration, the database, the disk and the clock of this machine by itself, and asks a
 //! running server about the rest. Nothing is changed, but for what a trial of an account or a mailbox does: it signs in.
-//! It never fails: what goes wrong is a [`Finding`] that says what to do. Each check has ten seconds, checks run side by
+//! It never fails: what goes wrong is a [`CheckupFinding`] that says what to do. Each check has ten seconds, checks run side by
 //! side, and lists are bounded; what is left out is said to be. Without a server, what can be checked here is.
 
 mod clock;
@@ -23,12 +23,12 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-pub use report::{Area, Checkup, Finding, Standing};
+pub use report::{CheckupArea, CheckupFinding, CheckupState, DoctorCheckup};
 
-use self::server::Reached;
-use crate::cli::client::Client;
-use crate::cli::failure::Failure;
-use crate::config::{Config, ConfigErrors, Loaded};
+use self::server::ReachedServer;
+use crate::cli::client::ApiClient;
+use crate::cli::failure::CommandFailure;
+use crate::config::{ConfigErrors, LoadedConfig, ServerConfig};
 
 /// How long one check may take.
 const CHECK_MAX: Duration = Duration::from_secs(10);
@@ -36,13 +36,13 @@ const CHECK_MAX: Duration = Duration::from_secs(10);
 const TOGETHER: usize = 16;
 
 /// What is looked at.
-pub struct Subject {
+pub struct CheckupSubject {
     /// The configuration of this machine; none if the server is on another.
-    pub loaded: Option<Result<Loaded, ConfigErrors>>,
+    pub loaded: Option<Result<LoadedConfig, ConfigErrors>>,
     /// The file it was read from, if there is one.
     pub config_file: Option<PathBuf>,
     /// The way to the server, or why there is none.
-    pub client: Result<Client, Failure>,
+    pub client: Result<ApiClient, CommandFailure>,
     /// The one tenant to look at; none: all that the key may see.
     pub tenant: Option<String>,
     /// The name server to ask; none: the system's.
@@ -53,7 +53,7 @@ pub struct Subject {
 pub const AREAS: u64 = 13;
 
 /// Looks at everything. `ended` is told each area as soon as it is done.
-pub async fn examine(subject: &Subject, ended: &dyn Fn(&Area)) -> Checkup {
+pub async fn examine(subject: &CheckupSubject, ended: &dyn Fn(&CheckupArea)) -> DoctorCheckup {
     let there = async {
         let (findings, reached) = server::check(subject).await;
         let server = done("server", findings, ended);
@@ -68,21 +68,26 @@ pub async fn examine(subject: &Subject, ended: &dyn Fn(&Area)) -> Checkup {
         areas
     };
     let (here, there) = futures::join!(Box::pin(here(subject, ended)), Box::pin(there));
-    Checkup { areas: [here, there].concat() }
+    DoctorCheckup { areas: [here, there].concat() }
 }
 
-fn done(name: &'static str, findings: Vec<Finding>, ended: &dyn Fn(&Area)) -> Area {
-    let area = Area::new(name, findings);
+fn done(name: &'static str, findings: Vec<CheckupFinding>, ended: &dyn Fn(&CheckupArea)) -> CheckupArea {
+    let area = CheckupArea::new(name, findings);
     ended(&area);
     area
 }
 
 /// What this machine knows by itself.
-async fn here(subject: &Subject, ended: &dyn Fn(&Area)) -> Vec<Area> {
+async fn here(subject: &CheckupSubject, ended: &dyn Fn(&CheckupArea)) -> Vec<CheckupArea> {
     let configuration = done("configuration", configuration::check(subject), ended);
     let Some(config) = subject.config() else {
-        let skipped =
-            |name| done(name, vec![Finding::new(name, Standing::Skipped).found(subject.no_config())], ended);
+        let skipped = |name| {
+            done(
+                name,
+                vec![CheckupFinding::new(name, CheckupState::Skipped).found(subject.no_config())],
+                ended,
+            )
+        };
         return vec![configuration, skipped("database"), skipped("disk")];
     };
     let database = done("database", database::check(&config.database).await, ended);
@@ -90,7 +95,11 @@ async fn here(subject: &Subject, ended: &dyn Fn(&Area)) -> Vec<Area> {
 }
 
 /// What is looked at here, in the light of what a server knows.
-async fn surroundings(subject: &Subject, reached: Option<&Reached>, ended: &dyn Fn(&Area)) -> Vec<Area> {
+async fn surroundings(
+    subject: &CheckupSubject,
+    reached: Option<&ReachedServer>,
+    ended: &dyn Fn(&CheckupArea),
+) -> Vec<CheckupArea> {
     let (clock, names) = futures::join!(async { done("clock", clock::check(reached).await, ended) }, async {
         done("dns", names::check(subject.dns, reached).await, ended)
     },);
@@ -98,7 +107,7 @@ async fn surroundings(subject: &Subject, reached: Option<&Reached>, ended: &dyn 
 }
 
 /// What only a running server knows.
-async fn known(reached: &Reached, ended: &dyn Fn(&Area)) -> Vec<Area> {
+async fn known(reached: &ReachedServer, ended: &dyn Fn(&CheckupArea)) -> Vec<CheckupArea> {
     let nodes = done("nodes", server::nodes(reached), ended);
     let senders = done("senders", tenants::senders(reached), ended);
     let (queue, accounts, mailboxes, webhooks, outbox) = futures::join!(
@@ -112,14 +121,14 @@ async fn known(reached: &Reached, ended: &dyn Fn(&Area)) -> Vec<Area> {
 }
 
 /// The same without one.
-fn unknown(ended: &dyn Fn(&Area)) -> Vec<Area> {
+fn unknown(ended: &dyn Fn(&CheckupArea)) -> Vec<CheckupArea> {
     let names = ["nodes", "senders", "queue", "accounts", "mailboxes", "webhooks", "outbox"];
-    let skipped = |name| vec![Finding::new(name, Standing::Skipped).found("no server to ask")];
+    let skipped = |name| vec![CheckupFinding::new(name, CheckupState::Skipped).found("no server to ask")];
     names.map(|name| done(name, skipped(name), ended)).into()
 }
 
-impl Subject {
-    fn config(&self) -> Option<&Config> {
+impl CheckupSubject {
+    fn config(&self) -> Option<&ServerConfig> {
         self.loaded.as_ref()?.as_ref().ok().map(|loaded| &loaded.config)
     }
 
@@ -132,7 +141,7 @@ impl Subject {
 }
 
 /// An answer within the time that one check has.
-async fn within<T>(asked: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+async fn within<T>(asked: impl Future<Output = Result<T, CommandFailure>>) -> Result<T, CommandFailure> {
     match timeout(CHECK_MAX, asked).await {
         Ok(answer) => answer,
         Err(_) => Err(anyhow::anyhow!("no answer within {} seconds", CHECK_MAX.as_secs()).into()),

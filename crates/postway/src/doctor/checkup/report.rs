@@ -13,7 +13,7 @@ const FOUND_CHARS_MAX: usize = 300;
 /// How it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum CheckupState {
     /// As it should be.
     Ok,
     /// It works, and needs a look.
@@ -24,7 +24,7 @@ pub enum Standing {
     Skipped,
 }
 
-impl Standing {
+impl CheckupState {
     /// The word users see.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -46,31 +46,31 @@ impl Standing {
     }
 }
 
-impl From<doctor::State> for Standing {
-    fn from(state: doctor::State) -> Self {
+impl From<doctor::DomainCheckState> for CheckupState {
+    fn from(state: doctor::DomainCheckState) -> Self {
         match state {
-            doctor::State::Ok => Self::Ok,
-            doctor::State::Warn | doctor::State::Unknown => Self::Warning,
-            doctor::State::Missing | doctor::State::Wrong => Self::Problem,
+            doctor::DomainCheckState::Ok => Self::Ok,
+            doctor::DomainCheckState::Warn | doctor::DomainCheckState::Unknown => Self::Warning,
+            doctor::DomainCheckState::Missing | doctor::DomainCheckState::Wrong => Self::Problem,
         }
     }
 }
 
 /// The outcome of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct CheckupFinding {
     /// What was checked.
     pub check: String,
     /// How it stands.
-    pub state: Standing,
+    pub state: CheckupState,
     /// What was found.
     pub found: Option<String>,
     /// What to do.
     pub advice: Option<String>,
 }
 
-impl Finding {
-    pub(super) fn new(check: impl Into<String>, state: Standing) -> Self {
+impl CheckupFinding {
+    pub(super) fn new(check: impl Into<String>, state: CheckupState) -> Self {
         Self { check: check.into(), state, found: None, advice: None }
     }
 
@@ -91,40 +91,41 @@ impl Finding {
     }
 }
 
-impl From<doctor::Finding> for Finding {
-    fn from(finding: doctor::Finding) -> Self {
-        let doctor::Finding { check, state, found, advice } = finding;
+impl From<doctor::DomainFinding> for CheckupFinding {
+    fn from(finding: doctor::DomainFinding) -> Self {
+        let doctor::DomainFinding { check, state, found, advice } = finding;
         // What is not there can only be named.
-        let found = found.or_else(|| (state != doctor::State::Ok).then(|| state.as_str().to_owned()));
+        let found =
+            found.or_else(|| (state != doctor::DomainCheckState::Ok).then(|| state.as_str().to_owned()));
         Self { check, state: state.into(), found, advice }
     }
 }
 
 /// What belongs together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Area {
+pub struct CheckupArea {
     /// Its name.
     pub area: &'static str,
     /// What was found, in the order of the checks.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<CheckupFinding>,
 }
 
-impl Area {
-    pub(super) fn new(area: &'static str, findings: Vec<Finding>) -> Self {
+impl CheckupArea {
+    pub(super) fn new(area: &'static str, findings: Vec<CheckupFinding>) -> Self {
         Self { area, findings }
     }
 }
 
 /// All that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Checkup {
+pub struct DoctorCheckup {
     /// In the order of their importance: what others rest on first.
-    pub areas: Vec<Area>,
+    pub areas: Vec<CheckupArea>,
 }
 
-impl Checkup {
+impl DoctorCheckup {
     /// How many findings stand so.
-    pub fn count(&self, state: Standing) -> usize {
+    pub fn count(&self, state: CheckupState) -> usize {
         let findings = self.areas.iter().flat_map(|area| &area.findings);
         findings.filter(|finding| finding.state == state).count()
     }
@@ -148,10 +149,12 @@ impl Checkup {
                 }
             }
         }
-        let told = [Standing::Ok, Standing::Warning, Standing::Problem, Standing::Skipped]
+        let told = [CheckupState::Ok, CheckupState::Warning, CheckupState::Problem, CheckupState::Skipped]
             .map(|state| (self.count(state), state))
             .map(|(count, state)| match (state, count) {
-                (Standing::Warning | Standing::Problem, 0 | 2..) => format!("{count} {}s", state.as_str()),
+                (CheckupState::Warning | CheckupState::Problem, 0 | 2..) => {
+                    format!("{count} {}s", state.as_str())
+                }
                 _ => format!("{count} {}", state.as_str()),
             });
         line(&mut text, "");

@@ -5,10 +5,10 @@
 use postway_domain::{Clock as _, Time};
 use serde_json::Value;
 
-use super::server::{Reached, Tenant};
+use super::server::{CheckedTenant, ReachedServer};
 use super::tenants::{things, unasked};
-use super::{Finding, Standing, within};
-use crate::cli::failure::Failure;
+use super::{CheckupFinding, CheckupState, within};
+use crate::cli::failure::CommandFailure;
 use crate::cli::output::{field, list};
 use crate::cluster::clock::NodeClock;
 use crate::top::span;
@@ -19,7 +19,7 @@ const DELIVERIES_MAX: usize = 100;
 const LATE_S: u64 = 120;
 
 /// What a webhook was not told.
-struct Untold {
+struct UndeliveredNotifications {
     /// Given up.
     dead: Value,
     /// Called for in vain, to be called for again.
@@ -29,7 +29,7 @@ struct Untold {
 }
 
 /// Every webhook, by what it has missed and what waits for it.
-pub async fn check(reached: &Reached) -> Vec<Finding> {
+pub async fn check(reached: &ReachedServer) -> Vec<CheckupFinding> {
     let now = NodeClock::default().now();
     things(reached, "webhooks", async |tenant, name, webhook| match untold(tenant, webhook).await {
         Ok(untold) => judge(&name, webhook, &untold, now),
@@ -38,44 +38,47 @@ pub async fn check(reached: &Reached) -> Vec<Finding> {
     .await
 }
 
-async fn untold(tenant: &Tenant, webhook: &Value) -> Result<Untold, Failure> {
+async fn untold(tenant: &CheckedTenant, webhook: &Value) -> Result<UndeliveredNotifications, CommandFailure> {
     let id = field(webhook, "id");
     let of = async |status: &str| {
         let query = [("status", status.to_owned()), ("limit", DELIVERIES_MAX.to_string())];
         within(tenant.client.get(&["v1", "webhooks", &id, "deliveries"], &query)).await
     };
     let (dead, waiting, pending) = futures::join!(of("dead"), of("waiting"), of("pending"));
-    Ok(Untold { dead: dead?, waiting: waiting?, pending: pending? })
+    Ok(UndeliveredNotifications { dead: dead?, waiting: waiting?, pending: pending? })
 }
 
-fn judge(name: &str, webhook: &Value, untold: &Untold, now: Time) -> Finding {
+fn judge(name: &str, webhook: &Value, untold: &UndeliveredNotifications, now: Time) -> CheckupFinding {
     let url = field(webhook, "url");
     let reason = field(webhook, "disabled_reason");
     if !reason.is_empty() {
         let advice = "nothing is collected for it: mend it, then `postway webhooks update ID --active true`, or remove it";
-        return Finding::new(name, Standing::Problem)
+        return CheckupFinding::new(name, CheckupState::Problem)
             .found(format!("{url} is switched off: {reason}"))
             .advice(advice);
     }
     if webhook["active"] != true {
-        return Finding::new(name, Standing::Ok).found(format!("{url} is switched off by its owner"));
+        return CheckupFinding::new(name, CheckupState::Ok)
+            .found(format!("{url} is switched off by its owner"));
     }
     if let Some(found) = late(webhook, untold, now) {
         let advice = "nothing is lost: `postway webhooks test ID` calls it, `postway webhooks deliveries ID --status waiting` has its answers";
-        return Finding::new(name, Standing::Warning).found(format!("{url} {found}")).advice(advice);
+        return CheckupFinding::new(name, CheckupState::Warning)
+            .found(format!("{url} {found}"))
+            .advice(advice);
     }
     let lost = list(&untold.dead, "data").len();
     if lost > 0 {
         let more = more(&untold.dead);
         let advice = "see `postway webhooks deliveries ID --status dead`; `postway webhooks resend ID --since TIME` tells them again";
         let found = format!("{url} missed {lost}{more} events");
-        return Finding::new(name, Standing::Warning).found(found).advice(advice);
+        return CheckupFinding::new(name, CheckupState::Warning).found(found).advice(advice);
     }
-    Finding::new(name, Standing::Ok).found(url)
+    CheckupFinding::new(name, CheckupState::Ok).found(url)
 }
 
 /// What could not be told for minutes. Whoever asked to be left alone for a while is not late.
-fn late(webhook: &Value, untold: &Untold, now: Time) -> Option<String> {
+fn late(webhook: &Value, untold: &UndeliveredNotifications, now: Time) -> Option<String> {
     if time(webhook, "quiet_until").is_some_and(|until| until > now) {
         return None;
     }
@@ -120,23 +123,23 @@ mod tests {
         json!({"data": [], "next_cursor": null})
     }
 
-    fn judged(webhook: Value, untold: Untold) -> (Standing, String) {
+    fn judged(webhook: Value, untold: UndeliveredNotifications) -> (CheckupState, String) {
         let finding = judge("wh", &webhook, &untold, "2030-01-01T00:10:00Z".parse().unwrap());
         (finding.state, finding.found.unwrap_or_default())
     }
 
-    fn state(webhook: Value, dead: Value) -> Standing {
-        judged(webhook, Untold { dead, waiting: none(), pending: none() }).0
+    fn state(webhook: Value, dead: Value) -> CheckupState {
+        judged(webhook, UndeliveredNotifications { dead, waiting: none(), pending: none() }).0
     }
 
     #[test]
     fn a_webhook_is_judged_by_what_it_missed() {
-        assert_eq!(state(json!({"url": "u", "active": true}), none()), Standing::Ok);
-        assert_eq!(state(json!({"url": "u", "active": false}), none()), Standing::Ok);
-        assert_eq!(state(json!({"active": false, "disabled_reason": "410"}), none()), Standing::Problem);
+        assert_eq!(state(json!({"url": "u", "active": true}), none()), CheckupState::Ok);
+        assert_eq!(state(json!({"url": "u", "active": false}), none()), CheckupState::Ok);
+        assert_eq!(state(json!({"active": false, "disabled_reason": "410"}), none()), CheckupState::Problem);
         assert_eq!(
             state(json!({"url": "u", "active": true}), json!({"data": [{}], "next_cursor": null})),
-            Standing::Warning
+            CheckupState::Warning
         );
     }
 
@@ -147,22 +150,25 @@ mod tests {
             json!({"data": [{"created_at": since, "tries": 2, "next_at": "2030-01-01T00:12:00Z",
                 "last_call": {"at": since, "status": 500, "answer": "no"}}], "next_cursor": null})
         };
-        let with = |waiting: Value| judged(webhook(), Untold { dead: none(), waiting, pending: none() });
-        assert_eq!(with(waiting("2030-01-01T00:09:30Z")).0, Standing::Ok, "it may be starting again");
+        let with = |waiting: Value| {
+            judged(webhook(), UndeliveredNotifications { dead: none(), waiting, pending: none() })
+        };
+        assert_eq!(with(waiting("2030-01-01T00:09:30Z")).0, CheckupState::Ok, "it may be starting again");
         let (state, found) = with(waiting("2030-01-01T00:01:00Z"));
-        assert_eq!(state, Standing::Warning);
+        assert_eq!(state, CheckupState::Warning);
         assert!(found.contains("takes no calls") && found.contains("500"), "{found}");
     }
 
     #[test]
     fn a_webhook_that_is_behind_is_told_unless_it_asked_for_quiet() {
         let pending = || json!({"data": [{"next_at": "2030-01-01T00:01:00Z"}], "next_cursor": "x"});
-        let with =
-            |webhook: Value| judged(webhook, Untold { dead: none(), waiting: none(), pending: pending() });
+        let with = |webhook: Value| {
+            judged(webhook, UndeliveredNotifications { dead: none(), waiting: none(), pending: pending() })
+        };
         let (state, found) = with(json!({"url": "u", "active": true}));
-        assert_eq!(state, Standing::Warning);
+        assert_eq!(state, CheckupState::Warning);
         assert!(found.contains("1 and more events wait"), "{found}");
         let quiet = json!({"url": "u", "active": true, "quiet_until": "2030-01-01T01:00:00Z"});
-        assert_eq!(with(quiet).0, Standing::Ok);
+        assert_eq!(with(quiet).0, CheckupState::Ok);
     }
 }

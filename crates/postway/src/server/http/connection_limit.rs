@@ -24,7 +24,7 @@ const BUSY: u64 = u64::MAX;
 const ANSWERED: u64 = u64::MAX - 1;
 
 /// The places of a listener.
-pub struct ConnectionPlaces {
+pub struct ConnectionSlots {
     open: Mutex<OpenConnections>,
     connections_max: usize,
     per_client_max: usize,
@@ -35,7 +35,7 @@ pub struct ConnectionPlaces {
 #[derive(Default)]
 struct OpenConnections {
     last_number: u64,
-    by_number: BTreeMap<u64, Arc<Occupancy>>,
+    by_number: BTreeMap<u64, Arc<ConnectionActivity>>,
     by_client: HashMap<ClientAddress, usize>,
     /// Those that were asked to go and have not gone yet.
     leaving: usize,
@@ -43,14 +43,14 @@ struct OpenConnections {
 
 /// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoPlace {
+pub enum SlotRefusal {
     /// This client has as many as it may.
     ForClient,
     /// All are taken, and none of them is idle.
     ForAnybody,
 }
 
-impl NoPlace {
+impl SlotRefusal {
     /// The word in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl NoPlace {
 }
 
 /// What a connection does.
-pub struct Occupancy {
+pub struct ConnectionActivity {
     /// [`BUSY`], [`ANSWERED`], or since when it is idle.
     state: AtomicU64,
     /// Requests that were begun.
@@ -70,7 +70,7 @@ pub struct Occupancy {
     wanted: CancellationToken,
 }
 
-impl Occupancy {
+impl ConnectionActivity {
     /// Whether neither a request is in progress nor an answer being written.
     pub fn is_idle(&self) -> bool {
         self.state.load(Ordering::Acquire) < ANSWERED
@@ -94,46 +94,46 @@ impl Occupancy {
 }
 
 /// A request in progress; over when it is dropped.
-pub struct InProgress(Arc<Occupancy>);
+pub struct RequestInProgress(Arc<ConnectionActivity>);
 
-impl InProgress {
-    pub fn begin(occupancy: &Arc<Occupancy>) -> Self {
+impl RequestInProgress {
+    pub fn begin(occupancy: &Arc<ConnectionActivity>) -> Self {
         occupancy.state.store(BUSY, Ordering::Release);
         occupancy.begun.fetch_add(1, Ordering::AcqRel);
         Self(occupancy.clone())
     }
 }
 
-impl Drop for InProgress {
+impl Drop for RequestInProgress {
     fn drop(&mut self) {
         self.0.state.store(ANSWERED, Ordering::Release);
     }
 }
 
 /// A connection's place. Free again when it is dropped.
-pub struct ConnectionPlace {
-    places: Arc<ConnectionPlaces>,
+pub struct ConnectionSlot {
+    places: Arc<ConnectionSlots>,
     number: u64,
     client: Option<ClientAddress>,
     /// What the connection in it does.
-    pub occupancy: Arc<Occupancy>,
+    pub occupancy: Arc<ConnectionActivity>,
 }
 
-impl ConnectionPlaces {
+impl ConnectionSlots {
     pub fn new(connections_max: usize, per_client_max: usize) -> Arc<Self> {
         let (open, idle_count) = (Mutex::default(), Arc::default());
         Arc::new(Self { open, connections_max, per_client_max, idle_count })
     }
 
     /// A place for a connection of this client; of nobody in particular where none is named.
-    pub fn take(self: &Arc<Self>, client: Option<ClientAddress>) -> Result<ConnectionPlace, NoPlace> {
+    pub fn take(self: &Arc<Self>, client: Option<ClientAddress>) -> Result<ConnectionSlot, SlotRefusal> {
         let mut open = self.open();
         let own = client.and_then(|client| open.by_client.get(&client)).copied().unwrap_or_default();
         if own >= self.per_client_max {
-            return Err(NoPlace::ForClient);
+            return Err(SlotRefusal::ForClient);
         }
         if open.leaving >= LEAVING_MAX {
-            return Err(NoPlace::ForAnybody);
+            return Err(SlotRefusal::ForAnybody);
         }
         if open.by_number.len() - open.leaving >= self.connections_max {
             make_room(&mut open)?;
@@ -141,7 +141,7 @@ impl ConnectionPlaces {
         if let Some(client) = client {
             open.by_client.insert(client, own + 1);
         }
-        let occupancy = Arc::new(Occupancy {
+        let occupancy = Arc::new(ConnectionActivity {
             state: AtomicU64::new(self.idle_count.fetch_add(1, Ordering::Relaxed)),
             begun: AtomicU64::new(0),
             idle_count: self.idle_count.clone(),
@@ -151,7 +151,7 @@ impl ConnectionPlaces {
         let number = open.last_number;
         open.by_number.insert(number, occupancy.clone());
         metrics::gauge!("postway_http_connections").set(open.by_number.len() as f64);
-        Ok(ConnectionPlace { places: self.clone(), number, client, occupancy })
+        Ok(ConnectionSlot { places: self.clone(), number, client, occupancy })
     }
 
     fn open(&self) -> MutexGuard<'_, OpenConnections> {
@@ -160,15 +160,15 @@ impl ConnectionPlaces {
 }
 
 /// Asks the connection that has been idle for longest to go.
-fn make_room(open: &mut OpenConnections) -> Result<(), NoPlace> {
+fn make_room(open: &mut OpenConnections) -> Result<(), SlotRefusal> {
     let idle = open.by_number.values().filter(|one| one.is_idle() && !one.wanted.is_cancelled());
     let oldest = idle.min_by_key(|one| one.state.load(Ordering::Acquire));
-    oldest.ok_or(NoPlace::ForAnybody)?.wanted.cancel();
+    oldest.ok_or(SlotRefusal::ForAnybody)?.wanted.cancel();
     open.leaving += 1;
     Ok(())
 }
 
-impl Drop for ConnectionPlace {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut open = self.places.open();
         open.by_number.remove(&self.number);
@@ -196,10 +196,14 @@ mod tests {
 
     #[test]
     fn a_client_has_its_share_and_a_proxy_has_none() {
-        let places = ConnectionPlaces::new(100, 2);
-        let mut held: Vec<ConnectionPlace> =
+        let places = ConnectionSlots::new(100, 2);
+        let mut held: Vec<ConnectionSlot> =
             (0..2).map(|_| places.take(client("2001:db8::1")).unwrap()).collect();
-        assert_eq!(places.take(client("2001:db8::2")).err(), Some(NoPlace::ForClient), "a /64 is one client");
+        assert_eq!(
+            places.take(client("2001:db8::2")).err(),
+            Some(SlotRefusal::ForClient),
+            "a /64 is one client"
+        );
         held.push(places.take(client("192.0.2.1")).unwrap());
         held.extend((0..50).map(|_| places.take(None).unwrap()));
         held.remove(0);
@@ -210,9 +214,9 @@ mod tests {
 
     #[test]
     fn when_all_is_full_the_longest_idle_makes_room_and_the_busy_stay() {
-        let places = ConnectionPlaces::new(3, 3);
+        let places = ConnectionSlots::new(3, 3);
         let [first, second, third] = [(); 3].map(|()| places.take(client("192.0.2.1")).unwrap());
-        let request = InProgress::begin(&first.occupancy);
+        let request = RequestInProgress::begin(&first.occupancy);
         let fourth = places.take(client("192.0.2.2")).unwrap();
         assert!(
             second.occupancy.wanted.is_cancelled(),
@@ -226,12 +230,12 @@ mod tests {
         );
         drop((second, third));
         assert_eq!(places.open().leaving, 0);
-        let requests = [&fourth, &fifth].map(|place| InProgress::begin(&place.occupancy));
-        assert_eq!(places.take(client("192.0.2.3")).err(), Some(NoPlace::ForAnybody));
+        let requests = [&fourth, &fifth].map(|place| RequestInProgress::begin(&place.occupancy));
+        assert_eq!(places.take(client("192.0.2.3")).err(), Some(SlotRefusal::ForAnybody));
         drop((request, requests));
         assert_eq!(
             places.take(client("192.0.2.3")).err(),
-            Some(NoPlace::ForAnybody),
+            Some(SlotRefusal::ForAnybody),
             "answers are still on their way"
         );
         fourth.occupancy.flushed();

@@ -18,12 +18,12 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-use super::connection_limit::Occupancy;
+use super::connection_limit::ConnectionActivity;
 
 /// A connection whose heads have a deadline.
 pub struct HeadDeadline<S> {
     stream: S,
-    occupancy: Arc<Occupancy>,
+    occupancy: Arc<ConnectionActivity>,
     patience: Duration,
     /// Runs while a head arrives.
     arriving: Option<Pin<Box<Sleep>>>,
@@ -33,7 +33,7 @@ pub struct HeadDeadline<S> {
 
 impl<S> HeadDeadline<S> {
     /// Gives each head this much time.
-    pub fn new(stream: S, occupancy: Arc<Occupancy>, patience: Duration) -> Self {
+    pub fn new(stream: S, occupancy: Arc<ConnectionActivity>, patience: Duration) -> Self {
         let (arriving, begun) = (Some(Box::pin(sleep(patience))), occupancy.begun());
         Self { stream, occupancy, patience, arriving, begun }
     }

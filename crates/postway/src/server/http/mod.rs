@@ -45,10 +45,10 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
-    connection_limit::{ConnectionPlace, ConnectionPlaces, InProgress},
+    connection_limit::{ConnectionSlot, ConnectionSlots, RequestInProgress},
     head_deadline::HeadDeadline,
-    refusal::Refusals,
-    write_timeout::{LEAST, Patient},
+    refusal::ConnectionRefusals,
+    write_timeout::{LEAST, WriteTimeout},
 };
 
 /// The largest head of a request; beyond it the answer is 431. A connection buffers at most twice as much: what was read, and
@@ -115,8 +115,8 @@ async fn serve_as(
     router: watch::Receiver<Router>,
     stop: CancellationToken,
 ) {
-    let places = ConnectionPlaces::new(bounds.connections_max, bounds.connections_per_client_max);
-    let (connections, refusals) = (TaskTracker::new(), Refusals::default());
+    let places = ConnectionSlots::new(bounds.connections_max, bounds.connections_per_client_max);
+    let (connections, refusals) = (TaskTracker::new(), ConnectionRefusals::default());
     let trusted: Arc<[Network]> = bounds.trusted_proxies.clone().into();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(IDLE_MAX);
@@ -131,18 +131,20 @@ async fn serve_as(
         };
         let (router, trusted, occupancy) = (router.clone(), trusted.clone(), place.occupancy.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
-            let in_progress = InProgress::begin(&occupancy);
+            let in_progress = RequestInProgress::begin(&occupancy);
             let origin = forwarded::origin(peer.ip(), request.headers(), &trusted);
             request.extensions_mut().insert(origin);
             let current = router.borrow().clone();
             let answer = TowerToHyperService::new(current).call(request);
             async move {
                 let answer: Response<Body> = answer.await?;
-                Ok::<_, Infallible>(answer.map(|body| AnswerBody { body, _in_progress: in_progress }))
+                Ok::<_, Infallible>(
+                    answer.map(|body| TrackedResponseBody { body, _in_progress: in_progress }),
+                )
             }
         });
         let stream = HeadDeadline::new(stream, place.occupancy.clone(), bounds.head_max);
-        let connection = http.serve_connection(TokioIo::new(Patient::new(stream, LEAST)), service);
+        let connection = http.serve_connection(TokioIo::new(WriteTimeout::new(stream, LEAST)), service);
         let stop = stop.clone();
         connections.spawn(async move {
             let mut connection = pin!(connection);
@@ -169,7 +171,7 @@ async fn serve_as(
 }
 
 /// Pends until a connection is to end: because the server stops, or for another one.
-async fn until_unwanted(place: &ConnectionPlace, stop: &CancellationToken) {
+async fn until_unwanted(place: &ConnectionSlot, stop: &CancellationToken) {
     tokio::select! {
         biased;
         () = stop.cancelled() => {}
@@ -180,7 +182,7 @@ async fn until_unwanted(place: &ConnectionPlace, stop: &CancellationToken) {
 }
 
 /// Lets a request in progress be answered. One that has not arrived is not waited for.
-async fn finish<C>(mut connection: Pin<&mut C>, place: &ConnectionPlace) -> hyper::Result<()>
+async fn finish<C>(mut connection: Pin<&mut C>, place: &ConnectionSlot) -> hyper::Result<()>
 where
     C: Future<Output = hyper::Result<()>>,
 {
@@ -222,12 +224,12 @@ async fn next(listener: &TcpListener, stop: &CancellationToken) -> Option<(TcpSt
 }
 
 /// The body of an answer: its request is in progress until it is written.
-struct AnswerBody {
+struct TrackedResponseBody {
     body: Body,
-    _in_progress: InProgress,
+    _in_progress: RequestInProgress,
 }
 
-impl HttpBody for AnswerBody {
+impl HttpBody for TrackedResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -9,7 +9,7 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-use super::connection_limit::NoPlace;
+use super::connection_limit::SlotRefusal;
 
 /// Those who are being refused at once; beyond that they are only hung up on.
 const REFUSED_MAX: usize = 256;
@@ -20,11 +20,11 @@ const UNREAD_BYTES_MAX: usize = 64 * 1024;
 
 /// The refusals under way.
 #[derive(Default)]
-pub struct Refusals(TaskTracker);
+pub struct ConnectionRefusals(TaskTracker);
 
-impl Refusals {
+impl ConnectionRefusals {
     /// Says why there is no place, and closes the connection.
-    pub fn refuse(&self, mut stream: TcpStream, why: NoPlace) {
+    pub fn refuse(&self, mut stream: TcpStream, why: SlotRefusal) {
         metrics::counter!("postway_http_connections_cut_total", "reason" => why.as_str()).increment(1);
         if self.0.len() >= REFUSED_MAX {
             return;
@@ -49,12 +49,12 @@ impl Refusals {
     }
 }
 
-fn answer(why: NoPlace) -> String {
+fn answer(why: SlotRefusal) -> String {
     let message = match why {
-        NoPlace::ForClient => {
+        SlotRefusal::ForClient => {
             "there are too many connections from your address (http.max_connections_per_client): use fewer"
         }
-        NoPlace::ForAnybody => "there are too many connections (http.max_connections): try again",
+        SlotRefusal::ForAnybody => "there are too many connections (http.max_connections): try again",
     };
     let body = format!(r#"{{"error":{{"code":"unavailable","message":"{message}","details":[]}}}}"#);
     format!(

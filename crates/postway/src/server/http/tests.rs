@@ -14,7 +14,7 @@ use super::*;
 const WAIT_MAX: Duration = Duration::from_secs(30);
 const GET: &str = "GET / HTTP/1.1\r\nhost: x\r\n\r\n";
 
-struct Served {
+struct TestListener {
     address: SocketAddr,
     stop: CancellationToken,
     /// Lets `/slow` answer.
@@ -25,7 +25,7 @@ struct Served {
 }
 
 /// A listener on which every connection counts as one client's, although all come from this machine.
-async fn served(bounds: HttpBounds) -> Served {
+async fn served(bounds: HttpBounds) -> TestListener {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let (go, asked) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -56,7 +56,7 @@ async fn served(bounds: HttpBounds) -> Served {
             serve_as(listener, &bounds, one, router, stop).await;
         }
     });
-    Served { address, stop, go, asked, server }
+    TestListener { address, stop, go, asked, server }
 }
 
 fn bounds(connections_max: usize, connections_per_client_max: usize) -> HttpBounds {
@@ -66,7 +66,7 @@ fn bounds(connections_max: usize, connections_per_client_max: usize) -> HttpBoun
     }
 }
 
-impl Served {
+impl TestListener {
     async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.unwrap()
     }

@@ -19,11 +19,11 @@ use tokio::{
 };
 
 /// How much a client must take of what waits for it: 8 KiB a second, on average over 75 s.
-pub const LEAST: LeastPace = LeastPace { bytes: 75 * 8 * 1024, within: Duration::from_secs(75) };
+pub const LEAST: LeastWriteRate = LeastWriteRate { bytes: 75 * 8 * 1024, within: Duration::from_secs(75) };
 
 /// A number of bytes that must be taken in every stretch of time.
 #[derive(Clone, Copy, Debug)]
-pub struct LeastPace {
+pub struct LeastWriteRate {
     /// So many bytes.
     pub bytes: usize,
     /// In this time.
@@ -31,21 +31,21 @@ pub struct LeastPace {
 }
 
 /// A connection that is written to with patience, but not without end.
-pub struct Patient<S> {
+pub struct WriteTimeout<S> {
     stream: S,
-    least: LeastPace,
+    least: LeastWriteRate,
     /// Runs while something waits to be written.
-    waiting: Option<WaitingAnswer>,
+    waiting: Option<PendingWrite>,
 }
 
-struct WaitingAnswer {
+struct PendingWrite {
     ends: Pin<Box<Sleep>>,
     moved: usize,
 }
 
-impl<S> Patient<S> {
+impl<S> WriteTimeout<S> {
     /// Writes no slower than this.
-    pub fn new(stream: S, least: LeastPace) -> Self {
+    pub fn new(stream: S, least: LeastWriteRate) -> Self {
         Self { stream, least, waiting: None }
     }
 
@@ -55,14 +55,14 @@ impl<S> Patient<S> {
         context: &mut Context<'_>,
         wrote: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
-        let LeastPace { bytes, within } = self.least;
+        let LeastWriteRate { bytes, within } = self.least;
         if let Poll::Ready(wrote) = wrote {
             if let (Some(waiting), Ok(moved)) = (&mut self.waiting, &wrote) {
                 waiting.moved += moved;
             }
             return Poll::Ready(wrote);
         }
-        let begin = || WaitingAnswer { ends: Box::pin(tokio::time::sleep(within)), moved: 0 };
+        let begin = || PendingWrite { ends: Box::pin(tokio::time::sleep(within)), moved: 0 };
         let waiting = self.waiting.get_or_insert_with(begin);
         while waiting.ends.as_mut().poll(context).is_ready() {
             if waiting.moved < bytes {
@@ -83,7 +83,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -93,7 +93,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let wrote = Pin::new(&mut this.stream).poll_write(context, bytes);
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-    const PACE: LeastPace = LeastPace { bytes: 64, within: Duration::from_secs(60) };
+    const PACE: LeastWriteRate = LeastWriteRate { bytes: 64, within: Duration::from_secs(60) };
 
     /// Reads so many bytes every so often, until the end.
     async fn read_slowly(mut client: tokio::io::DuplexStream, bytes: usize, every: Duration) -> usize {
@@ -149,7 +149,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_never_reads_is_left_after_a_while() {
         let (_client, server) = tokio::io::duplex(64);
-        let (mut server, started) = (Patient::new(server, PACE), tokio::time::Instant::now());
+        let (mut server, started) = (WriteTimeout::new(server, PACE), tokio::time::Instant::now());
         let error = server.write_all(&[0; 100]).await.unwrap_err();
         assert_eq!((error.kind(), started.elapsed().as_secs()), (io::ErrorKind::TimedOut, 60));
     }
@@ -157,7 +157,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_that_takes_a_byte_now_and_then_is_left_too() {
         let (client, server) = tokio::io::duplex(64);
-        let (mut server, started) = (Patient::new(server, PACE), tokio::time::Instant::now());
+        let (mut server, started) = (WriteTimeout::new(server, PACE), tokio::time::Instant::now());
         let reads = tokio::spawn(read_slowly(client, 1, Duration::from_secs(2)));
         let error = server.write_all(&[0; 1000]).await.unwrap_err();
         assert_eq!((error.kind(), started.elapsed().as_secs()), (io::ErrorKind::TimedOut, 60));
@@ -168,7 +168,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_that_reads_slowly_but_gets_on_is_waited_for() {
         let (client, server) = tokio::io::duplex(64);
-        let (mut server, started) = (Patient::new(server, PACE), tokio::time::Instant::now());
+        let (mut server, started) = (WriteTimeout::new(server, PACE), tokio::time::Instant::now());
         let reads = tokio::spawn(read_slowly(client, 32, Duration::from_secs(20)));
         server.write_all(&[0; 3200]).await.unwrap();
         assert!(started.elapsed() > Duration::from_secs(20 * 90));
@@ -179,7 +179,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_has_been_taken_whole_counts_no_more() {
         let (mut client, server) = tokio::io::duplex(64);
-        let mut server = Patient::new(server, PACE);
+        let mut server = WriteTimeout::new(server, PACE);
         for _ in 0..5 {
             let reads = async {
                 tokio::time::sleep(Duration::from_secs(50)).await;

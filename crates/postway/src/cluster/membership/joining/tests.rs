@@ -10,7 +10,7 @@ use postway_store::{Nodes as _, blob::Depot, memory::MemoryStore, record::NodeBe
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::cluster::membership::Membership;
+use crate::cluster::membership::ClusterMembership;
 
 /// Nodes' times differ from the true one, and from each other's, by less.
 const BOUND_MS: i64 = 1_500;
@@ -42,7 +42,7 @@ impl Clock for SettableMachine {
 struct JoinedNode {
     clock: Arc<NodeClock>,
     machine: Arc<SettableMachine>,
-    membership: Arc<Membership>,
+    membership: Arc<ClusterMembership>,
     stop: CancellationToken,
 }
 
@@ -59,7 +59,7 @@ impl JoinedNode {
         let clock = Arc::new(NodeClock::of(machine.clone()));
         let store: Arc<dyn Store> = store.clone();
         let (address, depot) = (([127, 0, 0, 1], 1).into(), Depot::memory());
-        let joined = Membership::join_as([number; 16], store, clock.clone(), address, &depot);
+        let joined = ClusterMembership::join_as([number; 16], store, clock.clone(), address, &depot);
         let membership = Arc::new(joined.await.unwrap());
         tokio::time::sleep(held_up).await;
         let stop = CancellationToken::new();

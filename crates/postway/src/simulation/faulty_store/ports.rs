@@ -15,13 +15,13 @@ use postway_store::{
     record::*,
 };
 
-use super::Link;
+use super::FaultyStore;
 
 /// Calls that are passed on as they are.
 macro_rules! pass {
     ($($port:ident { $($name:ident($($arg:ident: $of:ty),*) -> $answer:ty;)* $(;; $($other:item)*)? })*) => {$(
         #[async_trait]
-        impl $port for Link {
+        impl $port for FaultyStore {
             $(async fn $name(&self, $($arg: $of),*) -> Result<$answer, StoreError> {
                 self.call(stringify!($name), self.store.$name($($arg),*), |_| {}).await
             })*

@@ -1,16 +1,16 @@
-//! `postway statistics`: what was done, by hour or day.
+//! `postway history`: how many messages were accepted, sent and bounced, by hour or day.
 
 use clap::Args;
 use serde_json::Value;
 
-use super::Session;
-use crate::cli::failure::Failure;
-use crate::cli::output::{Output, list};
+use super::CommandContext;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{CommandOutput, list};
 use crate::cli::pages::row;
 
 #[derive(Args, Debug)]
-pub struct StatisticsArgs {
-    /// How finely [default: hour]
+pub struct HistoryArgs {
+    /// The length of one row's time [default: hour]
     #[arg(long, value_parser = ["hour", "day"])]
     by: Option<String>,
     /// From this time on (RFC 3339 or Unix seconds) [default: a day back by hour, 30 days back by day]
@@ -24,13 +24,13 @@ pub struct StatisticsArgs {
     account: Option<String>,
 }
 
-pub async fn run(session: &Session, args: StatisticsArgs) -> Result<(), Failure> {
+pub async fn run(context: &CommandContext, args: HistoryArgs) -> Result<(), CommandFailure> {
     let query = [("by", args.by), ("since", args.since), ("until", args.until), ("account", args.account)];
     let query: Vec<_> = query.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-    session.output.show(&session.client()?.get(&["v1", "statistics"], &query).await?, render)
+    context.output.show(&context.client()?.get(&["v1", "statistics"], &query).await?, render)
 }
 
-fn render(output: Output, statistics: &Value) -> String {
+fn render(output: CommandOutput, statistics: &Value) -> String {
     let columns = [
         "at",
         "account",

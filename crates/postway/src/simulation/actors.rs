@@ -17,7 +17,7 @@ use postway_store::{
 };
 use tokio::time::{sleep, timeout};
 
-use super::{life::Pulse, world::World};
+use super::{life::LifePulse, world::SimulatedWorld};
 
 /// How long anybody waits for a node's answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) const FATE_LASTS_MAX_MS: u64 = 25_000;
 
 /// Sends all messages of the run, each until a node has said that it has it.
-pub(super) async fn send_all(world: Arc<World>) {
+pub(super) async fn send_all(world: Arc<SimulatedWorld>) {
     let pace = world.plan.troubled.as_millis() as u64 / world.plan.messages as u64;
     for label in 0..world.plan.messages {
         let mut message = compose(&world, label);
@@ -60,7 +60,7 @@ pub(super) async fn send_all(world: Arc<World>) {
     }
 }
 
-fn acknowledge(world: &World, uid: MessageUid, label: usize) {
+fn acknowledge(world: &SimulatedWorld, uid: MessageUid, label: usize) {
     world.trace.note(format_args!("m{label} is acknowledged"));
     match world.ledger().fate(uid) {
         Some(fate) => fate.acknowledged = true,
@@ -68,7 +68,7 @@ fn acknowledge(world: &World, uid: MessageUid, label: usize) {
     }
 }
 
-fn compose(world: &World, label: usize) -> NewMessage {
+fn compose(world: &SimulatedWorld, label: usize) -> NewMessage {
     let (chance, now) = (&world.chance, world.now());
     let send_at = chance.hits(200).then(|| now.plus(chance.millis(500, 15_000)));
     let state = if send_at.is_some() { State::Scheduled(Wait::SendAt) } else { State::Ready };
@@ -84,8 +84,8 @@ fn compose(world: &World, label: usize) -> NewMessage {
     NewMessage {
         uid: chance.uid(now),
         lane: Lane {
-            tenant: World::tenant(),
-            account: World::account_id(chance.between(0, 1) as usize),
+            tenant: SimulatedWorld::tenant(),
+            account: SimulatedWorld::account_id(chance.between(0, 1) as usize),
             priority: *chance.pick(&[Priority::Immediate, Priority::Normal, Priority::Normal]),
             batch: chance.hits(300).then(|| "b".parse().expect("a batch's name")),
         },
@@ -123,13 +123,13 @@ fn compose(world: &World, label: usize) -> NewMessage {
 }
 
 /// The store of some node that takes work.
-fn some_link(world: &World) -> Option<Arc<dyn Store>> {
+fn some_link(world: &SimulatedWorld) -> Option<Arc<dyn Store>> {
     let links: Vec<_> = world.nodes.iter().filter_map(|node| node.link()).collect();
     (!links.is_empty()).then(|| world.chance.pick(&links).clone())
 }
 
 /// Does to messages what operators do, until all is well.
-pub(super) async fn operate(world: Arc<World>) {
+pub(super) async fn operate(world: Arc<SimulatedWorld>) {
     while world.plan.operator && !world.is_healed() {
         sleep(world.chance.millis(100, 4_000)).await;
         let Some(link) = some_link(&world) else { continue };
@@ -138,12 +138,12 @@ pub(super) async fn operate(world: Arc<World>) {
     }
 }
 
-async fn operate_once(world: &World, link: &dyn Store) {
-    let (chance, tenant, now) = (&world.chance, World::tenant(), world.now());
+async fn operate_once(world: &SimulatedWorld, link: &dyn Store) {
+    let (chance, tenant, now) = (&world.chance, SimulatedWorld::tenant(), world.now());
     let scopes = [
         SuspensionScope::Tenant,
         SuspensionScope::Batch("b".parse().expect("a batch's name")),
-        SuspensionScope::Account(World::account_id(0)),
+        SuspensionScope::Account(SimulatedWorld::account_id(0)),
     ];
     let scope = chance.pick(&scopes);
     let change = match chance.between(0, 9) {
@@ -182,8 +182,10 @@ async fn operate_once(world: &World, link: &dyn Store) {
 }
 
 /// Asks something of a message, as the API does.
-pub(super) async fn ask(world: &World, link: &dyn Store, uid: MessageUid, asked: Asked) {
-    let Ok(Some(record)) = link.message(&World::tenant(), &MessageKey::Uid(uid)).await else { return };
+pub(super) async fn ask(world: &SimulatedWorld, link: &dyn Store, uid: MessageUid, asked: Asked) {
+    let Ok(Some(record)) = link.message(&SimulatedWorld::tenant(), &MessageKey::Uid(uid)).await else {
+        return;
+    };
     let Ok(change) = operator_change(&record, asked, world.now(), "simulated") else { return };
     if let Asked::Resolve(Resolution::Sent) = asked
         && let Some(fate) = world.ledger().fate(uid)
@@ -199,7 +201,7 @@ pub(super) async fn ask(world: &World, link: &dyn Store, uid: MessageUid, asked:
 
 /// Writes an account's settings anew: connections are opened again, and its circuit closes.
 async fn renew(link: &dyn Store) {
-    let found = link.account(&World::tenant(), &World::account_id(0)).await;
+    let found = link.account(&SimulatedWorld::tenant(), &SimulatedWorld::account_id(0)).await;
     if let Ok(Some(mut account)) = found {
         let version = account.version;
         account.version += 1;
@@ -208,7 +210,7 @@ async fn renew(link: &dyn Store) {
 }
 
 /// Strikes nodes, the clock and the store, for as long as the plan says.
-pub(super) async fn strike(world: &Arc<World>) {
+pub(super) async fn strike(world: &Arc<SimulatedWorld>) {
     let ends = tokio::time::Instant::now() + world.plan.troubled;
     while tokio::time::Instant::now() < ends {
         sleep(world.chance.millis(50, 5_000)).await;
@@ -219,7 +221,7 @@ pub(super) async fn strike(world: &Arc<World>) {
         let node = world.chance.between(0, world.plan.nodes as u64 - 1) as usize;
         for (fate, weight) in weights.into_iter().enumerate() {
             if drawn < weight {
-                befall(world, Fate::ALL[fate], node);
+                befall(world, PlannedFault::ALL[fate], node);
                 break;
             }
             drawn -= weight;
@@ -229,7 +231,7 @@ pub(super) async fn strike(world: &Arc<World>) {
 
 /// What may befall a node, or all of them.
 #[derive(Clone, Copy)]
-pub(super) enum Fate {
+pub(super) enum PlannedFault {
     Crash,
     Freeze,
     Stop,
@@ -239,44 +241,52 @@ pub(super) enum Fate {
     Silence,
 }
 
-impl Fate {
+impl PlannedFault {
     /// In the order of the plan's weights.
-    const ALL: [Fate; 7] =
-        [Fate::Crash, Fate::Freeze, Fate::Stop, Fate::Leap, Fate::Outage, Fate::Failover, Fate::Silence];
+    const ALL: [PlannedFault; 7] = [
+        PlannedFault::Crash,
+        PlannedFault::Freeze,
+        PlannedFault::Stop,
+        PlannedFault::Leap,
+        PlannedFault::Outage,
+        PlannedFault::Failover,
+        PlannedFault::Silence,
+    ];
 }
 
 /// Lets it befall this node, and what comes after it.
-pub(super) fn befall(world: &Arc<World>, fate: Fate, number: usize) {
+pub(super) fn befall(world: &Arc<SimulatedWorld>, fate: PlannedFault, number: usize) {
     let (chance, after) = (&world.chance, world.clone());
     let (soon, long) = (chance.millis(50, 15_000), chance.millis(100, FATE_LASTS_MAX_MS));
     match fate {
-        Fate::Crash => {
+        PlannedFault::Crash => {
             world.nodes[number].crash(world);
             tokio::spawn(async move {
                 sleep(soon).await;
                 after.nodes[number].start(&after);
             });
         }
-        Fate::Freeze => {
-            let Some(life) = world.nodes[number].life().filter(|life| life.pulse() == Pulse::Beating) else {
+        PlannedFault::Freeze => {
+            let Some(life) = world.nodes[number].life().filter(|life| life.pulse() == LifePulse::Beating)
+            else {
                 return;
             };
             world.trace.note(format_args!("{} is frozen for {long:?}", life.name));
-            life.set(Pulse::Frozen);
+            life.set(LifePulse::Frozen);
             tokio::spawn(async move {
                 sleep(long).await;
                 after.trace.note(format_args!("{} thaws", life.name));
-                life.set(Pulse::Beating);
+                life.set(LifePulse::Beating);
             });
         }
-        Fate::Stop => {
+        PlannedFault::Stop => {
             tokio::spawn(async move {
                 after.nodes[number].stop(&after).await;
                 sleep(soon).await;
                 after.nodes[number].start(&after);
             });
         }
-        Fate::Leap => {
+        PlannedFault::Leap => {
             let limited = world.plan.accounts.iter().any(|account| account.per_minute > 0);
             let fates = &world.plan.fates;
             // Whoever is away while the time is set goes by the old one until it has heard of it, and so do limits. A node alone that
@@ -289,9 +299,9 @@ pub(super) fn befall(world: &Arc<World>, fate: Fate, number: usize) {
             let leaps = [5_000, 90_000, 3_600_000, -5_000, -90_000];
             world.leap(*chance.pick(if limited { &leaps[..3] } else { &leaps }));
         }
-        Fate::Outage => world.lose_store(soon),
-        Fate::Failover => world.fail_over(chance.millis(0, 5_000)),
-        Fate::Silence => {
+        PlannedFault::Outage => world.lose_store(soon),
+        PlannedFault::Failover => world.fail_over(chance.millis(0, 5_000)),
+        PlannedFault::Silence => {
             if let Some(life) = world.nodes[number].life() {
                 world.trace.note(format_args!("{} falls silent to the store for {soon:?}", life.name));
                 life.hush(tokio::time::Instant::now() + soon);

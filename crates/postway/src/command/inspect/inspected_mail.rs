@@ -10,20 +10,20 @@ use serde_json::Value;
 
 /// One line. What the mail does not say is null.
 #[derive(Debug, Serialize)]
-pub(super) struct Line<'a> {
+pub(super) struct InspectedMail<'a> {
     file: &'a str,
     kind: &'static str,
-    recipients: Vec<Recipient>,
-    original: Original,
+    recipients: Vec<InspectedRecipient>,
+    original: InspectedOriginal,
     feedback_type: Option<String>,
-    pec: Option<Pec>,
+    pec: Option<InspectedReceipt>,
     /// What made the judgement, when that is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<Value>,
 }
 
 #[derive(Debug, Serialize)]
-struct Recipient {
+struct InspectedRecipient {
     address: String,
     action: Option<&'static str>,
     status: Option<String>,
@@ -36,14 +36,14 @@ struct Recipient {
 }
 
 #[derive(Debug, Serialize)]
-struct Original {
+struct InspectedOriginal {
     message_id: Option<String>,
     postway_id: Option<String>,
 }
 
 /// A receipt of certified mail, in the words of the rules where it has them.
 #[derive(Debug, Serialize)]
-struct Pec {
+struct InspectedReceipt {
     kind: String,
     event: &'static str,
     form: Option<String>,
@@ -53,7 +53,7 @@ struct Pec {
     provider: Option<String>,
     at: Option<Time>,
     sender: Option<String>,
-    recipients: Vec<PecRecipient>,
+    recipients: Vec<InspectedReceiptRecipient>,
     delivered_to: Option<String>,
     subject: Option<String>,
     error: Option<String>,
@@ -68,12 +68,12 @@ struct Pec {
 }
 
 #[derive(Debug, Serialize)]
-struct PecRecipient {
+struct InspectedReceiptRecipient {
     address: String,
     kind: Option<String>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> InspectedMail<'a> {
     /// What a mail is, judged at `now`.
     pub(super) fn new(file: &'a str, mail: &[u8], trust: &TrustStore, now: Time) -> Self {
         match pec::read(mail) {
@@ -96,8 +96,8 @@ impl<'a> Line<'a> {
         Self {
             file,
             kind: report.kind.as_str(),
-            recipients: report.recipients.into_iter().map(Recipient::from).collect(),
-            original: Original {
+            recipients: report.recipients.into_iter().map(InspectedRecipient::from).collect(),
+            original: InspectedOriginal {
                 message_id: report.original.message_id,
                 postway_id: report.original.postway_id,
             },
@@ -114,20 +114,20 @@ impl<'a> Line<'a> {
             recipients: receipt
                 .concerned()
                 .into_iter()
-                .map(|to| Recipient::of_receipt(&receipt, to))
+                .map(|to| InspectedRecipient::of_receipt(&receipt, to))
                 .collect(),
-            original: Original {
+            original: InspectedOriginal {
                 message_id: receipt.reference.clone(),
                 postway_id: receipt.postway_uid.as_ref().map(MessageUid::to_string),
             },
             feedback_type: None,
-            pec: Some(Pec::new(receipt, signature)),
+            pec: Some(InspectedReceipt::new(receipt, signature)),
             why: None,
         }
     }
 }
 
-impl From<Finding> for Recipient {
+impl From<Finding> for InspectedRecipient {
     fn from(finding: Finding) -> Self {
         Self {
             address: finding.address,
@@ -142,7 +142,7 @@ impl From<Finding> for Recipient {
     }
 }
 
-impl Recipient {
+impl InspectedRecipient {
     /// A recipient that a receipt is about. Certified mail has its own words for what went wrong; providers put a code
     /// before their explanation, if they have one.
     fn of_receipt(receipt: &Receipt, address: &str) -> Self {
@@ -177,7 +177,7 @@ impl Recipient {
     }
 }
 
-impl Pec {
+impl InspectedReceipt {
     fn new(receipt: Receipt, signature: Signature) -> Self {
         let event = event(receipt.event());
         let (signature, signer, signature_error) = match signature {
@@ -199,7 +199,9 @@ impl Pec {
             provider: receipt.provider,
             at: receipt.at,
             sender: receipt.sender,
-            recipients: recipients.map(|to| PecRecipient { address: to.address, kind: to.kind }).collect(),
+            recipients: recipients
+                .map(|to| InspectedReceiptRecipient { address: to.address, kind: to.kind })
+                .collect(),
             delivered_to: receipt.delivered_to,
             subject: receipt.subject,
             error: receipt.error,

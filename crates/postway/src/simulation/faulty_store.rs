@@ -20,20 +20,20 @@ use postway_store::{
 };
 
 use super::{
-    ledger::Move,
-    life::{Life, Pulse},
-    world::{Flaw, World},
+    ledger::LedgerMove,
+    life::{LifePulse, NodeLife},
+    world::{PlantedFlaw, SimulatedWorld},
 };
 
 /// The store as one life of a node has it.
-pub(super) struct Link {
-    world: Arc<World>,
-    life: Arc<Life>,
+pub(super) struct FaultyStore {
+    world: Arc<SimulatedWorld>,
+    life: Arc<NodeLife>,
     store: MemoryStore,
 }
 
-impl Link {
-    pub fn new(world: Arc<World>, life: Arc<Life>) -> Self {
+impl FaultyStore {
+    pub fn new(world: Arc<SimulatedWorld>, life: Arc<NodeLife>) -> Self {
         let store = world.store.beside();
         Self { world, life, store }
     }
@@ -45,7 +45,7 @@ impl Link {
         work: impl Future<Output = Result<T, StoreError>> + Send,
         note: impl FnOnce(&T) + Send,
     ) -> Result<T, StoreError> {
-        let Weather { before, after, fails, forgets } = self.world.weather();
+        let CallFaults { before, after, fails, forgets } = self.world.weather();
         if !self.travels(before).await {
             self.world.trace.note(format_args!("{} {name} is lost on its way to the server", self.life.name));
             return Err(StoreError::Unavailable("simulated, in a failover".to_owned()));
@@ -90,7 +90,7 @@ impl Link {
     /// A call on a connection that fell silent ends when its client has waited long enough.
     async fn hear_nothing<T>(&self, name: &str) -> Result<T, StoreError> {
         self.world.trace.note(format_args!("{} {name} hears nothing", self.life.name));
-        if self.world.has(Flaw::WaitsForSilence) {
+        if self.world.has(PlantedFlaw::WaitsForSilence) {
             std::future::pending::<()>().await;
         }
         let is_of_register = REGISTER.contains(&name);
@@ -127,7 +127,7 @@ impl Link {
             self.life.acts().await;
             tokio::select! {
                 biased;
-                () = self.life.until(|pulse| pulse != Pulse::Beating) => {}
+                () = self.life.until(|pulse| pulse != LifePulse::Beating) => {}
                 heard = wait() => return heard,
             }
         }
@@ -150,7 +150,7 @@ fn label_of(message: &NewMessage) -> usize {
 }
 
 /// How one call goes.
-pub(super) struct Weather {
+pub(super) struct CallFaults {
     pub before: u64,
     pub after: u64,
     pub fails: bool,
@@ -158,7 +158,7 @@ pub(super) struct Weather {
 }
 
 #[async_trait]
-impl Intake for Link {
+impl Intake for FaultyStore {
     async fn accept(&self, messages: Vec<NewMessage>) -> Result<Vec<Acceptance>, StoreError> {
         let named: Vec<(MessageUid, usize)> =
             messages.iter().map(|message| (message.uid, label_of(message))).collect();
@@ -176,7 +176,7 @@ impl Intake for Link {
         let work = self.maybe_twice("accept", || self.store.accept(messages.clone()));
         let answer = self.call("accept", work, note).await;
         let took_over = self.world.failovers() > failovers;
-        if answer.is_err() && took_over && self.world.has(Flaw::TrustsFailover) {
+        if answer.is_err() && took_over && self.world.has(PlantedFlaw::TrustsFailover) {
             return Ok(lost);
         }
         answer
@@ -194,7 +194,7 @@ impl Intake for Link {
 }
 
 #[async_trait]
-impl Work for Link {
+impl Work for FaultyStore {
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
         let note = |claimed: &Vec<Claimed>| {
             self.world.ledger().claimed(&self.life, claimed, "claims", &self.world.trace);
@@ -220,14 +220,14 @@ impl Work for Link {
         let work = self.maybe_twice("wire_commit", || self.store.wire_commit(commits.clone()));
         let answer = self.call("wire_commit", work, note).await;
         let is_granted = match &answer {
-            Ok(_) => self.world.has(Flaw::IgnoresFence),
-            Err(_) => self.world.has(Flaw::AssumesPermission),
+            Ok(_) => self.world.has(PlantedFlaw::IgnoresFence),
+            Err(_) => self.world.has(PlantedFlaw::AssumesPermission),
         };
         if is_granted { Ok(vec![true; uids.len()]) } else { answer }
     }
 
     async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
-        let moves: Vec<Move> = changes.iter().map(Move::of).collect();
+        let moves: Vec<LedgerMove> = changes.iter().map(LedgerMove::of).collect();
         let note = |held: &Vec<bool>| {
             self.world.ledger().changed(&self.life, &moves, held, &self.world.trace);
         };

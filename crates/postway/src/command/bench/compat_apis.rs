@@ -11,16 +11,16 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::acceptance::{Round, Side};
-use super::args::{BenchArgs, Mode};
-use super::load::{self, NUMBER, Plan};
-use super::measure::Meter;
-use super::server::{self, Node, Recipe};
+use super::acceptance::{AcceptanceFigures, AcceptanceRound};
+use super::args::{BenchArgs, BenchMode};
+use super::load::{self, LoadPlan, NUMBER};
+use super::measure::ResourceMeter;
+use super::server::{self, BenchServer, ServerRecipe};
 use super::trial::NOWHERE;
 use super::{create_account, progress, run_name};
-use crate::cli::client::{Body, Client};
-use crate::cli::failure::Failure;
-use crate::cli::output::Output;
+use crate::cli::client::{ApiClient, RequestBody};
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::CommandOutput;
 
 /// Connections at once, unless told otherwise.
 const CONNECTIONS: u32 = 20;
@@ -28,7 +28,7 @@ const CONNECTIONS: u32 = 20;
 const MANY: u32 = 100;
 
 /// A way to hand mail over.
-struct Way {
+struct CompatRoute {
     name: &'static str,
     path: &'static str,
     /// The status that says that all were taken.
@@ -47,20 +47,20 @@ const MESSAGES: (&str, &str) = (r#"{"messages":["#, "]}");
 const DATA: (&str, &str) = (r#"{"data":["#, "]}");
 
 #[rustfmt::skip]
-const WAYS: [Way; 13] = [
-    Way { name: "ours, with ids", path: "/v1/messages", taken: 202, beside: 0, each: 1, frame: ("", ""), message: ours_with_id },
-    Way { name: "ours, without", path: "/v1/messages", taken: 202, beside: 1, each: 1, frame: ("", ""), message: ours },
-    Way { name: "ours, many, with ids", path: "/v1/messages/batch", taken: 202, beside: 2, each: MANY, frame: MESSAGES, message: ours_with_id },
-    Way { name: "ours, many, without", path: "/v1/messages/batch", taken: 202, beside: 3, each: MANY, frame: MESSAGES, message: ours },
-    Way { name: "000", path: "/compat/000/emails", taken: 201, beside: 0, each: 1, frame: DATA, message: of_000 },
-    Way { name: "000, many", path: "/compat/000/emails", taken: 201, beside: 2, each: MANY, frame: DATA, message: of_000 },
-    Way { name: "001", path: "/compat/001/commands/add-messages", taken: 200, beside: 0, each: 1, frame: MESSAGES, message: of_001 },
-    Way { name: "001, many", path: "/compat/001/commands/add-messages", taken: 200, beside: 2, each: MANY, frame: MESSAGES, message: of_001 },
-    Way { name: "004", path: "/compat/004/v1/email/send", taken: 202, beside: 1, each: 1, frame: ("", ""), message: ours },
-    Way { name: "resend", path: "/compat/resend/emails", taken: 200, beside: 1, each: 1, frame: ("", ""), message: ours },
-    Way { name: "resend, many", path: "/compat/resend/emails/batch", taken: 200, beside: 3, each: MANY, frame: LIST, message: ours },
-    Way { name: "postmark", path: "/compat/postmark/email", taken: 200, beside: 1, each: 1, frame: ("", ""), message: of_postmark },
-    Way { name: "postmark, many", path: "/compat/postmark/email/batch", taken: 200, beside: 3, each: MANY, frame: LIST, message: of_postmark },
+const WAYS: [CompatRoute; 13] = [
+    CompatRoute { name: "ours, with ids", path: "/v1/messages", taken: 202, beside: 0, each: 1, frame: ("", ""), message: ours_with_id },
+    CompatRoute { name: "ours, without", path: "/v1/messages", taken: 202, beside: 1, each: 1, frame: ("", ""), message: ours },
+    CompatRoute { name: "ours, many, with ids", path: "/v1/messages/batch", taken: 202, beside: 2, each: MANY, frame: MESSAGES, message: ours_with_id },
+    CompatRoute { name: "ours, many, without", path: "/v1/messages/batch", taken: 202, beside: 3, each: MANY, frame: MESSAGES, message: ours },
+    CompatRoute { name: "000", path: "/compat/000/emails", taken: 201, beside: 0, each: 1, frame: DATA, message: of_000 },
+    CompatRoute { name: "000, many", path: "/compat/000/emails", taken: 201, beside: 2, each: MANY, frame: DATA, message: of_000 },
+    CompatRoute { name: "001", path: "/compat/001/commands/add-messages", taken: 200, beside: 0, each: 1, frame: MESSAGES, message: of_001 },
+    CompatRoute { name: "001, many", path: "/compat/001/commands/add-messages", taken: 200, beside: 2, each: MANY, frame: MESSAGES, message: of_001 },
+    CompatRoute { name: "004", path: "/compat/004/v1/email/send", taken: 202, beside: 1, each: 1, frame: ("", ""), message: ours },
+    CompatRoute { name: "resend", path: "/compat/resend/emails", taken: 200, beside: 1, each: 1, frame: ("", ""), message: ours },
+    CompatRoute { name: "resend, many", path: "/compat/resend/emails/batch", taken: 200, beside: 3, each: MANY, frame: LIST, message: ours },
+    CompatRoute { name: "postmark", path: "/compat/postmark/email", taken: 200, beside: 1, each: 1, frame: ("", ""), message: of_postmark },
+    CompatRoute { name: "postmark, many", path: "/compat/postmark/email/batch", taken: 200, beside: 3, each: MANY, frame: LIST, message: of_postmark },
 ];
 
 /// Ours; 004 and Resend say it in the same words.
@@ -96,10 +96,10 @@ fn of_postmark(_: &str, text: &str) -> String {
 
 /// What was found.
 #[derive(Debug, Serialize)]
-pub struct Found {
+pub struct CompatBench {
     messages: u32,
     connections: u32,
-    ways: Vec<Measured>,
+    ways: Vec<MeasuredRoute>,
     lost: i64,
     problem: Option<String>,
     warnings: Vec<String>,
@@ -107,16 +107,20 @@ pub struct Found {
 
 /// One way, and its cost by our own route's.
 #[derive(Debug, Serialize)]
-struct Measured {
+struct MeasuredRoute {
     name: &'static str,
     #[serde(flatten)]
-    side: Side,
+    side: AcceptanceFigures,
     /// The middle of its rounds.
     cpu_ratio: Option<f64>,
 }
 
 /// Measures on a server of its own.
-pub async fn run(args: &BenchArgs, recipe: Recipe, deadline: Instant) -> Result<Found, Failure> {
+pub async fn run(
+    args: &BenchArgs,
+    recipe: ServerRecipe,
+    deadline: Instant,
+) -> Result<CompatBench, CommandFailure> {
     let nodes = recipe.start(1).await?;
     let found = measure(args, &nodes, deadline).await;
     let stopped = server::stop(nodes).await;
@@ -125,16 +129,20 @@ pub async fn run(args: &BenchArgs, recipe: Recipe, deadline: Instant) -> Result<
     Ok(found)
 }
 
-async fn measure(args: &BenchArgs, nodes: &[Node], deadline: Instant) -> Result<Found, Failure> {
+async fn measure(
+    args: &BenchArgs,
+    nodes: &[BenchServer],
+    deadline: Instant,
+) -> Result<CompatBench, CommandFailure> {
     let client = &nodes[0].client;
     let account = create_account(client, &run_name(), NOWHERE, 1, Value::Null).await?;
-    client.call(Method::POST, &["v1", "accounts", &account, "suspend"], &[], Body::Empty).await?;
+    client.call(Method::POST, &["v1", "accounts", &account, "suspend"], &[], RequestBody::Empty).await?;
     let tenant = json!({"default_account": account});
-    client.call(Method::PATCH, &["v1", "tenants", "default"], &[], Body::Json(&tenant)).await?;
+    client.call(Method::PATCH, &["v1", "tenants", "default"], &[], RequestBody::Json(&tenant)).await?;
     let connections = args.concurrency.unwrap_or(CONNECTIONS);
-    let one = load::Shape { concurrency: connections, ..args.shape(args.messages, Mode::Single) };
+    let one = load::LoadShape { concurrency: connections, ..args.shape(args.messages, BenchMode::Single) };
     let text = load::text(args.size as usize);
-    let mut rounds: [Vec<Round>; WAYS.len()] = Default::default();
+    let mut rounds: [Vec<AcceptanceRound>; WAYS.len()] = Default::default();
     let mut ratios: [Vec<f64>; WAYS.len()] = Default::default();
     let (mut lost, mut problem) = (0, None);
     for round in 0..args.rounds {
@@ -146,18 +154,18 @@ async fn measure(args: &BenchArgs, nodes: &[Node], deadline: Instant) -> Result<
             let mut cpu = [None; WAYS.len()];
             for place in pair {
                 let way = &WAYS[place];
-                let shape = load::Shape { per_request: way.each, ..one };
+                let shape = load::LoadShape { per_request: way.each, ..one };
                 let message = (way.message)(&run_name(), &text);
-                let plan = Plan::of(client, way.path, way.frame, message, way.taken, shape);
+                let plan = LoadPlan::of(client, way.path, way.frame, message, way.taken, shape);
                 let stored = stored(client).await?;
-                let before = Meter::read_at_rest(nodes).await?;
+                let before = ResourceMeter::read_at_rest(nodes).await?;
                 let bar = progress(u64::from(args.messages), way.name);
                 let mut loaded = load::run(vec![plan], deadline, &bar).await?;
                 bar.finish_and_clear();
-                let after = Meter::read_at_rest(nodes).await?;
+                let after = ResourceMeter::read_at_rest(nodes).await?;
                 let accepted = i64::try_from(loaded.accepted).unwrap_or(i64::MAX);
                 lost += (accepted - (self::stored(client).await? - stored)).max(0);
-                let measured = Round::of(&mut loaded, &before, &after);
+                let measured = AcceptanceRound::of(&mut loaded, &before, &after);
                 cpu[place] = measured.cpu;
                 rounds[place].push(measured);
                 problem = problem.or(loaded.problem);
@@ -165,23 +173,23 @@ async fn measure(args: &BenchArgs, nodes: &[Node], deadline: Instant) -> Result<
             ratios[door].extend(cpu[door].zip(cpu[way.beside]).map(|(door, ours)| door / ours));
         }
     }
-    let sides = rounds.map(|rounds| Side::of(&rounds));
-    let measured = |((side, way), mut ratios): ((Side, &Way), Vec<f64>)| {
+    let sides = rounds.map(|rounds| AcceptanceFigures::of(&rounds));
+    let measured = |((side, way), mut ratios): ((AcceptanceFigures, &CompatRoute), Vec<f64>)| {
         ratios.sort_by(f64::total_cmp);
-        Measured { name: way.name, side, cpu_ratio: ratios.get(ratios.len() / 2).copied() }
+        MeasuredRoute { name: way.name, side, cpu_ratio: ratios.get(ratios.len() / 2).copied() }
     };
     let ways = sides.into_iter().zip(&WAYS).zip(ratios).map(measured).collect();
-    Ok(Found { messages: args.messages, connections, ways, lost, problem, warnings: Vec::new() })
+    Ok(CompatBench { messages: args.messages, connections, ways, lost, problem, warnings: Vec::new() })
 }
 
 /// How many messages the store has.
-async fn stored(client: &Client) -> Result<i64, Failure> {
+async fn stored(client: &ApiClient) -> Result<i64, CommandFailure> {
     let stats = client.get(&["v1", "stats"], &[]).await?;
     let states = stats["by_status"].as_object();
     Ok(states.map_or(0, |states| states.values().filter_map(Value::as_i64).sum()))
 }
 
-impl Found {
+impl CompatBench {
     /// Why the run is a failure, if it is one.
     pub fn problem(&self) -> Option<String> {
         match self.lost {
@@ -191,7 +199,7 @@ impl Found {
     }
 
     /// The table for people.
-    pub fn render(&self, output: Output) -> String {
+    pub fn render(&self, output: CommandOutput) -> String {
         let rows = self.ways.iter().map(|way| {
             let [rate, cpu, p50, p99, each] = way.side.column();
             let ratio = way.cpu_ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
