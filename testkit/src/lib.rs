@@ -1,5 +1,5 @@
-//! What tests need besides the code under test: an SMTP sink that misbehaves on demand, certificates, real databases, a
-//! service that speaks SES and a judge of DKIM signatures.
+//! What tests need besides the code under test: an SMTP sink that misbehaves on demand, certificates, real
+//! databases, a service that speaks SES and an independent verifier of DKIM signatures.
 //!
 //! Nothing here is linked into the product. All traffic stays on loopback, on ports the system chooses.
 

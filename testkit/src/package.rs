@@ -1,4 +1,5 @@
-//! Installed programs that tests start: where they are, and running one to its end.
+//! Programs of installed packages that tests start: where they are, how to run one, and free ports for
+//! servers.
 
 use std::{
     collections::hash_map::RandomState,
@@ -13,11 +14,11 @@ use std::{
     },
 };
 
-/// Below what systems give to outgoing connections: a port that was free stays so until its server listens, and while a
-/// server is down.
+/// Below what systems give to outgoing connections: a port that was free stays so until its server listens,
+/// and while a server is down.
 const PORTS: std::ops::Range<u32> = 10_000..20_000;
 
-/// Where a program is; servers are often not on the path of a user.
+/// Finds a program; servers are often not on the path of a user.
 pub(crate) fn program(name: &str) -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
@@ -27,7 +28,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("{name} is missing: these tests need MariaDB 10.6 or later installed"))
 }
 
-/// Runs a command and gives what it prints. Panics with its words where it fails.
+/// Runs a command and returns what it prints. Panics with its output if it fails.
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?} cannot be run: {error}"));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -35,7 +36,7 @@ pub(crate) fn run(command: &mut Command) -> String {
     text(&output.stdout)
 }
 
-/// A port of loopback that nobody has now, and that this process has not given away before.
+/// A free port of loopback that this process has not returned before.
 pub(crate) fn free_port() -> u16 {
     static NEXT: OnceLock<AtomicU32> = OnceLock::new();
     let count = PORTS.end - PORTS.start;

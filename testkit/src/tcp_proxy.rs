@@ -1,9 +1,10 @@
-//! A cable between a program and its database that a test can cut and mend.
+//! A TCP proxy between a program and its database that a test can cut and mend.
 //!
-//! It listens on loopback and carries bytes to the server, over TCP or to a Unix socket. Cutting it ends every connection
-//! at once, whatever is on its way; until it is mended, new connections are closed without a word, as by a server that
-//! is going down. It can also go silent: its clients hear nothing any more, not even that, while the server sees them gone,
-//! as when a machine loses its power behind an address that another takes over. Panics where there is nothing to listen on or the URL names no server: then the test itself is wrong.
+//! It listens on loopback and carries bytes to the server, over TCP or to a Unix socket. Cutting it ends
+//! every connection at once, whatever is on its way; until it is mended, new connections are closed at once,
+//! as by a server that is going down. It can also go silent: its clients hear nothing any more, not even
+//! that, while the server sees them gone, as when a machine loses its power behind an address that another
+//! takes over. Panics if it cannot listen or if the URL names no server: then the test itself is wrong.
 
 use std::{
     net::SocketAddr,
@@ -18,14 +19,14 @@ use tokio::{
     task::AbortHandle,
 };
 
-/// Where a cable ends.
+/// The server behind the proxy.
 #[derive(Debug, PartialEq, Eq)]
 enum Server {
     Tcp(String),
     Unix(PathBuf),
 }
 
-/// What a cable's connections share.
+/// The state that the proxy's connections share.
 struct State {
     whole: watch::Sender<bool>,
     cut_after: Mutex<Option<&'static [u8]>>,
@@ -33,7 +34,7 @@ struct State {
     silent_after: Mutex<Option<[&'static [u8]; 2]>>,
 }
 
-/// How often the cable went silent, and whether it is for those who connect now.
+/// How often the proxy went silent, and whether new connections are silent as well.
 #[derive(Clone, Copy, Debug, Default)]
 struct Silence {
     times: u32,
@@ -65,7 +66,7 @@ impl State {
     }
 }
 
-/// A cable. Dropping it ends its connections.
+/// A running proxy. Dropping it ends its connections.
 pub struct TcpProxy {
     url: String,
     state: Arc<State>,
@@ -73,7 +74,8 @@ pub struct TcpProxy {
 }
 
 impl TcpProxy {
-    /// A whole cable to the server of a database URL, `scheme://user@host:port/name`, or with `?socket=` and a path.
+    /// Starts a proxy to the server of a database URL, `scheme://user@host:port/name`, or with `?socket=` and
+    /// a path.
     pub async fn to(url: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let near = listener.local_addr().expect("a bound listener has an address");
@@ -98,8 +100,8 @@ impl TcpProxy {
         self.state.whole.send_replace(false);
     }
 
-    /// Cuts it when a client says these words: they still reach the server, but its answer is lost. Returns once that has
-    /// happened.
+    /// Cuts it when a client says these words: they still reach the server, but its answer is lost. Returns
+    /// once that has happened.
     pub async fn cut_after(&self, words: &'static [u8]) {
         *self.state.cut_after.lock().unwrap_or_else(PoisonError::into_inner) = Some(words);
         let mut is_whole = self.state.whole.subscribe();
@@ -142,7 +144,8 @@ impl Drop for TcpProxy {
     }
 }
 
-/// Where a URL leads, and the same URL by way of `near`: without TLS, which MySQL would offer, so that words can be met.
+/// Where a URL leads, and the same URL by way of `near`: without TLS, which MySQL would offer, so that words
+/// can be met.
 fn through(url: &str, near: SocketAddr) -> Option<(Server, String)> {
     let (scheme, rest) = url.split_once("://")?;
     let (place, name) = rest.split_once('/')?;

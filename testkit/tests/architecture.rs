@@ -1,5 +1,5 @@
-//! What the documents promise about the code, held against the code: the arrows between crates, the table of states,
-//! the settings and metrics, and a few rules of style.
+//! What the documents promise about the code, held against the code: the arrows between crates, the table of
+//! states, the settings and metrics, and a few rules of style.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 

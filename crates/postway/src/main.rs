@@ -1,7 +1,7 @@
-//! The `postway` binary: reads the command line, runs one command, and ends with an exit code that means something.
+//! The `postway` binary: reads the command line, runs one command, and ends with a documented exit code.
 //!
-//! `postway` alone is `postway serve`. All other commands but `migrate`, `backup`, `config`, `completions`, `inspect` and
-//! `bench` speak HTTP to a running server.
+//! `postway` alone is `postway serve`. All other commands but `migrate`, `backup`, `config`, `completions`,
+//! `inspect` and `bench` speak HTTP to a running server.
 
 mod cli;
 mod cluster;
@@ -22,7 +22,7 @@ use clap::Parser as _;
 use cli::failure::CommandFailure;
 use command::CommandLine;
 
-/// Many small values are made and freed on different threads: what glibc's allocator is slow at.
+/// Many small values are allocated and freed on different threads, which glibc's allocator is slow at.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

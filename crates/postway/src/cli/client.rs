@@ -1,7 +1,7 @@
-//! The command line's way to a running server: HTTP with a key, bounded in time, errors turned into exit codes.
+//! The HTTP client of the commands: sends the key, bounds the time, and turns errors into exit codes.
 //!
-//! Where the server is and which key opens it: the flags, else the configuration that the server itself would
-//! read. The environment's proxies are left aside for loopback addresses, since no proxy can reach those.
+//! The address and the key come from the flags, else from the configuration that the server itself would
+//! read. Proxies of the environment are ignored for loopback addresses, which no proxy can reach.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 const KEY_FILE_BYTES_MAX: u64 = 8 * 1024;
 
-/// Whom to speak to, as far as the command line says.
+/// The server and the identity that the command line names.
 #[derive(Clone, Debug, Default)]
 pub struct ServerTarget {
     /// The server's address; none: as configured.
@@ -30,7 +30,7 @@ pub struct ServerTarget {
 /// A request's body.
 #[derive(Debug)]
 pub enum RequestBody<'a> {
-    /// None.
+    /// No body.
     Empty,
     /// A JSON document.
     Json(&'a Value),
@@ -49,7 +49,7 @@ pub struct ApiClient {
 }
 
 impl ApiClient {
-    /// Prepares a client; reads the configuration only where the flags leave something open.
+    /// Prepares a client; reads the configuration only if the flags do not name both address and key.
     pub fn prepare(target: &ServerTarget, config_file: Option<&Path>) -> Result<Self, CommandFailure> {
         let config = match (&target.url, &target.key) {
             (Some(_), Some(_)) => None,
@@ -105,9 +105,9 @@ impl ApiClient {
         }
     }
 
-    /// The same, with what is asked being known by this id of a request.
+    /// The same client, with this request id on every request.
     pub fn for_request(mut self, request_id: Option<String>) -> Self {
-        // What no header can carry was no header's value there either.
+        // An id that no header can carry did not come from a header, so it is dropped.
         self.request_id = request_id.filter(|id| reqwest::header::HeaderValue::from_str(id).is_ok());
         self
     }
@@ -117,7 +117,8 @@ impl ApiClient {
         is_loopback(&self.base)
     }
 
-    /// The headers that say who asks, as lines of HTTP/1.1; for the bench, which writes its requests itself.
+    /// The headers of the key and the tenant, as lines of HTTP/1.1; for the bench, which writes its requests
+    /// itself.
     pub fn identity_lines(&self) -> String {
         let key = self.key.as_ref().map(|key| format!("Authorization: Bearer {}\r\n", key.expose()));
         let tenant = self.tenant.as_ref().map(|tenant| format!("X-Tenant: {tenant}\r\n"));
@@ -159,7 +160,7 @@ impl ApiClient {
         if status.is_success() { Ok(bytes) } else { Err(refusal(status, &bytes)) }
     }
 
-    /// Sends a request and returns the answer as it is, whatever its status.
+    /// Sends a request and returns the answer, whatever its status.
     pub async fn answer(
         &self,
         method: Method,
@@ -218,7 +219,7 @@ impl ApiClient {
     }
 }
 
-/// Where a server with this configuration is reached from its own machine.
+/// The URL under which a server with this configuration is reached from its own machine.
 fn local_url(config: &ServerConfig) -> String {
     let mut address = config.http.listen;
     if address.ip().is_unspecified() {
@@ -262,7 +263,7 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// What an error of the server means to the caller, with each field that failed on its own line.
+/// The failure for an error of the server, with each field that failed on its own line.
 pub fn refusal(status: StatusCode, body: &[u8]) -> CommandFailure {
     let parsed: Option<Value> = serde_json::from_slice(body).ok();
     let error = parsed.as_ref().and_then(|body| body.get("error"));
@@ -288,7 +289,7 @@ pub fn refusal(status: StatusCode, body: &[u8]) -> CommandFailure {
     }
 }
 
-/// Whether a handshake met something that is no TLS.
+/// Whether a handshake failed because the other side does not speak TLS.
 fn speaks_no_tls(cause: &str) -> bool {
     cause.contains("InvalidContentType") || cause.contains("corrupt message")
 }

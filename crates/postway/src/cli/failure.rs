@@ -18,7 +18,7 @@ pub const EXIT_CODES: &str = "Exit codes:
 /// Why a command ended without doing its work.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandFailure {
-    /// It was tried and did not work.
+    /// The command failed.
     #[error("{0:#}")]
     Failed(#[from] anyhow::Error),
     /// The command line asks for something that cannot be done.
@@ -40,10 +40,10 @@ pub enum CommandFailure {
     /// The server refused the request (4xx).
     #[error("{0}")]
     Refused(String),
-    /// The server knows no such thing (404).
+    /// The server does not have it (404).
     #[error("{0}")]
     NotFound(String),
-    /// The reader of our output went away; nothing to tell it.
+    /// The reader of our output went away; nothing is printed.
     #[error("the output was closed")]
     OutputClosed,
 }
@@ -56,7 +56,7 @@ impl CommandFailure {
 
     fn code(&self) -> u8 {
         match self {
-            // As in `postway messages list | head`: the reader had enough, which is no failure.
+            // As in `postway messages list | head`: the reader has read enough, which is not a failure.
             Self::OutputClosed => 0,
             Self::Failed(_) => 1,
             Self::Usage(_) | Self::Config(_) => 2,

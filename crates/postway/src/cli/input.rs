@@ -1,4 +1,4 @@
-//! What a command reads besides its arguments: texts, attachments, whole files. Bounded, and errors name the file.
+//! What a command reads besides its arguments: texts, attachments, files. Bounded, and errors name the file.
 
 use std::fs::File;
 use std::io::Read;
@@ -57,7 +57,7 @@ pub fn attachment(path: &Path) -> Result<Value, CommandFailure> {
     Ok(json!({"filename": name, "content_type": content_type(path), "content": content}))
 }
 
-/// The types that people attach most; the rest is bytes to whoever opens it.
+/// The types that people attach most; all others are plain bytes.
 fn content_type(path: &Path) -> &'static str {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     match extension.to_ascii_lowercase().as_str() {

@@ -1,7 +1,7 @@
 //! What a command prints: tables for people, the server's JSON for programs.
 //!
-//! Everything for the reader goes to standard output, everything about the run to standard error. A closed pipe
-//! ends the command quietly. Colours appear on a terminal only, and not with `NO_COLOR`.
+//! Everything for the reader goes to standard output, everything about the run to standard error. A closed
+//! pipe ends the command quietly. Colours appear on a terminal only, and not with `NO_COLOR`.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -29,7 +29,7 @@ impl CommandOutput {
         self.colour
     }
 
-    /// Whether a program reads.
+    /// Whether JSON is printed.
     pub fn is_json(self) -> bool {
         self.json
     }
@@ -103,7 +103,7 @@ impl CommandOutput {
     }
 }
 
-/// Whether the terminal says that it understands nothing but text.
+/// Whether the terminal understands nothing but text.
 pub fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb")
 }

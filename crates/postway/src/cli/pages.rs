@@ -7,7 +7,7 @@ use crate::cli::client::ApiClient;
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::{CommandOutput, field, list};
 
-/// Which part of a list.
+/// The part of a list to show.
 #[derive(Args, Clone, Debug, Default)]
 pub struct PageArgs {
     /// How many (with --all: how many at a time)
@@ -21,7 +21,7 @@ pub struct PageArgs {
     all: bool,
 }
 
-/// Prints a list as a table of these columns. `nothing` is said where it is empty.
+/// Prints a list as a table of these columns. `nothing` is printed if it is empty.
 pub async fn print(
     client: &ApiClient,
     output: CommandOutput,
@@ -37,7 +37,7 @@ pub async fn print(
 /// The columns of a table, and an item's values in their order.
 pub type TableRows<'a> = (&'a [&'a str], &'a (dyn Fn(&Value) -> Vec<String> + Sync));
 
-/// The same with rows that are more than fields of the items.
+/// Prints a list as a table whose rows are made by a function.
 pub async fn print_rows(
     client: &ApiClient,
     output: CommandOutput,

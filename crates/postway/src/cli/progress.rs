@@ -1,37 +1,38 @@
-//! How far long work is, on standard error: drawn on a terminal, told by a line now and then elsewhere.
+//! The progress of long work, on standard error: drawn on a terminal, printed as a line every few seconds
+//! elsewhere.
 //!
-//! What is drawn goes again when the work is done, so that only the result stays.
+//! A drawn bar is erased when the work is done, so that only the result stays.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::Instant;
 
-/// How often something moves on a terminal.
+/// How often the spinner turns on a terminal.
 const TICK: Duration = Duration::from_millis(100);
-/// How often a line is printed where there is no terminal.
+/// How often a line is printed if there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Work of a known length.
+/// A bar for work of a known length.
 pub fn steps(length: u64, what: &'static str) -> ProgressBar {
     styled(ProgressBar::new(length).with_prefix(what), "{spinner} {prefix} {pos} of {len} {wide_msg}")
 }
 
-/// Work whose end is not known.
+/// A spinner for work of unknown length.
 pub struct SpinnerProgress {
     bar: ProgressBar,
     line_at: Instant,
 }
 
 impl SpinnerProgress {
-    /// Begins.
+    /// Starts the spinner.
     pub fn start() -> Self {
         let bar = styled(ProgressBar::new_spinner(), "{spinner} {wide_msg}");
         bar.enable_steady_tick(TICK);
         Self { bar, line_at: Instant::now() }
     }
 
-    /// Says how far it is.
+    /// Shows the progress.
     pub fn told(&mut self, text: String) {
         if self.bar.is_hidden() && self.line_at.elapsed() >= LINE_EVERY {
             self.line_at = Instant::now();

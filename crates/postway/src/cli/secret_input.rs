@@ -1,4 +1,4 @@
-//! Secrets and grants that a command needs: from files, and from whoever sits at the terminal.
+//! Secrets and grants that a command needs, from files and from the terminal.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
@@ -19,8 +19,8 @@ pub fn read_grant(path: &Path) -> Result<Value, CommandFailure> {
     Ok(Value::Object(grant))
 }
 
-/// Asks for the secret that a change of its way must bring along, if there is a terminal to ask at. Without one the server
-/// says what is missing.
+/// Asks for the secret that a change of its destination needs again, if there is a terminal. Without one, the
+/// server reports what is missing.
 pub async fn ask_along(
     client: &ApiClient,
     path: &[&str],
@@ -39,7 +39,7 @@ pub async fn ask_along(
     Ok(())
 }
 
-/// The secret that a change must bring along, and does not.
+/// The secret that a change needs and does not contain.
 pub fn missing_secret(
     shown: &Value,
     body: &Map<String, Value>,
@@ -54,8 +54,8 @@ pub fn missing_secret(
     secrets.iter().find(is_stored).map(|(_, secret)| *secret)
 }
 
-/// Asks on the terminal, without showing what is typed. A user name without a password would never sign in, so none is a
-/// usage error.
+/// Asks on the terminal, without showing what is typed. A user name without a password would never sign in,
+/// so none is a usage error.
 pub fn ask_password() -> Result<String, CommandFailure> {
     let stdin = std::io::stdin();
     let missing = |why: &str| {

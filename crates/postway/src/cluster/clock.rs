@@ -1,8 +1,9 @@
-//! The time, by the machine's clock, as all nodes of a database have it.
+//! The time that all nodes of a database agree on.
 //!
-//! Times that one node writes are read by others: when mail is due, what of a limit is used. So nodes agree on a clock.
-//! Whoever joins takes over the time of those who are there ([`ClockFollower`]), and each goes on by its own monotonic clock, so a
-//! machine whose time of day is wrong, or is set, changes nothing for anybody. Whoever becomes the oldest goes on as well.
+//! Times that one node writes are read by others: when mail is due, how much of a limit is used. So nodes
+//! agree on a clock. A node that joins takes over the time of the others ([`ClockFollower`]), and each
+//! continues by its own monotonic clock, so a machine whose time of day is wrong, or is set, changes nothing.
+//! The node that becomes the oldest continues as well.
 
 mod follower;
 
@@ -16,7 +17,7 @@ use tokio::time::Instant;
 
 pub use follower::{ClockDistance, ClockFollower};
 
-/// The only place that asks the machine.
+/// The machine's clock. Nothing else reads it.
 struct SystemClock;
 
 impl Clock for SystemClock {
@@ -28,12 +29,12 @@ impl Clock for SystemClock {
     }
 }
 
-/// The time that this node goes by. It begins as the machine's and goes on by a clock that cannot be set: what becomes of the
-/// machine's time of day in between is a matter of [`crate::cluster::membership`], not of whoever asks for the time.
+/// The clock of this node. It starts at the machine's time and continues by a monotonic clock. If the
+/// machine's time of day is set meanwhile, [`crate::cluster::membership`] decides whether to follow it.
 pub struct NodeClock {
     machine: Arc<dyn Clock>,
     started: Instant,
-    /// The time at the start, as it is known by now.
+    /// The time at the start, as corrected so far.
     started_ms: AtomicI64,
 }
 
@@ -44,13 +45,13 @@ impl Default for NodeClock {
 }
 
 impl NodeClock {
-    /// On this machine.
+    /// A clock that starts at this machine's time.
     pub fn of(machine: Arc<dyn Clock>) -> Self {
         let started_ms = AtomicI64::new(machine.now().as_millis());
         Self { machine, started: Instant::now(), started_ms }
     }
 
-    /// Moves the clock by so much.
+    /// Moves the clock by `by_ms`.
     pub fn shift(&self, by_ms: i64) {
         self.started_ms.fetch_add(by_ms, Ordering::Relaxed);
     }
@@ -67,7 +68,7 @@ impl Clock for NodeClock {
     }
 }
 
-/// How far a test lets this process's clock be off.
+/// The clock skew that a test asks for.
 #[cfg(feature = "failpoints")]
 fn skew_ms() -> i64 {
     static SKEW_MS: std::sync::LazyLock<i64> = std::sync::LazyLock::new(|| {

@@ -1,7 +1,7 @@
-//! This process among the nodes of its database: registers, beats, looks at the others, and holds duties.
+//! This process among the nodes of its database: it registers, beats, watches the others, and takes duties.
 //!
-//! A node's identity stays in its data folder, under a lock of the operating system. So a node that starts again knows
-//! that its earlier life is over and need not wait for it to be declared dead.
+//! A node's identity stays in its data folder, under a lock of the operating system. So a node that starts
+//! again knows that its earlier life is over and need not wait for it to be declared dead.
 
 mod joining;
 
@@ -33,11 +33,12 @@ use super::{
 const FOLLOW_AFTER: usize = 8;
 /// A machine's clock that differs by less was nudged, and is followed by and by.
 const STEP_MS: i64 = 3_000;
-/// How much of such a difference is taken over in a second, and how much is none: no limit's window notices that.
+/// How much of such a difference is corrected in a second, and below which it is ignored: no limit's window
+/// notices that.
 const NUDGE_MS: i64 = 10;
-/// Longer than the shortest window of a limit counts.
+/// Longer than the shortest window of a limit.
 const WINDOW_MS: i64 = 70_000;
-/// The database's clock confirms a machine's that differs from it by less.
+/// The database's clock confirms a machine's clock that differs from it by less.
 const CONFIRMED_MS: i64 = 5_000;
 /// How often registering is tried when other nodes start in the same moment.
 const REGISTER_TRIES: u32 = 20;
@@ -48,7 +49,7 @@ pub struct ClusterMembership {
     clock: Arc<NodeClock>,
     roster: Arc<Roster>,
     card: NodeBeat,
-    /// Of the oldest node, unless that is this one.
+    /// Follows the oldest node, unless that is this one.
     follower: Mutex<Option<(Incarnation, ClockFollower)>>,
     _identity: Option<File>,
 }
@@ -67,8 +68,8 @@ impl ClusterMembership {
         Ok(Self { _identity: lock, ..membership })
     }
 
-    /// Registers this process as the present life of a node. Earlier lives of it are struck from the register and known
-    /// to be dead.
+    /// Registers this process as the present life of a node. Its earlier lives are removed from the register
+    /// and known to be dead.
     pub async fn join_as(
         identity: [u8; 16],
         store: Arc<dyn Store>,
@@ -84,7 +85,7 @@ impl ClusterMembership {
                 other.address
             );
         }
-        // Before anybody can look for it.
+        // Before other nodes can search for the mark.
         shared_storage_check::leave_mark(&*store, depot, &identity).await;
         let now = clock.now();
         let incarnation = Incarnation::new(now, &mut rand::rng());
@@ -125,7 +126,7 @@ impl ClusterMembership {
         self.card.identity
     }
 
-    /// Who is alive.
+    /// The nodes that are alive.
     pub fn roster(&self) -> Arc<Roster> {
         self.roster.clone()
     }
@@ -134,7 +135,7 @@ impl ClusterMembership {
         let (card, began) = (NodeBeat { at: self.clock.now(), ..self.card.clone() }, Instant::now());
         let was_away = self.roster.is_isolated() && self.roster.has_beaten();
         let nodes = self.store.beat(&card).await?;
-        // Before it counts as back: nothing is begun by a time that the others do not have.
+        // Before this node counts as back: nothing starts at a time that the others do not agree on.
         if was_away && (nodes.len() == 1 || !agree_anew(&*self.store, &self.clock, &card).await?) {
             self.follow_machine().await?;
         }
@@ -148,7 +149,8 @@ impl ClusterMembership {
     /// Keeps to the clock of the oldest node that is alive, unless that is this one.
     async fn follow(&self, nodes: &[NodeRecord], asked: Time) {
         let Some(by_ms) = self.behind_the_oldest(nodes, asked) else { return };
-        // What was debited here since the oldest moved its own is still where that was. Of smaller steps it is inside the window.
+        // Debits of this node since the oldest moved its clock are dated by the old time. Smaller steps stay
+        // inside the window.
         if by_ms > WINDOW_MS {
             let moved = self.store.change(DirectoryChange::ShiftUse(self.clock.now(), by_ms), None);
             // The next beat must not wait for a writer.
@@ -173,7 +175,8 @@ impl ClusterMembership {
         }
         let (_, follower) = following.as_mut()?;
         follower.hear(node.beat, node.beat_at, (asked, self.clock.now()));
-        // Where this machine was set the same way, one beat is enough: the oldest has taken that over.
+        // If this machine was set by the same amount, one beat is enough: the oldest node has followed its
+        // own machine.
         let machine_ms = self.clock.machine_ahead_ms();
         let is_alike = |by_ms: &i64| by_ms.abs() >= STEP_MS && (machine_ms - by_ms).abs() < STEP_MS;
         let by_ms = match (follower.last(), follower.distance(FOLLOW_AFTER)) {
@@ -185,7 +188,7 @@ impl ClusterMembership {
         Some(by_ms)
     }
 
-    /// Whether nobody else is there to agree with.
+    /// Whether there is no other node to agree with.
     fn is_alone(&self) -> bool {
         self.roster.alive().len() == 1 && (!self.store.is_shared() || self.roster.is_calm())
     }
@@ -195,16 +198,17 @@ impl ClusterMembership {
         self.follower.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    /// Whether the server's clock agrees with this machine's, which is so far ahead; `None` where there is none to ask.
+    /// Whether the database server's clock agrees with this machine's, which is `ahead_ms` ahead; `None` if
+    /// the database is not a server.
     async fn is_confirmed(&self, ahead_ms: i64) -> Result<Option<bool>, StoreError> {
         let machine_ms = self.clock.now().as_millis().saturating_add(ahead_ms);
         let server = self.store.server_time().await?;
         Ok(server.map(|server| (server.as_millis() - machine_ms).abs() < CONFIRMED_MS))
     }
 
-    /// Takes over the machine's time of day where it was set. Windows of limits go with it: none is free because of that, and
-    /// none is shut. One machine may be wrong: where the database is a server, its clock must say the same. Where there are
-    /// several nodes the oldest does it, and the others follow.
+    /// Follows the machine's time of day after it was set. The windows of limits move with it, so that none
+    /// opens or closes because of that. One machine may be wrong: if the database is a server, its clock must
+    /// agree. Of several nodes the oldest does this, and the others follow.
     pub async fn follow_machine(&self) -> Result<(), StoreError> {
         let ahead_ms = self.clock.machine_ahead_ms();
         if ahead_ms.abs() < NUDGE_MS || !self.is_oldest() {
@@ -232,8 +236,8 @@ impl ClusterMembership {
         Ok(())
     }
 
-    /// Beats until told to stop, then leaves the register and its duties to the others. To be told when all else has
-    /// stopped: what this node still does would be taken for a dead one's.
+    /// Beats until `stop` is cancelled, then leaves the register and its duties to the others. Everything
+    /// else must have stopped before: the others would take over what this node still does.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         tokio::join!(self.keep_beating(&stop), self.keep_telling(&stop));
         if let Err(error) = self.store.strike(&[self.card.incarnation]).await {
@@ -241,8 +245,8 @@ impl ClusterMembership {
         }
     }
 
-    /// Tells when this node stops sending because others may take its work over, and when it goes on. Apart from the beats:
-    /// one that hangs must not keep it from being told.
+    /// Logs when this node stops sending because others may take over its work, and when it sends again. It
+    /// is separate from the beats, because a beat that hangs must not delay the log line.
     async fn keep_telling(&self, stop: &CancellationToken) {
         let mut was_isolated = false;
         loop {
@@ -276,7 +280,7 @@ impl ClusterMembership {
             match &beaten {
                 Ok(()) if is_well => {}
                 Ok(()) => tracing::info!("the other nodes see this one again"),
-                // Told once, not every second.
+                // Logged once, not every second.
                 Err(error) if is_well => tracing::error!(%error, "this node cannot say that it is alive"),
                 Err(_) => {}
             }
@@ -284,7 +288,7 @@ impl ClusterMembership {
         }
     }
 
-    /// Strikes the dead from the register. Their work must have been taken back before.
+    /// Removes dead nodes from the register. Their work must have been taken back before.
     pub async fn strike_dead(&self) -> Result<(), StoreError> {
         let nodes = self.store.nodes().await?;
         let dead: Vec<&NodeRecord> =
@@ -315,8 +319,8 @@ impl ClusterMembership {
     }
 }
 
-/// The node's identity from its file, made on first start; with the lock that keeps it. A second process in the same
-/// folder is another node, and gets an identity for its life only.
+/// The node's identity from its file, made on first start; with the lock that keeps it. A second process in
+/// the same folder is another node, and gets an identity for its life only.
 fn identity(path: &Path) -> anyhow::Result<([u8; 16], Option<File>)> {
     let read = || -> io::Result<([u8; 16], Option<File>)> {
         let mut file =

@@ -1,34 +1,35 @@
 //! Whether the nodes of a database share the folder that large bodies are in.
 //!
-//! Without `storage.url` each node keeps bodies over 128 KiB in its own data folder. On one machine's database that is
-//! right; where several nodes share a server it is a mistake that shows only when one node takes such a mail and another
-//! is to send it: it waits, and goes out when the node that has it comes to it. So every node leaves a mark beside its
-//! blobs before it registers, and looks for the marks of the others. Who is missed is told in the log, in `GET
-//! /v1/nodes`, in `/health/ready` and by `postway doctor`.
+//! Without `storage.url` each node keeps bodies over 128 KiB in its own data folder. That is right for a
+//! database with one node. If several nodes share a server it is a mistake, which shows only when one node
+//! accepts such a mail and another is to send it: the mail waits until the node that has the body sends it.
+//! So every node writes a mark beside its blobs before it registers, and searches for the marks of the
+//! others. A node whose mark is missing appears in the log, in `GET /v1/nodes`, in `/health/ready` and in
+//! `postway doctor`.
 
 use std::{sync::Arc, time::Duration};
 
 use postway_store::{Roster, Store, StoreError, blob::Depot, record::NodeRecord};
 use tokio_util::sync::CancellationToken;
 
-/// How often the others' marks are looked for.
+/// How often to search for the others' marks.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// Looks for the marks of other nodes.
+/// Searches for the marks of other nodes.
 pub struct SharedStorageCheck {
     pub store: Arc<dyn Store>,
     pub depot: Arc<Depot>,
     pub roster: Arc<Roster>,
-    /// Whose mark is this node's.
+    /// The identity in this node's mark.
     pub identity: [u8; 16],
 }
 
-/// Whether there is something to compare: several nodes, and a folder that each may have for itself.
+/// Whether there is something to check: several nodes, and a folder that may be local to each.
 fn is_in_question(store: &dyn Store, depot: &Depot) -> bool {
     store.is_shared() && depot.is_folder()
 }
 
-/// Leaves the mark of a node that is about to register.
+/// Writes the mark of a node that is about to register.
 pub async fn leave_mark(store: &dyn Store, depot: &Depot, identity: &[u8; 16]) {
     if is_in_question(store, depot)
         && let Err(error) = depot.leave_mark(identity).await
@@ -38,7 +39,7 @@ pub async fn leave_mark(store: &dyn Store, depot: &Depot, identity: &[u8; 16]) {
 }
 
 impl SharedStorageCheck {
-    /// Looks until told to stop.
+    /// Checks until `stop` is cancelled.
     pub async fn run(self, stop: CancellationToken) -> Self {
         if !is_in_question(&*self.store, &self.depot) {
             return self;
@@ -47,7 +48,7 @@ impl SharedStorageCheck {
         loop {
             match self.missing().await {
                 Ok(missing) => self.tell(&missing, &mut known),
-                // Nobody is judged by a register that cannot be read.
+                // Without the register nothing is known about the others.
                 Err(error) => tracing::debug!(%error, "cannot tell whether the nodes share their storage"),
             }
             tokio::select! {
@@ -57,7 +58,7 @@ impl SharedStorageCheck {
         }
     }
 
-    /// Takes the mark of this node away, once it has left the register.
+    /// Removes the mark of this node, once it has left the register.
     pub async fn leave(self) {
         if is_in_question(&*self.store, &self.depot)
             && let Err(error) = self.depot.remove_mark(&self.identity).await
@@ -78,7 +79,7 @@ impl SharedStorageCheck {
         Ok(missing)
     }
 
-    /// Says of each once that it is apart.
+    /// Logs each node once whose storage is separate.
     fn tell(&self, missing: &[NodeRecord], known: &mut Vec<postway_domain::Incarnation>) {
         for node in missing.iter().filter(|node| !known.contains(&node.incarnation)) {
             tracing::error!(

@@ -1,7 +1,8 @@
-//! `postway accounts`: the relays that mail goes out by.
+//! `postway accounts`: how mail leaves.
 //!
-//! A password, the secret half of an AWS key, or the key of a provider's API is read from a file, the environment or the terminal; on the command line it would show in the list
-//! of processes, so `--password` is there for those who accept that.
+//! A password, the secret half of an AWS key, or the key of a provider's API is read from a file, the
+//! environment or the terminal; on the command line it would appear in the list of processes. `--password`
+//! exists for those who accept that.
 
 use std::path::PathBuf;
 
@@ -26,17 +27,17 @@ pub enum AccountsCommand {
     Show(AccountRef),
     /// Create an account
     Create(AccountCreateArgs),
-    /// Change some settings of an account; another place to send by needs the password again
+    /// Change some settings of an account; another host or endpoint needs the password again
     Update(AccountUpdateArgs),
     /// Delete an account
     Delete(AccountRef),
     /// Connect, secure and sign in; with --to, send a test mail as well
     Test(AccountTestArgs),
-    /// Have a person consent, so that the account can sign in with tokens
+    /// Ask a person for consent, so that the account can sign in with OAuth tokens
     Authorize(AuthorizeArgs),
-    /// Hold an account's mail
+    /// Stop sending the mail of an account
     Suspend(AccountRef),
-    /// Let an account's mail go on
+    /// Send the mail of an account again
     Activate(AccountRef),
 }
 
@@ -77,7 +78,7 @@ pub struct AccountUpdateArgs {
 
 #[derive(Args, Debug, Default)]
 struct AccountSettingsArgs {
-    /// What the account speaks (create: smtp unless told)
+    /// The kind of account (create: smtp by default)
     #[arg(long, value_parser = PossibleValuesParser::new(AccountKind::ALL.map(AccountKind::as_str)))]
     kind: Option<String>,
     /// The relay's host
@@ -86,7 +87,7 @@ struct AccountSettingsArgs {
     /// The relay's port [default: 587 for starttls, 465 for implicit, else 25]
     #[arg(long)]
     port: Option<u16>,
-    /// How the connection is protected (create: starttls unless told)
+    /// How the connection is protected (create: starttls by default)
     #[arg(long, value_parser = ["starttls", "implicit", "none", "opportunistic"])]
     tls: Option<String>,
     /// The user name for AUTH
@@ -95,17 +96,18 @@ struct AccountSettingsArgs {
     /// The password; others on this machine can see it in the list of processes
     #[arg(long, conflicts_with = "password_file")]
     password: Option<String>,
-    /// A file with the password (`-`: standard input); also POSTWAY_ACCOUNT_PASSWORD, else it is asked for. Another host,
-    /// port, region or endpoint, or weaker TLS, needs it again
+    /// A file with the password (`-`: standard input); also POSTWAY_ACCOUNT_PASSWORD, else it is asked for.
+    /// Another host, port, region or endpoint, or weaker TLS, needs it again
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// A file with the grant as a JSON object, as the API takes `oauth`, in the place of a password (`-`: standard input)
+    /// A file with the grant as a JSON object, as the API takes `oauth`, instead of a password (`-`: standard
+    /// input)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["password", "password_file"])]
     oauth_file: Option<PathBuf>,
     /// SES: the AWS region
     #[arg(long)]
     region: Option<String>,
-    /// SES: the public half of the key; the secret half is given as the password is
+    /// SES: the public half of the key; the secret half is read like a password
     #[arg(long, value_name = "ID")]
     access_key_id: Option<String>,
     /// SES: the configuration set that every mail names
@@ -114,7 +116,8 @@ struct AccountSettingsArgs {
     /// SES: where to call instead of the region's own endpoint
     #[arg(long, value_name = "URL")]
     endpoint: Option<String>,
-    /// Providers: a file with the key of the API (`-`: standard input); with --kind it may also be given as a password is
+    /// Providers: a file with the key of the API (`-`: standard input); with --kind it can also be read like
+    /// a password
     #[arg(long, value_name = "FILE", conflicts_with_all = ["password", "password_file", "oauth_file"])]
     api_key_file: Option<PathBuf>,
     /// Providers: where to call instead of the provider's own address; the address of an http account
@@ -141,7 +144,7 @@ struct AccountSettingsArgs {
     /// Mails on the first, second, … day of a new account
     #[arg(long, value_name = "N,N,…", value_delimiter = ',')]
     warm_up: Option<Vec<u32>>,
-    /// Connections open at the same time, per node (create: 10 unless told)
+    /// The most connections at the same time, per node (create: 10 by default)
     #[arg(long, value_name = "N")]
     max_connections: Option<u32>,
     /// The envelope sender
@@ -150,7 +153,7 @@ struct AccountSettingsArgs {
     /// The account that takes over when this one fails
     #[arg(long, value_name = "ACCOUNT")]
     fallback: Option<String>,
-    /// What becomes of mail in doubt: `hold` never sends twice
+    /// What happens to mail in doubt: `hold` never sends twice
     #[arg(long, value_parser = ["resend", "hold"])]
     on_doubt: Option<String>,
     /// Further settings as a JSON object, as the API takes them (`-`: standard input); flags win
@@ -183,7 +186,7 @@ pub async fn run(context: &CommandContext, command: AccountsCommand) -> Result<(
             )
         }
         AccountsCommand::Update(AccountUpdateArgs { id, settings }) => {
-            // Whoever changes a user name may well keep the password: nothing is asked for.
+            // A change of the user name may leave the password as it was, so the password is not asked for.
             let mut body = settings.into_body(|| Ok(None))?;
             let path = ["v1", "accounts", &id];
             ask_along(&client, &path, &mut body, &WAY, &SECRETS).await?;
@@ -230,7 +233,7 @@ pub async fn run(context: &CommandContext, command: AccountsCommand) -> Result<(
 const COLUMNS: [&str; 9] =
     ["id", "kind", "host", "port", "tls", "username", "max_connections", "suspended", "circuit"];
 
-/// An account in a list. Of its circuit only what is wrong is told: `show` has the rest.
+/// The row of an account in a list. Its circuit appears only while it is open; `show` has the details.
 fn listed(account: &Value) -> Vec<String> {
     let cell = |column: &&str| match *column {
         "circuit" if account["circuit"]["state"] == "open" => {
@@ -295,7 +298,7 @@ impl AccountSettingsArgs {
         if let Some(path) = &self.oauth_file {
             body.insert("oauth".to_owned(), read_grant(path)?);
         }
-        // The secret of an account goes by the name that belongs to its user's.
+        // The field of the secret depends on the field of the user name.
         let is_ses = self.access_key_id.is_some() || self.region.is_some() || self.endpoint.is_some();
         let said = self.kind.as_deref().or_else(|| body.get("kind").and_then(Value::as_str));
         let asked_by_kind = said.and_then(AccountKind::from_word).map(AccountKind::secret);
@@ -359,10 +362,10 @@ impl AccountSettingsArgs {
     }
 }
 
-/// What says where an account's secret goes; a change of it needs the secret again.
+/// The settings that decide where the secret of an account is sent; changing one needs the secret again.
 const WAY: [&str; 8] =
     ["host", "port", "tls", "allow_plaintext_auth", "ca_pem", "region", "endpoint", "base_url"];
-/// What shows that a secret is stored, and what gives another.
+/// The fields that say that a secret is stored, and the fields that set a new one.
 const SECRETS: [(&str, &str); 3] = [
     ("password_set", "password"),
     ("secret_access_key_set", "secret_access_key"),

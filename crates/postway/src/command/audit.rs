@@ -10,14 +10,14 @@ use crate::cli::pages::{self, PageArgs};
 
 #[derive(Args, Debug)]
 pub struct AuditArgs {
-    /// Print the whole log as JSON lines
+    /// Print the complete log as JSON lines
     #[arg(long, conflicts_with_all = ["limit", "cursor", "all"])]
     export: bool,
     #[command(flatten)]
     page: PageArgs,
 }
 
-/// Shows the log of the tenant that was named, or of all.
+/// Shows the audit log of the named tenant, or of all tenants.
 pub async fn run(
     context: &CommandContext,
     AuditArgs { export, page }: AuditArgs,

@@ -1,7 +1,8 @@
-//! `postway backup`: a copy of everything that a gateway on SQLite keeps, beside the running server or without one.
+//! `postway backup`: a copy of everything that a gateway on SQLite stores, beside the running server or
+//! without one.
 //!
-//! The copy is made in a folder beside the target and gets its name last, when it is whole, checked and on the disk. What a try that
-//! was killed has left there is not taken for a backup by anybody, and is removed by the next try.
+//! The copy is made in a folder beside the target and renamed last, when it is complete, checked and on disk.
+//! So a backup that was killed cannot be mistaken for a complete one, and the next backup removes it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -17,12 +18,12 @@ use super::CommandContext;
 use crate::cli::failure::CommandFailure;
 use crate::config::{DatabaseConfig, ServerConfig};
 
-/// What a backup has: the names that a data folder has.
+/// The files of a backup, named as in a data folder.
 const DATABASE: &str = "postway.db";
 const BLOBS: &str = "blobs";
-/// Held while a backup is made. Only a folder with it is one of ours.
+/// The lock file of a backup in progress. Only a folder with this file is removed.
 const LOCK: &str = "backup.lock";
-/// The database before it is whole.
+/// The database while it is being copied.
 const DATABASE_UNFINISHED: &str = "postway.db.unfinished";
 
 #[derive(Args, Debug)]
@@ -32,10 +33,10 @@ pub struct BackupArgs {
     target: PathBuf,
 }
 
-/// What was written.
+/// The result of a backup.
 struct BackupSummary {
     database_bytes: u64,
-    /// None where they are not in a folder.
+    /// `None` if the blobs are not in a folder.
     blobs: Option<BlobsCopied>,
     keys: Vec<&'static str>,
 }
@@ -109,7 +110,7 @@ async fn write(
     for (name, path) in [("secret.key", config.secret_key_file()), ("admin.key", config.admin_key_file())] {
         match fs::copy(&path, staging.folder.join(name)) {
             Ok(_) => keys.push(name),
-            // It is configured, or there is none yet.
+            // The key is in the configuration, or was never made.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error).with_context(|| format!("cannot copy {}", path.display())),
         }
@@ -133,7 +134,8 @@ struct BackupStaging {
 }
 
 impl BackupStaging {
-    /// Makes it beside the target. What a try that died has left there is removed; one that is still at work is not.
+    /// Makes the folder beside the target. The remains of a killed backup are removed; a backup that still
+    /// runs is not touched.
     fn make(target: &Path) -> Result<Self, CommandFailure> {
         let mut folder = target.as_os_str().to_owned();
         folder.push(".unfinished");
@@ -161,7 +163,7 @@ impl BackupStaging {
         Ok(Self { folder, lock })
     }
 
-    /// All of it is there: it gets its name, on the disk too.
+    /// Renames the complete backup to its target, durably.
     fn become_target(self, target: &Path) -> anyhow::Result<()> {
         fs::remove_file(self.folder.join(LOCK))?;
         File::open(&self.folder)?.sync_all()?;

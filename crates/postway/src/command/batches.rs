@@ -1,4 +1,4 @@
-//! `postway batches`: mail that is held and let go as one.
+//! `postway batches`: messages that are suspended and activated together.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
@@ -15,9 +15,9 @@ const COLUMNS: [&str; 4] = ["code", "suspended", "suspended_since", "waiting"];
 pub enum BatchesCommand {
     /// List batches and how many of their messages wait
     List(PageArgs),
-    /// Hold a batch, seen before or not
+    /// Suspend a batch, also before its first message
     Suspend(BatchRef),
-    /// Let a batch go on
+    /// Activate a batch again
     Activate(BatchRef),
 }
 

@@ -1,4 +1,4 @@
-//! `postway cleanup` and `postway erase`: removing messages, and forgetting an address.
+//! `postway cleanup` and `postway erase`: remove old messages, and remove an address.
 
 use std::ops::ControlFlow;
 
@@ -14,18 +14,19 @@ use crate::cli::progress::SpinnerProgress;
 
 #[derive(Args, Debug)]
 pub struct CleanupArgs {
-    /// Remove what ended and was reported so long ago; 0 for all of it [default: as the tenant is set]
+    /// Remove messages that ended and were reported at least this long ago; 0 for all [default: the tenant's
+    /// setting]
     #[arg(long, value_name = "SECONDS")]
     older_than_seconds: Option<u64>,
 }
 
 #[derive(Args, Debug)]
 pub struct EraseArgs {
-    /// The address to forget
+    /// The address to remove
     address: String,
 }
 
-/// Removes until nothing is left to remove.
+/// Removes messages until none is left to remove.
 pub async fn cleanup(context: &CommandContext, args: CleanupArgs) -> Result<(), CommandFailure> {
     let query: Vec<_> = args
         .older_than_seconds
@@ -35,14 +36,14 @@ pub async fn cleanup(context: &CommandContext, args: CleanupArgs) -> Result<(), 
     to_the_end(&context.client()?, context.output, "cleanup", &query, None, &["deleted"]).await
 }
 
-/// Forgets until nothing is left to forget.
+/// Removes the address until nothing about it is left.
 pub async fn erase(context: &CommandContext, EraseArgs { address }: EraseArgs) -> Result<(), CommandFailure> {
     let body = json!({"address": address});
     let counts = ["removed", "redacted", "waiting"];
     to_the_end(&context.client()?, context.output, "erase", &[], Some(&body), &counts).await
 }
 
-/// Calls again as long as there is more, and prints the sums.
+/// Calls the server until nothing is left, and prints the sums.
 async fn to_the_end(
     client: &ApiClient,
     output: CommandOutput,
@@ -75,11 +76,11 @@ impl RemovedCounts {
         Self(names.iter().map(|name| (*name, 0)).collect())
     }
 
-    /// Adds one answer; breaks at the last.
+    /// Adds the counts of one answer, and says whether it was the last.
     fn add(&mut self, answer: &Value) -> ControlFlow<()> {
         for (name, sum) in &mut self.0 {
             let count = answer.get(*name).and_then(Value::as_i64).unwrap_or(0);
-            // What still waits is told anew each time.
+            // Each answer counts anew what is still waiting, so this one is not summed.
             *sum = if *name == "waiting" { count } else { *sum + count };
         }
         match answer.get("more").and_then(Value::as_bool) {

@@ -8,7 +8,7 @@ use crate::cli::failure::CommandFailure;
 
 #[derive(Args, Debug)]
 pub struct CompletionsArgs {
-    /// Which shell
+    /// The shell
     shell: Shell,
 }
 

@@ -1,4 +1,4 @@
-//! `postway config`: what a server started here would run with, without starting one.
+//! `postway config`: the configuration that a server started here would have.
 
 use clap::Subcommand;
 use serde_json::json;

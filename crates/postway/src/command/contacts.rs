@@ -1,4 +1,4 @@
-//! `postway contacts`: names that rules look up, and the addresses behind them.
+//! `postway contacts`: names that rules look up, with their addresses.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
@@ -36,7 +36,7 @@ pub struct ContactRef {
 
 #[derive(Args, Debug)]
 pub struct ContactListArgs {
-    /// Only the one of this name
+    /// Only the contact with this name
     #[arg(long)]
     name: Option<String>,
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub struct ContactListArgs {
 
 #[derive(Args, Debug)]
 pub struct ContactCreateArgs {
-    /// The name it is found by
+    /// The name that rules look up
     name: String,
     /// Its addresses
     #[arg(value_name = "ADDRESS")]
@@ -59,7 +59,7 @@ pub struct ContactCreateArgs {
 pub struct ContactUpdateArgs {
     /// The contact's id
     id: String,
-    /// The name it is found by
+    /// The name that rules look up
     #[arg(long)]
     name: Option<String>,
     /// An address; may be repeated

@@ -1,4 +1,4 @@
-//! `postway dead-letters`: what ran out of retries, and sending it once more.
+//! `postway dead-letters`: messages whose retries ran out, and their replay.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
@@ -96,7 +96,7 @@ async fn replay(context: &CommandContext, args: DeadLetterReplayArgs) -> Result<
     }
 }
 
-/// Every dead letter there is now. Those that are replayed leave the list, so all of it is read first.
+/// Every dead letter there is now. Replayed messages leave the list, so the list is read to its end first.
 async fn all_ids(
     context: &CommandContext,
     filters: Vec<(&'static str, String)>,

@@ -15,7 +15,7 @@ const COLUMNS: [&str; 5] = ["domain", "selector", "algorithm", "active", "create
 
 #[derive(Debug, Subcommand)]
 pub enum DkimCommand {
-    /// Make a key and print its DNS record as a line of a zone file
+    /// Create a key and print its DNS record as a line of a zone file
     Create(DkimCreateArgs),
     /// List keys
     List(DkimListArgs),
@@ -25,7 +25,7 @@ pub enum DkimCommand {
     Suspend(DkimKeyRef),
     /// Let a key sign
     Activate(DkimKeyRef),
-    /// Delete a key; it cannot be had back
+    /// Delete a key; this cannot be undone
     Delete(DkimKeyRef),
 }
 
@@ -36,7 +36,7 @@ pub struct DkimCreateArgs {
     /// The name by which receivers find the key [default: pw and the month, as in pw202611]
     #[arg(long)]
     selector: Option<String>,
-    /// What kind of key [default: rsa]
+    /// The kind of key [default: rsa]
     #[arg(long, value_parser = ["rsa", "ed25519"])]
     algorithm: Option<String>,
 }
@@ -97,7 +97,7 @@ fn render_list(output: CommandOutput, keys: &Value) -> String {
     output.table(&COLUMNS, list(keys, "data").iter().map(|key| row(key, &COLUMNS)))
 }
 
-/// The record to publish stands alone on its lines, so that it can be taken as it is.
+/// The record has lines of its own, so that it can be copied unchanged.
 fn render(output: CommandOutput, key: &Value) -> String {
     format!("{}\n\n{}", output.fields(COLUMNS.map(|name| (name, field(key, name)))), zone_line(key))
 }

@@ -1,6 +1,7 @@
-//! `postway doctor`: what stands in the way of delivered mail, and what to do about it.
+//! `postway doctor`: everything that delivery depends on, checked, with advice.
 //!
-//! Alone it looks at everything, and works without a server too; `domain` and `mailboxes` look closer at one thing.
+//! Without a subcommand it checks everything, also without a running server. `domain` and `mailboxes` check
+//! one thing in detail.
 
 use std::net::SocketAddr;
 
@@ -97,7 +98,7 @@ fn as_json(checkup: &DoctorCheckup) -> Result<Value, CommandFailure> {
     Ok(value)
 }
 
-/// Every mailbox, by what the server knows of it and a trial of its own.
+/// Checks every mailbox by its state in the server and by connecting to it.
 async fn mailboxes(context: &CommandContext) -> Result<(), CommandFailure> {
     let client = context.client()?;
     let all = client.get(&["v1", "mailboxes"], &[]).await?;
@@ -147,8 +148,8 @@ async fn domain(context: &CommandContext, args: DoctorDomainArgs) -> Result<(), 
     }
 }
 
-/// The keys that sign for the domain, as the server knows them. DNS can be looked at without a server, so one that cannot
-/// be reached is no failure.
+/// The keys that sign for the domain, as the server knows them. DNS can be checked without a server, so an
+/// unreachable server is not a failure.
 async fn keys(context: &CommandContext, domain: &str) -> Result<Vec<ExpectedDkimKey>, CommandFailure> {
     let query = [("domain", domain.to_owned())];
     match context.client()?.get(&["v1", "dkim"], &query).await {
@@ -161,7 +162,7 @@ async fn keys(context: &CommandContext, domain: &str) -> Result<Vec<ExpectedDkim
     }
 }
 
-/// Those that sign: a suspended key need not be published.
+/// The keys that sign: a suspended key need not be published.
 fn expected(keys: &Value) -> Vec<ExpectedDkimKey> {
     let signing = list(keys, "data").iter().filter(|key| key.get("active") == Some(&Value::Bool(true)));
     signing

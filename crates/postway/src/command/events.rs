@@ -8,18 +8,18 @@ use crate::cli::client::ApiClient;
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::{CommandOutput, field, list};
 
-/// How long the server holds an answer without news.
+/// How long the server waits for new events before it answers.
 const WAIT_S: u64 = 25;
 
 #[derive(Args, Debug)]
 pub struct EventsArgs {
-    /// Only what came after this cursor, or from `now` on [default: all that is kept]
+    /// Only what came after this cursor, or from `now` on [default: all that are stored]
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
     /// How many at a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// Go on to the end, wait there, and print what comes until interrupted
+    /// Read to the end, then print new events until interrupted
     #[arg(long)]
     follow: bool,
 }
@@ -59,7 +59,7 @@ async fn page(
     client.get(&["v1", "events"], &query).await
 }
 
-/// One line for each, so that they can be cut and counted.
+/// One line for each event, so that lines can be filtered and counted.
 fn print(output: CommandOutput, entry: &Value) -> Result<(), CommandFailure> {
     if output.is_json() {
         return output.json(entry);

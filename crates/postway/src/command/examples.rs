@@ -1,4 +1,4 @@
-//! What is shown at the end of each command's `--help`: the few forms that people need first.
+//! The examples at the end of each command's `--help`.
 
 /// `postway --help`, before the exit codes.
 pub const START: &str = "First steps:

@@ -16,7 +16,7 @@ pub struct HistoryArgs {
     /// From this time on (RFC 3339 or Unix seconds) [default: a day back by hour, 30 days back by day]
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Until before this time [default: now]
+    /// Before this time [default: now]
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Only this account

@@ -1,4 +1,4 @@
-//! `postway inbound`: mail that came into watched mailboxes, and what was done with it.
+//! `postway inbound`: mail from watched mailboxes, and how it was processed.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
@@ -12,15 +12,15 @@ use crate::cli::pages::{self, PageArgs, row};
 
 #[derive(Debug, Subcommand)]
 pub enum InboundCommand {
-    /// List mail that came in, newest first
+    /// List inbound mail, newest first
     List(InboundListArgs),
-    /// Show one mail: what was found in it, what was done, and what became of that
+    /// Show one mail: what it says about messages, and what was done
     Show(InboundRef),
     /// Print a mail as it came
     Raw(InboundRef),
-    /// Have a mail looked at again, with the rules of now; or all that a filter names
+    /// Process a mail again with the current rules, or all mail that a filter selects
     Replay(InboundReplayArgs),
-    /// Say that what a mail asked for is done: no more reminders
+    /// Mark a mail as done, which ends its reminders
     Resolve(InboundRef),
 }
 
@@ -32,10 +32,10 @@ pub struct InboundRef {
 
 #[derive(Args, Debug)]
 pub struct InboundReplayArgs {
-    /// The mail's id; without one, all that the filter names
+    /// The mail's id; without one, all mail that the filter selects
     #[arg(required_unless_present = "status", conflicts_with_all = ["status", "mailbox", "since", "until"])]
     id: Option<String>,
-    /// Those that stand so
+    /// Only mail in this state
     #[arg(long, value_parser = ["no_match", "dead", "routed"])]
     status: Option<String>,
     /// Only those of this mailbox
@@ -54,7 +54,7 @@ pub struct InboundListArgs {
     /// Only those of this mailbox
     #[arg(long)]
     mailbox: Option<String>,
-    /// Only those that stand so
+    /// Only mail in this state
     #[arg(long, value_parser = ["received", "routing", "routed", "no_match", "gone", "waiting", "dead"])]
     status: Option<String>,
     /// Only those of this kind
@@ -94,7 +94,7 @@ pub async fn run(context: &CommandContext, command: InboundCommand) -> Result<()
                 if answer["more"] != true {
                     break;
                 }
-                // What was replayed and is settled as before is not found again.
+                // Mail that was replayed and ended in the same state is not selected again.
                 if body.get("settled_before").is_none() {
                     body["settled_before"] = answer["at"].clone();
                 }

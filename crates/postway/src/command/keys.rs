@@ -1,4 +1,4 @@
-//! `postway tenants keys`: what a tenant's programs show to be let in.
+//! `postway tenants keys`: the API keys of a tenant.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
@@ -33,22 +33,22 @@ pub struct KeyCreateArgs {
     /// The tenant's id
     #[arg(value_name = "TENANT")]
     tenant_id: String,
-    /// The key's name for people
+    /// A name that people recognise the key by
     #[arg(long)]
     name: Option<String>,
     /// What it may do (may be repeated) [default: all]
     #[arg(long = "scope", value_parser = ["send", "read", "manage"])]
     scopes: Vec<String>,
-    /// After which it does not open any more (RFC 3339 or Unix seconds)
+    /// When the key expires (RFC 3339 or Unix seconds)
     #[arg(long, value_name = "TIME")]
     expires_at: Option<String>,
-    /// From where it may be used: an address, or a network such as 10.0.0.0/8 (may be repeated)
+    /// The networks it may be used from: an address, or a network such as 10.0.0.0/8 (may be repeated)
     #[arg(long = "allow-ip", value_name = "NETWORK")]
     allow_ips: Vec<String>,
-    /// Whom its mail may be from: an address, a domain or a pattern such as *.example.com (may be repeated)
+    /// The senders of its mail: an address, a domain or a pattern such as *.example.com (may be repeated)
     #[arg(long = "allow-sender", value_name = "PATTERN")]
     allowed_senders: Vec<String>,
-    /// Whom its mail may be to (may be repeated)
+    /// The recipients of its mail (may be repeated)
     #[arg(long = "allow-recipient", value_name = "PATTERN")]
     allowed_recipients: Vec<String>,
 }

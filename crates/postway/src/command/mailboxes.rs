@@ -1,7 +1,7 @@
-//! `postway mailboxes`: folders on IMAP servers that are watched.
+//! `postway mailboxes`: IMAP folders that are watched.
 //!
-//! A password or token is read from a file, the environment or the terminal; on the command line it would show in the list
-//! of processes, so `--password` is there for those who accept that.
+//! A password or token is read from a file, the environment or the terminal; on the command line it would
+//! appear in the list of processes. `--password` exists for those who accept that.
 
 use std::path::{Path, PathBuf};
 
@@ -18,9 +18,9 @@ use crate::cli::output::{CommandOutput, field, list};
 use crate::cli::pages::row;
 use crate::cli::secret_input::{ask_along, ask_password, read_grant};
 
-/// What says where a mailbox's secret goes; a change of it needs the secret again.
+/// The settings that decide where the secret of a mailbox is sent; changing one needs the secret again.
 const WAY: [&str; 5] = ["host", "port", "tls", "ca_pem", "proxy"];
-/// What shows that a secret is stored, and what gives another.
+/// The fields that say that a secret is stored, and the fields that set a new one.
 const SECRETS: [(&str, &str); 2] = [("password_set", "password"), ("token_set", "token")];
 
 #[derive(Debug, Subcommand)]
@@ -34,13 +34,13 @@ pub enum MailboxesCommand {
     Create(MailboxCreateArgs),
     /// Change some settings of a mailbox; another server or proxy needs the password again
     Update(MailboxUpdateArgs),
-    /// Connect, secure, sign in and open the folder (exit code 1 where a step fails)
+    /// Connect, secure, sign in and open the folder (exit code 1 if a step fails)
     Test(MailboxRef),
-    /// Have a person consent, so that the mailbox can be signed in to with tokens
+    /// Ask a person for consent, so that the mailbox can be opened with OAuth tokens
     Authorize(AuthorizeArgs),
-    /// Read nothing new from a mailbox
+    /// Stop reading a mailbox
     Suspend(MailboxRef),
-    /// Read on in a mailbox from where reading ended
+    /// Read a mailbox again, from where reading stopped
     Activate(MailboxRef),
     /// Delete a mailbox, with its rules and all that is stored of its mail
     #[command(alias = "remove")]
@@ -81,41 +81,42 @@ pub struct MailboxSettingsArgs {
     /// How the connection is protected [default: implicit]
     #[arg(long, value_parser = ["implicit", "starttls", "none"])]
     tls: Option<String>,
-    /// Who signs in
+    /// The user name
     #[arg(long)]
     username: Option<String>,
     /// The password; others on this machine can see it in the list of processes
     #[arg(long, conflicts_with_all = ["password_file", "token_file"])]
     password: Option<String>,
-    /// A file with the password (`-`: standard input); also POSTWAY_MAILBOX_PASSWORD, else it is asked for. Another host,
-    /// port or proxy, or weaker TLS, needs it again
+    /// A file with the password (`-`: standard input); also POSTWAY_MAILBOX_PASSWORD, else it is asked for.
+    /// Another host, port or proxy, or weaker TLS, needs it again
     #[arg(long, value_name = "FILE", conflicts_with = "token_file")]
     password_file: Option<PathBuf>,
-    /// A file with an OAuth 2 bearer token, in the place of a password (`-`: standard input)
+    /// A file with an OAuth 2 bearer token, instead of a password (`-`: standard input)
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// A file with the grant as a JSON object, as the API takes `oauth`, in the place of either (`-`: standard input)
+    /// A file with the grant as a JSON object, as the API takes `oauth`, instead of either (`-`: standard
+    /// input)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["password", "password_file", "token_file"])]
     oauth_file: Option<PathBuf>,
     /// The folder to watch [default: INBOX]
     #[arg(long)]
     folder: Option<String>,
-    /// What its mail is looked at for; may be repeated [default: forward]
+    /// What its mail is processed for; may be repeated [default: forward]
     #[arg(long = "role", value_name = "ROLE", value_parser = ["forward", "bounces", "pec"])]
     roles: Vec<String>,
     /// What it is for
     #[arg(long)]
     description: Option<String>,
-    /// Seconds between two looks where the server does not tell of new mail by itself [default: 60]
+    /// Seconds between two polls if the server does not announce new mail [default: 60]
     #[arg(long, value_name = "N")]
     poll_seconds: Option<u32>,
     /// Where to begin: now, beginning, newest:N, after:UID or a time [default: now]
     #[arg(long, value_parser = start)]
     start: Option<Value>,
-    /// What becomes of forwarded mail in doubt: `hold` never sends twice
+    /// What happens to forwarded mail in doubt: `hold` never sends twice
     #[arg(long, value_parser = ["resend", "hold"])]
     on_doubt: Option<String>,
-    /// A proxy on the way: socks5://user@host:port or http://host:port
+    /// A proxy to connect through: socks5://user@host:port or http://host:port
     #[arg(long, value_name = "URL")]
     proxy: Option<String>,
     /// A file with the proxy's password

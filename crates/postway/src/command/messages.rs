@@ -1,4 +1,4 @@
-//! `postway messages`: list, show and steer messages.
+//! `postway messages`: list and show messages, and decide about them.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use crate::cli::failure::CommandFailure;
 use crate::cli::output::{CommandOutput, field, list};
 use crate::cli::pages::{self, PageArgs, row};
 
-/// How often a watched list is read.
+/// How often a watched list is refreshed.
 const WATCHED_EVERY: Duration = Duration::from_secs(2);
-/// The most that is read of ids on standard input.
+/// The most bytes of ids that are read from standard input.
 const IDS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 const SUBJECT_CHARS_MAX: usize = 40;
 const WHY_CHARS_MAX: usize = 60;
@@ -25,15 +25,15 @@ const WHY_CHARS_MAX: usize = 60;
 pub enum MessagesCommand {
     /// List messages, newest first
     List(Box<MessageListArgs>),
-    /// Show one message with its recipients, attempts, events and who was told
+    /// Show one message with its recipients, attempts, events and notifications
     Show(MessageRef),
     /// Send messages now: those that failed, or that wait for their time or their next attempt
     Retry(MessageRefs),
     /// Stop messages that are not on the wire yet
     Cancel(MessageRefs),
-    /// Give a message that waits for its time another one
+    /// Give a scheduled message another time
     Reschedule(MessageRescheduleArgs),
-    /// Say what holds a message and when it goes
+    /// Explain what a message waits for and when it is sent
     Explain(MessageRef),
     /// Settle a message in doubt
     Resolve(MessageResolveArgs),
@@ -74,16 +74,16 @@ pub struct MessageRescheduleArgs {
 pub struct MessageResolveArgs {
     #[command(flatten)]
     messages: MessageRefs,
-    /// What became of it, or what to do
+    /// What happened to it, or what to do
     #[arg(long)]
     outcome: ResolveOutcome,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ResolveOutcome {
-    /// It arrived
+    /// It was delivered
     Sent,
-    /// It did not arrive, and shall not
+    /// It was not delivered, and will not be
     Failed,
     /// Send it again, at the risk of sending it twice
     Resend,
@@ -91,14 +91,15 @@ enum ResolveOutcome {
 
 #[derive(Args, Debug)]
 pub struct MessageListArgs {
-    /// An address or part of one, @domain, an id, a Message-ID, a failure's code, words of the subject, or tag:, subject:, to:, external:
-    /// before a value
+    /// An address or part of one, @domain, an id, a Message-ID, a failure's code, words of the subject, or
+    /// tag:, subject:, to:, external: before a value
     #[arg(value_name = "SEARCH")]
     search: Vec<String>,
-    /// Only messages of which a recipient came to this after they were sent: bounced, complained, delivered, …
+    /// Only messages with a recipient of this outcome after sending: bounced, complained, delivered, …
     #[arg(long)]
     outcome: Option<String>,
-    /// Only messages that this holds back: any, tenant, batch:CODE, account:ID, limit:ID, circuit:ID, or doubt
+    /// Only messages that are blocked by this: any, tenant, batch:CODE, account:ID, limit:ID, circuit:ID, or
+    /// doubt
     #[arg(long, value_name = "HOLDER")]
     held_by: Option<String>,
     /// Only messages that wait to be sent
@@ -110,7 +111,7 @@ pub struct MessageListArgs {
     /// Only messages whose latest failure has this code, such as smtp_550
     #[arg(long, value_name = "CODE")]
     error_code: Option<String>,
-    /// Show the list anew every two seconds until interrupted
+    /// Refresh the list every two seconds until interrupted
     #[arg(long, conflicts_with = "all")]
     watch: bool,
     /// Only messages in this state
@@ -131,7 +132,7 @@ pub struct MessageListArgs {
     /// Only messages that came with this request
     #[arg(long)]
     request_id: Option<String>,
-    /// Only the message that the provider calls so
+    /// Only the message with this id of the provider
     #[arg(long)]
     provider_message_id: Option<String>,
     /// Only messages accepted at or after this time (RFC 3339 or Unix seconds)
@@ -152,7 +153,7 @@ pub async fn run(context: &CommandContext, command: MessagesCommand) -> Result<(
             let (filters, page) = args.split();
             loop {
                 if watch && !output.is_json() {
-                    // The top of the screen, and nothing below it.
+                    // Moves to the top of the screen and clears it.
                     output.bytes(b"\x1b[H\x1b[2J")?;
                 }
                 let (filters, page) = (filters.clone(), page.clone());
@@ -196,7 +197,8 @@ pub async fn run(context: &CommandContext, command: MessagesCommand) -> Result<(
     }
 }
 
-/// Does the same with each message. One that is refused does not stop the others; what was refused is told at the end.
+/// Applies one action to each message. A refused message does not stop the others; refusals are listed at the
+/// end.
 async fn steer_all(
     client: &ApiClient,
     output: CommandOutput,
@@ -280,7 +282,7 @@ impl MessageListArgs {
     }
 }
 
-/// What a list shows of each message: to whom, why it stands where it does, and when it is due.
+/// The row of a message in a list: its recipient, the reason for its state, and when it is due.
 const LISTED: [&str; 7] = ["id", "status", "to", "subject", "why", "due", "created_at"];
 
 fn listed(message: &Value) -> Vec<String> {
@@ -373,7 +375,7 @@ fn render_explanation(output: CommandOutput, explanation: &Value) -> String {
     let text = output.fields(["status", "reason", "next_at"].map(|name| (name, field(explanation, name))));
     let gates = list(explanation, "gates");
     if gates.is_empty() {
-        // What is being prepared, or has ended, says so itself.
+        // The state of a message that is being prepared, or has ended, explains itself.
         let status = field(explanation, "status");
         let has_ended = Status::ALL.iter().any(|state| state.is_final() && state.as_str() == status);
         let is_told = has_ended || !field(explanation, "reason").is_empty();

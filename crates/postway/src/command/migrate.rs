@@ -1,8 +1,9 @@
 //! `postway migrate`: the database's schema, and the move to another database, without a running server.
 //!
-//! A server migrates on its own at start; `status` and `up` are for those who want to look first, or to migrate apart.
-//! `copy` says on standard error how far it is, as a bar on a terminal and as a line now and then elsewhere. It fails
-//! (exit code 1) if the two databases differ in the end, and can be run again after it failed.
+//! A server migrates on its own at start; `status` and `up` are for operators who want to check first, or to
+//! migrate separately. `copy` shows its progress on standard error, as a bar on a terminal and as a line
+//! every few seconds elsewhere. It fails (exit code 1) if the two databases differ in the end, and can be run
+//! again after it failed.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -21,7 +22,7 @@ use crate::cli::failure::CommandFailure;
 use crate::cli::output::CommandOutput;
 use crate::config::{ConfigSecret, DatabaseConfig};
 
-/// How often a line is printed where there is no terminal.
+/// How often a line is printed if there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Subcommand)]
@@ -30,17 +31,17 @@ pub enum MigrateCommand {
     Status,
     /// Apply the migrations that are missing
     Up,
-    /// Rewrite a SQLite file without what is free in it; stop the server first
+    /// Rewrite a SQLite file without its free pages; stop the server first
     #[command(after_help = super::examples::COMPACT)]
     Compact,
-    /// Copy everything to another database; run again, it goes on where it was
+    /// Copy everything to another database; a second run continues the first
     #[command(after_help = super::examples::COPY)]
     Copy(MigrateCopyArgs),
 }
 
 #[derive(Args, Debug)]
 pub struct MigrateCopyArgs {
-    /// The database with everything: sqlite:// and a path, postgres://… or mysql://…; stop the servers on it first
+    /// The database to copy: sqlite:// and a path, postgres://… or mysql://…; stop the servers on it first
     #[arg(long, value_name = "URL", value_parser = secret)]
     from: ConfigSecret,
     /// An empty database
@@ -48,7 +49,7 @@ pub struct MigrateCopyArgs {
     to: ConfigSecret,
 }
 
-/// A URL may hold a password.
+/// The URL may contain a password.
 fn secret(text: &str) -> Result<ConfigSecret, Infallible> {
     Ok(ConfigSecret::new(text))
 }
@@ -172,7 +173,7 @@ fn count(rows: i64) -> String {
     HumanCount(rows.unsigned_abs()).to_string()
 }
 
-/// Shows how far the copy is: a bar, or where nobody looks a line every few seconds.
+/// Shows the progress of the copy: a bar on a terminal, else a line every few seconds.
 struct CopyProgress {
     bar: ProgressBar,
     line_at: Instant,

@@ -1,7 +1,8 @@
 //! The command line: one file for each command.
 //!
-//! A command turns its arguments into a request, sends it, and prints the answer; nothing is decided here that the
-//! server could decide. Every noun has the verbs `create` and `delete`; verbs of earlier versions are hidden aliases.
+//! A command turns its arguments into a request, sends it, and prints the answer; nothing is decided here
+//! that the server could decide. Every noun has the verbs `create` and `delete`; verbs of earlier versions
+//! are hidden aliases.
 
 mod accounts;
 mod audit;
@@ -98,10 +99,10 @@ enum PostwayCommand {
     /// Hand over one mail
     #[command(after_help = examples::SEND)]
     Send(Box<send::SendArgs>),
-    /// List, show and steer messages
+    /// List and show messages, retry, cancel and resolve them
     #[command(subcommand, after_help = examples::MESSAGES)]
     Messages(messages::MessagesCommand),
-    /// List what ran out of retries, and send it once more
+    /// List messages whose retries ran out, and replay them
     #[command(subcommand)]
     DeadLetters(dead_letters::DeadLettersCommand),
     /// List, show, create, preview and delete templates
@@ -134,7 +135,8 @@ enum PostwayCommand {
     /// List, create, show, change, test and delete webhooks, and see their notifications
     #[command(subcommand, after_help = examples::WEBHOOKS)]
     Webhooks(webhooks::WebhooksCommand),
-    /// Watch mailboxes for bounces, receipts and mail to send on
+    /// Create, list, test, change and delete mailboxes that are watched for bounces, receipts and mail to
+    /// forward
     #[command(subcommand, after_help = examples::MAILBOXES)]
     Mailboxes(Box<mailboxes::MailboxesCommand>),
     /// Create, list, try, change and delete rules for the mail of a mailbox
@@ -146,7 +148,7 @@ enum PostwayCommand {
     /// List and show inbound mail, process it again, or mark it as done
     #[command(subcommand)]
     Inbound(inbound::InboundCommand),
-    /// Print what happened to messages, in order
+    /// Print the events of messages, in order
     #[command(after_help = examples::EVENTS)]
     Events(events::EventsArgs),
     /// Create, change, suspend and delete tenants and their keys
@@ -186,10 +188,10 @@ enum PostwayCommand {
     /// Show or apply the database's migrations, or copy everything to another database
     #[command(subcommand)]
     Migrate(migrate::MigrateCommand),
-    /// Rehearse the move from another system, and bring its tenants, accounts, mailboxes and waiting mail here
+    /// Rehearse the move from another system, and import its tenants, accounts, mailboxes and waiting mail
     #[command(subcommand, after_help = examples::MOVING)]
     Moving(Box<moving::MovingCommand>),
-    /// Show the tables of the systems you come from, as views in the database
+    /// Install views into the database that show the tables of the systems you come from
     #[command(subcommand)]
     Views(views::ViewsCommand),
     /// Check or print the configuration
@@ -210,7 +212,7 @@ pub struct CommandContext {
 }
 
 impl CommandContext {
-    /// A client for the server that the flags or the configuration name.
+    /// A client of the server that the flags or the configuration name.
     pub fn client(&self) -> Result<ApiClient, CommandFailure> {
         ApiClient::prepare(&self.target, self.config_file.as_deref())
     }
@@ -243,7 +245,7 @@ impl CommandContext {
 }
 
 impl CommandLine {
-    /// Whether this runs the server, which wants all cores.
+    /// Whether this runs the server, which uses all cores.
     pub fn is_server(&self) -> bool {
         matches!(self.command, None | Some(PostwayCommand::Serve(_)))
     }

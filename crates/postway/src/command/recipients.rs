@@ -1,4 +1,4 @@
-//! `postway recipients`: people a tenant writes to.
+//! `postway recipients`: people that a tenant writes to.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
@@ -27,7 +27,7 @@ pub enum RecipientsCommand {
 
 #[derive(Args, Debug)]
 pub struct RecipientRef {
-    /// Its id, or external: and your own id of it
+    /// Its id, or external: and your own id
     id: String,
 }
 
@@ -36,10 +36,10 @@ pub struct RecipientListArgs {
     /// Only those with this address
     #[arg(long)]
     address: Option<String>,
-    /// Only the one that you call so
+    /// Only the recipient with this external id
     #[arg(long, value_name = "ID")]
     external_id: Option<String>,
-    /// Only the one with this personal number
+    /// Only the recipient with this personal number
     #[arg(long, value_name = "NUMBER")]
     personal_number: Option<String>,
     #[command(flatten)]
@@ -50,14 +50,14 @@ pub struct RecipientListArgs {
 pub struct RecipientCreateArgs {
     /// The address
     address: String,
-    /// Your own id of it
+    /// Your own id of the recipient
     #[arg(long, value_name = "ID")]
     external_id: Option<String>,
     /// The name, for people
     #[arg(long)]
     name: Option<String>,
-    /// A personal number: encrypted by the server, shown masked; others on this machine can see it in the list of
-    /// processes
+    /// A personal number: encrypted by the server, shown masked; others on this machine can see it in the
+    /// list of processes
     #[arg(long, value_name = "NUMBER")]
     personal_number: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `postway rules`: what is done with mail that comes into a mailbox. Rules are written as JSON, as the API takes them.
+//! `postway rules`: what to do with the mail of a mailbox. Rules are JSON, as the API takes them.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::cli::pages::row;
 
 #[derive(Debug, Subcommand)]
 pub enum RulesCommand {
-    /// List rules in the order in which they are asked
+    /// List rules in the order in which they are tried
     List(RuleListArgs),
     /// Show one rule
     Show(RuleRef),
@@ -51,7 +51,7 @@ pub struct RuleCreateArgs {
     /// The rule as a JSON object (`-`: standard input)
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The mailbox whose mail it is asked about [default: as the file says]
+    /// The mailbox it belongs to [default: as the file says]
     #[arg(long)]
     mailbox: Option<String>,
     /// The rule's id [default: as the file says, or one is made]
@@ -66,10 +66,10 @@ pub struct RuleUpdateArgs {
     /// What changes, as a JSON object (`-`: standard input)
     #[arg(value_name = "FILE", required_unless_present_any = ["position", "active"])]
     file: Option<PathBuf>,
-    /// Its place; lower ones come first
+    /// Its position; lower ones come first
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     position: Option<i64>,
-    /// Whether it is asked at all
+    /// Whether it is tried at all
     #[arg(long, value_name = "BOOL")]
     active: Option<bool>,
 }
@@ -79,7 +79,7 @@ pub struct RuleTryArgs {
     /// A stored rule's id
     #[arg(required_unless_present = "rule")]
     id: Option<String>,
-    /// A file with a rule that need not be stored
+    /// A file with a rule, which is not stored
     #[arg(long, value_name = "FILE", conflicts_with = "id")]
     rule: Option<PathBuf>,
     /// A mail that came in, by its id

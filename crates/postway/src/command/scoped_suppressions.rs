@@ -1,4 +1,4 @@
-//! `postway suppressions scoped`: suppressions of one stream, of a pattern, or of the whole installation.
+//! `postway suppressions scoped`: suppressions of one stream, of a pattern, or of all tenants.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
@@ -29,7 +29,7 @@ pub struct ScopedSuppressionListArgs {
     /// Only those of this stream
     #[arg(long)]
     stream: Option<String>,
-    /// Those that hold for every tenant (admin key)
+    /// Those of every tenant (admin key)
     #[arg(long)]
     installation: bool,
     #[command(flatten)]
@@ -52,13 +52,13 @@ pub struct SuppressionScopeArgs {
 pub struct ScopedSuppressionCreateArgs {
     #[command(flatten)]
     scope: SuppressionScopeArgs,
-    /// Why
+    /// The reason
     #[arg(long, value_parser = ["manual", "hard_bounce", "complaint", "unsubscribe"])]
     reason: Option<String>,
-    /// More about it
+    /// A note
     #[arg(long)]
     note: Option<String>,
-    /// Until when (RFC 3339 or Unix seconds)
+    /// When it expires (RFC 3339 or Unix seconds)
     #[arg(long, value_name = "TIME")]
     expires_at: Option<String>,
 }

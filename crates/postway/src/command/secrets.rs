@@ -10,7 +10,7 @@ use crate::cli::output::{field, list};
 
 #[derive(Debug, Subcommand)]
 pub enum SecretsCommand {
-    /// Seal every stored secret with the current key; the previous one must still be configured
+    /// Encrypt every stored secret with the current key; the previous key must still be configured
     Rotate,
 }
 

@@ -16,7 +16,8 @@ use crate::cli::input::{attachment, pair, read_input, read_text};
 use crate::cli::output::{field, list, printable};
 
 const POLL_MAX: Duration = Duration::from_secs(1);
-/// Once it is asked this seldom, a message has waited long enough to be explained.
+/// When the interval between two requests has grown to this, the message has waited long enough to be
+/// explained.
 const EXPLAINED_AFTER: Duration = Duration::from_millis(160);
 
 #[derive(Args, Debug, Default)]
@@ -54,7 +55,7 @@ pub struct SendArgs {
     /// A variable of the template; may be repeated
     #[arg(long = "var", value_name = "NAME=VALUE", requires = "template")]
     vars: Vec<String>,
-    /// Hide it from every reader, and remove its bodies once it is sent
+    /// Hide its content from everybody, and erase its bodies once it is sent
     #[arg(long)]
     sensitive: bool,
     /// A ready-made mail (RFC 5322) to send as it is, or - for standard input
@@ -81,7 +82,8 @@ pub struct SendArgs {
     /// Not after this time (RFC 3339 or Unix seconds)
     #[arg(long, value_name = "TIME")]
     expires_at: Option<String>,
-    /// Wait until the message is sent or has failed (exit code 1 unless it is sent, or captured by the sandbox)
+    /// Wait until the message is sent or has failed (exit code 1 unless it is sent, or captured by the
+    /// sandbox)
     #[arg(long)]
     wait: bool,
     /// How long to wait
@@ -115,7 +117,7 @@ pub async fn run(context: &CommandContext, args: SendArgs) -> Result<(), Command
         output.fields(["id", "uid", "status", "reason"].map(|name| (name, field(message, name))))
     })?;
     match status.as_str() {
-        // What the sandbox took came as far as it was meant to.
+        // A message that the sandbox captured has reached its goal.
         "sent" | "captured" => Ok(()),
         status => Err(anyhow::anyhow!("the message is `{status}`").into()),
     }
@@ -151,7 +153,7 @@ impl SendArgs {
             [("priority", &self.priority), ("send_at", &self.send_at), ("expires_at", &self.expires_at)]
         {
             if let Some(value) = value {
-                // These take a number or a word.
+                // The priority is a number or a word.
                 set(name, value.parse::<i64>().map_or_else(|_| json!(value), |number| json!(number)));
             }
         }
@@ -183,7 +185,7 @@ impl SendArgs {
         Ok(Value::Object(message))
     }
 
-    /// The query that goes with a ready-made mail.
+    /// The query parameters of a ready-made mail.
     fn raw_query(&self) -> Vec<(&'static str, String)> {
         let one = [
             ("from", &self.from),
@@ -205,8 +207,8 @@ impl SendArgs {
     }
 }
 
-/// Asks until the message is in a final state; what it is then. Not final in time is an error. What it waits for meanwhile is said
-/// on standard error, whenever it changes.
+/// Polls until the message is in a final state, and returns it; it is an error if that takes too long.
+/// Whenever the reason for waiting changes, it is printed on standard error.
 async fn wait_for_end(client: &ApiClient, uid: &str, limit: Duration) -> Result<Value, CommandFailure> {
     let deadline = Instant::now() + limit;
     let mut pause = Duration::from_millis(20);
@@ -217,7 +219,7 @@ async fn wait_for_end(client: &ApiClient, uid: &str, limit: Duration) -> Result<
         if status.parse::<Status>().is_ok_and(Status::is_final) {
             return Ok(message);
         }
-        // What goes at once need not be explained.
+        // A message that is sent at once needs no explanation.
         if pause >= EXPLAINED_AFTER {
             let explanation = client.get(&["v1", "messages", uid, "explain"], &[]).await?;
             let words = waits_for(&explanation);
@@ -239,7 +241,7 @@ async fn wait_for_end(client: &ApiClient, uid: &str, limit: Duration) -> Result<
     }
 }
 
-/// An explanation on one line: the state, and what holds the message in it.
+/// An explanation on one line: the state, and what blocks the message.
 fn waits_for(explanation: &Value) -> String {
     let gate = |gate: &Value| match field(gate, "until") {
         until if until.is_empty() => field(gate, "reason"),

@@ -7,7 +7,7 @@ use crate::{
     server::{self, telemetry},
 };
 
-/// How the server starts.
+/// The arguments of `postway serve`.
 #[derive(Args, Debug, Default)]
 pub struct ServeArgs {
     /// Suspend every tenant before anything is sent, as after a restored backup
@@ -15,7 +15,7 @@ pub struct ServeArgs {
     hold: bool,
 }
 
-/// Starts logs and metrics and runs the rooms.
+/// Starts logs and metrics, and runs the server.
 pub async fn run(loaded: LoadedConfig, args: ServeArgs) -> anyhow::Result<()> {
     let _log = telemetry::start_logs(&loaded.config.log)?;
     for warning in &loaded.warnings {

@@ -1,4 +1,5 @@
-//! `postway sink`: a relay for whoever has none yet. It takes every mail, prints its id, and passes nothing on.
+//! `postway sink`: a relay for trying things out. It accepts every mail, prints its id, and passes nothing
+//! on.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -23,7 +24,7 @@ pub async fn run(context: &CommandContext, args: SinkArgs) -> Result<(), Command
     context.output.text(&format!("takes every mail on {} and passes none on", sink.address()))?;
     loop {
         tokio::select! {
-            // What was taken before the end is told before it.
+            // Mails that arrived before the signal are printed first.
             biased;
             uid = sink.next_arrival() => match uid {
                 Some(uid) => context.output.text(&format!("took {uid}"))?,

@@ -1,4 +1,4 @@
-//! `postway streams`: kinds of mail, which readers can leave one by one.
+//! `postway streams`: kinds of mail that readers can unsubscribe from separately.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
@@ -45,10 +45,10 @@ pub struct StreamArgs {
     /// What it is for
     #[arg(long)]
     description: Option<String>,
-    /// Whether readers can leave it
+    /// Whether readers can unsubscribe from it
     #[arg(long, value_name = "BOOL")]
     unsubscribe: Option<bool>,
-    /// An address of a watched mailbox to which readers can write to leave it
+    /// An address of a watched mailbox that readers can write to in order to unsubscribe
     #[arg(long, value_name = "ADDRESS")]
     mailto: Option<String>,
 }

@@ -31,7 +31,7 @@ pub enum SuppressionsCommand {
     Check(SuppressedAddressRef),
     /// Suppress the addresses of a file; wrong lines are skipped and listed
     Import(SuppressionImportArgs),
-    /// Print the whole list as CSV
+    /// Print the complete list as CSV
     Export(SuppressionExportArgs),
     /// Suppressions of one stream, of a pattern of addresses, or of all tenants
     #[command(subcommand)]
@@ -49,13 +49,13 @@ pub struct SuppressionCreateArgs {
     /// The addresses
     #[arg(required = true, value_name = "ADDRESS")]
     addresses: Vec<String>,
-    /// Why
+    /// The reason
     #[arg(long, value_parser = ["manual", "hard_bounce", "complaint", "unsubscribe"])]
     reason: Option<String>,
-    /// More about it
+    /// A note
     #[arg(long)]
     note: Option<String>,
-    /// Until when (RFC 3339 or Unix seconds)
+    /// When it expires (RFC 3339 or Unix seconds)
     #[arg(long, value_name = "TIME")]
     expires_at: Option<String>,
 }
@@ -64,7 +64,7 @@ pub struct SuppressionCreateArgs {
 pub struct SuppressionImportArgs {
     /// The file (`-`: standard input)
     file: PathBuf,
-    /// What it is [default: jsonl for .jsonl and .ndjson, else csv]
+    /// Its format [default: jsonl for .jsonl and .ndjson, else csv]
     #[arg(long)]
     format: Option<SuppressionFormat>,
 }
@@ -129,7 +129,7 @@ pub async fn run(context: &CommandContext, command: SuppressionsCommand) -> Resu
                 SuppressionFormat::Csv => "csv",
                 SuppressionFormat::Jsonl => "jsonl",
             };
-            // The query says what the body is; its content type is not looked at then.
+            // The query names the format, so the content type is ignored.
             let query = [("format", format.to_owned())];
             let path = ["v1", "suppressions", "import"];
             output.show(

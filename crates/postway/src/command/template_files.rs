@@ -1,4 +1,4 @@
-//! Templates in files: a folder of their parts, or a JSON file of whole ones.
+//! Templates in files: a folder of their parts, or a JSON file of complete templates.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use crate::cli::failure::CommandFailure;
 use crate::cli::input::read_input;
 
-/// Which part a file is, by how its name ends. Longer endings come first: `a.subject.txt` also ends in `.txt`.
+/// The part of a template that a file contains, by the ending of its name. Longer endings come first:
+/// `a.subject.txt` also ends in `.txt`.
 const PARTS: [(&str, &str); 6] = [
     (".subject.txt", "subject"),
     (".sample.json", "sample"),
@@ -17,7 +18,7 @@ const PARTS: [(&str, &str); 6] = [
     (".txt", "text"),
     (".mjml", "mjml"),
 ];
-/// More templates than this are no folder of templates.
+/// A folder with more templates than this is refused as a mistake.
 const TEMPLATES_MAX: usize = 10_000;
 
 /// A template and its name.
@@ -25,7 +26,7 @@ const TEMPLATES_MAX: usize = 10_000;
 pub struct NamedTemplate {
     /// The name.
     pub name: String,
-    /// The rest, as the API takes it.
+    /// The other fields, as the API takes them.
     pub template: Map<String, Value>,
 }
 
@@ -60,7 +61,7 @@ fn from_folder(folder: &Path) -> Result<Vec<NamedTemplate>, CommandFailure> {
         let text = String::from_utf8(read_input(&path)?)
             .map_err(|_| CommandFailure::Usage(format!("{} is not UTF-8 text", path.display())))?;
         let value = match part {
-            // An editor ends these with a line break that is none of theirs.
+            // An editor adds a line break at the end that does not belong to the text.
             "subject" | "description" => Value::from(text.trim_end_matches(['\r', '\n'])),
             "sample" => serde_json::from_str(&text)
                 .map_err(|error| CommandFailure::Usage(format!("{} is not JSON: {error}", path.display())))?,

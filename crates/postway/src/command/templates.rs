@@ -1,8 +1,8 @@
-//! `postway templates`: mails with holes in them.
+//! `postway templates`: mails with variables.
 //!
-//! `push` makes versions from files that live beside an application's code: `NAME.subject.txt`, `NAME.html`, `NAME.txt`,
-//! `NAME.mjml` and `NAME.sample.json` of a folder, or a JSON file as the API takes it (`template_files.rs`). What is as
-//! it was makes no new version.
+//! `create` makes versions from files that are stored with an application's code: `NAME.subject.txt`,
+//! `NAME.html`, `NAME.txt`, `NAME.mjml` and `NAME.sample.json` of a folder, or a JSON file as the API takes
+//! it (`template_files.rs`). An unchanged template gets no new version.
 
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ pub enum TemplatesCommand {
     /// Create templates, or new versions of them, from the files of a folder or from a JSON file
     #[command(alias = "push")]
     Create(TemplateCreateArgs),
-    /// Fill a template in and print what it makes; nothing is sent
+    /// Render a template and print the result; nothing is sent
     Preview(TemplatePreviewArgs),
     /// Delete a template with all its versions
     Delete(TemplateRef),
@@ -48,7 +48,7 @@ pub struct TemplateRef {
 pub struct TemplateShowArgs {
     /// The template's name
     name: String,
-    /// In this version [default: the latest]
+    /// The version [default: the latest]
     #[arg(long = "template-version", value_name = "N")]
     number: Option<i64>,
 }
@@ -74,7 +74,7 @@ pub struct TemplatePreviewArgs {
     /// Take it from this folder or JSON file instead of the server; it is not stored
     #[arg(long, value_name = "FILE_OR_DIR", conflicts_with = "number")]
     from: Option<PathBuf>,
-    /// In this version [default: the latest]
+    /// The version [default: the latest]
     #[arg(long = "template-version", value_name = "N")]
     number: Option<i64>,
     /// The variables, a JSON object in a file (`-`: standard input) [default: the template's sample]
@@ -142,8 +142,8 @@ pub async fn run(context: &CommandContext, command: TemplatesCommand) -> Result<
     }
 }
 
-/// Stores templates. One that extends another is refused until the other is there; so those refused are tried again as
-/// long as others get through.
+/// Stores templates. A template that extends another is refused until the other exists, so refused ones are
+/// tried again as long as others succeed.
 async fn push(client: &ApiClient, templates: Vec<NamedTemplate>) -> Result<Vec<Value>, CommandFailure> {
     let mut pushed = Vec::with_capacity(templates.len());
     let mut waiting = templates;
@@ -233,12 +233,12 @@ fn render_preview(output: CommandOutput, made: &Value) -> String {
     with_parts(text, made, &["text", "html"])
 }
 
-/// Puts long parts below, each under its name.
+/// Prints long parts below the fields, each under its name.
 fn with_parts(mut text: String, value: &Value, parts: &[&str]) -> String {
     for part in parts {
         let source = field(value, part);
         if !source.is_empty() {
-            // It is shown as it is, but for what would act on the terminal.
+            // It is printed unchanged, except for control characters.
             let shown = source.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), "\u{fffd}");
             text.push_str(&format!("\n\n--- {part}\n{}", shown.trim_end()));
         }

@@ -1,4 +1,4 @@
-//! `postway tenants`: whose mail it is. Needs the admin key.
+//! `postway tenants`: the owners of mail. Needs the admin key.
 
 use std::path::PathBuf;
 
@@ -26,11 +26,11 @@ pub enum TenantsCommand {
     Update(TenantEditArgs),
     /// Delete a tenant with its mail, accounts and keys
     Delete(TenantDeleteArgs),
-    /// Hold all of a tenant's mail
+    /// Stop sending the mail of a tenant
     Suspend(TenantRef),
-    /// Let a tenant's mail go on
+    /// Send the mail of a tenant again
     Activate(TenantActivateArgs),
-    /// List, make and revoke a tenant's keys
+    /// List, create and delete the keys of a tenant
     #[command(subcommand)]
     Keys(KeysCommand),
 }
@@ -55,7 +55,7 @@ pub struct TenantActivateArgs {
 pub struct TenantDeleteArgs {
     /// The tenant's id
     id: String,
-    /// Its id again: what is deleted cannot be had back
+    /// Its id again, because deletion cannot be undone
     #[arg(long, value_name = "ID")]
     confirm: String,
 }
@@ -64,55 +64,55 @@ pub struct TenantDeleteArgs {
 pub struct TenantEditArgs {
     /// The tenant's id
     id: String,
-    /// Its name for people
+    /// A name that people recognise it by
     #[arg(long)]
     name: Option<String>,
-    /// Its share where tenants compete, 1 to 10000
+    /// Its weight when tenants compete, 1 to 10000
     #[arg(long, value_name = "N")]
     weight: Option<u32>,
-    /// The account its mail takes when it names none
+    /// The account of mail that names none
     #[arg(long, value_name = "ACCOUNT")]
     default_account: Option<String>,
-    /// How long messages are kept once they ended and were reported
+    /// How long messages are retained after they ended and were reported
     #[arg(long, value_name = "SECONDS")]
     report_retention_seconds: Option<u64>,
-    /// The same in days
+    /// How many days messages are retained after they ended and were reported
     #[arg(long, value_name = "DAYS", conflicts_with = "report_retention_seconds")]
     retention_days: Option<u32>,
-    /// How many days messages are kept that ended and could not be reported
+    /// How many days messages are retained that ended and could not be reported
     #[arg(long, value_name = "DAYS")]
     unreported_retention_days: Option<u32>,
-    /// How its reports are written
+    /// The format of its callbacks
     #[arg(long, value_parser = ["event", "outbox", "batch"])]
     callback_form: Option<String>,
-    /// What becomes of attachments too large to mail
+    /// What happens to attachments that are too large to mail
     #[arg(long, value_parser = ["reject", "warn", "rewrite"])]
     large_files: Option<String>,
     /// The largest attachment that is not too large
     #[arg(long, value_name = "BYTES")]
     large_files_above: Option<u64>,
-    /// How many days a link in a large file's place works
+    /// How many days a link to a large file works
     #[arg(long, value_name = "DAYS")]
     link_days: Option<u32>,
-    /// The domain its bounces come back to
+    /// The domain that its bounces are sent to
     #[arg(long, value_name = "DOMAIN")]
     bounce_domain: Option<String>,
     /// The envelope sender of mail that names none
     #[arg(long, value_name = "ADDRESS")]
     return_path: Option<String>,
-    /// Who it is to receivers that count complaints (Feedback-ID)
+    /// The sender id for receivers that count complaints (Feedback-ID)
     #[arg(long, value_name = "ID")]
     feedback_id: Option<String>,
     /// Whether its mail says that a program sent it (Auto-Submitted)
     #[arg(long, value_name = "BOOL")]
     auto_submitted: Option<bool>,
-    /// Whether it is there for tests: what its sandbox captures counts as sent
+    /// Whether it is a test tenant: mail that its sandbox captures counts as sent
     #[arg(long, value_name = "BOOL")]
     test: Option<bool>,
-    /// The field in which its mail has the client's own id, such as X-Genro-Mail-ID
+    /// The header field that carries the client's own id, such as X-Genro-Mail-ID
     #[arg(long, value_name = "NAME")]
     id_header: Option<String>,
-    /// What becomes of mail in doubt: `hold` never sends twice
+    /// What happens to mail in doubt: `hold` never sends twice
     #[arg(long, value_parser = ["resend", "hold"])]
     on_doubt: Option<String>,
     /// Whether every composed message must have html
@@ -251,7 +251,7 @@ impl TenantEditArgs {
             ("on_doubt", text(&self.on_doubt)),
         ];
         body.extend(settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
-        // Two spellings of one setting: who gives one takes the other back.
+        // These are two spellings of one setting: setting one unsets the other.
         match (self.retention_days, self.report_retention_seconds) {
             (Some(_), _) => drop(body.insert("report_retention_seconds".to_owned(), Value::Null)),
             (None, Some(_)) => drop(body.insert("retention_days".to_owned(), Value::Null)),
@@ -272,7 +272,7 @@ impl TenantEditArgs {
     }
 }
 
-/// Puts what is given into an object within; a text in its place becomes its policy.
+/// Sets fields of a nested object. If the object is a plain text so far, that text becomes its `policy`.
 fn put<const N: usize>(body: &mut Map<String, Value>, name: &str, fields: [(&str, Option<Value>); N]) {
     for (field, value) in fields {
         let Some(value) = value else { continue };

@@ -1,4 +1,4 @@
-//! `postway top`: how the mail is doing, live in the terminal, or as text or JSON for others.
+//! `postway top`: queue, rates and problems, live in the terminal, or as text or JSON.
 
 use std::io::{self, IsTerminal as _};
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub struct TopArgs {
     /// How often to ask the server
     #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     interval: u64,
-    /// Print once and end, as happens where the output is no terminal
+    /// Print once and exit, which is the default if the output is not a terminal
     #[arg(long)]
     once: bool,
 }
@@ -44,7 +44,7 @@ fn is_live() -> bool {
     io::stdout().is_terminal() && io::stdin().is_terminal() && !is_dumb()
 }
 
-/// A line of JSON for each answer, until interrupted. What is wrong in between goes to standard error.
+/// A line of JSON for each answer, until interrupted. Failures in between go to standard error.
 async fn lines(
     context: &CommandContext,
     mut source: SnapshotSource,

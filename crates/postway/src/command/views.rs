@@ -1,6 +1,8 @@
-//! `postway views`: the tables of the reference systems, as read-only views in the database, without a running server.
+//! `postway views`: the tables of the reference systems, as read-only views in the database, without a
+//! running server.
 //!
-//! Both commands speak to the database itself, the configured one unless another is named, and may be run again.
+//! Both commands connect to the database itself, the configured one unless another is named, and may be run
+//! again.
 
 use std::convert::Infallible;
 
@@ -14,9 +16,9 @@ use crate::config::{self, ConfigSecret};
 
 #[derive(Debug, Subcommand)]
 pub enum ViewsCommand {
-    /// Put the views into the database; run again, it brings them up to date
+    /// Install the views into the database; a second run updates them
     Install(ViewsInstallArgs),
-    /// Take the views and their index out of the database
+    /// Remove the views and their index from the database
     Remove(ViewsDatabaseArgs),
 }
 
@@ -37,13 +39,13 @@ pub struct ViewsDatabaseArgs {
     /// The server's database: sqlite:// and a path, postgres://… or mysql://… [default: as configured]
     #[arg(long, value_name = "URL", value_parser = secret)]
     database: Option<ConfigSecret>,
-    /// The schema of the views, on MySQL their database, on SQLite what their names begin with [default: postway_views, on
-    /// MySQL the database's name and _views]
+    /// The schema of the views, on MySQL their database, on SQLite what their names begin with [default:
+    /// postway_views, on MySQL the database's name and _views]
     #[arg(long, value_name = "NAME")]
     schema: Option<String>,
 }
 
-/// A URL may hold a password.
+/// The URL may contain a password.
 fn secret(text: &str) -> Result<ConfigSecret, Infallible> {
     Ok(ConfigSecret::new(text))
 }
@@ -69,7 +71,7 @@ async fn install(context: &CommandContext, args: ViewsInstallArgs) -> Result<(),
         return context.output.text(&views::script(&database, &plan).map_err(failure)?);
     }
     let schema = views::install(&database, &plan).await.map_err(failure)?;
-    // What is accepted once this has ended can be seen whole.
+    // Messages accepted from now on are complete in the views.
     tokio::time::sleep(views::NOTICED_AFTER).await;
     views::spread_events(&database).await.map_err(failure)?;
     let done = json!({"schema": schema, "index": plan.index});
@@ -81,7 +83,7 @@ async fn install(context: &CommandContext, args: ViewsInstallArgs) -> Result<(),
     })
 }
 
-/// The database that was named, or else the server's.
+/// The named database, or else the configured one.
 fn database(context: &CommandContext, named: Option<&ConfigSecret>) -> Result<Database, CommandFailure> {
     if let Some(url) = named {
         return Database::parse(url.expose()).map_err(failure);

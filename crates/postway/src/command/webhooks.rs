@@ -1,4 +1,4 @@
-//! `postway webhooks`: who is called when something happened to a message.
+//! `postway webhooks`: URLs that are called for the events of messages.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::cli::pages::{self, PageArgs};
 use crate::cli::progress::SpinnerProgress;
 use crate::cluster::clock::NodeClock;
 
-/// A call that is due is made sooner, unless the webhook is left alone.
+/// A due call is made sooner than this, unless the server is pausing the webhook.
 const OVERDUE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Subcommand)]
@@ -70,10 +70,10 @@ pub struct WebhookUpdateArgs {
 
 #[derive(Args, Debug, Default)]
 pub struct WebhookFieldArgs {
-    /// Of what, as in email.sent; may be repeated [default: everything]
+    /// An event to be notified of, as in email.sent; may be repeated [default: all]
     #[arg(long = "event", value_name = "NAME")]
     events: Vec<String>,
-    /// In whose words it is called
+    /// The format of its calls
     #[arg(long, value_parser = ["postway", "resend"])]
     form: Option<String>,
     /// What it is for
@@ -88,7 +88,7 @@ pub struct WebhookFieldArgs {
 pub struct WebhookDeliveriesArgs {
     /// The webhook's id, or client_sync
     id: String,
-    /// Only those that stand so
+    /// Only notifications in this state
     #[arg(long, value_parser = ["pending", "calling", "waiting", "acknowledged", "dead"])]
     status: Option<String>,
     #[command(flatten)]
@@ -99,10 +99,10 @@ pub struct WebhookDeliveriesArgs {
 pub struct WebhookResendArgs {
     /// The webhook's id, or client_sync
     id: String,
-    /// The message's uid, to tell one event again
+    /// The message's uid, to deliver one event again
     #[arg(requires = "sequence", conflicts_with = "since", required_unless_present = "since")]
     uid: Option<String>,
-    /// The event's place in the message's history
+    /// The event's position in the message's history
     sequence: Option<u32>,
     /// Deliver again what was due since this time and was given up (RFC 3339 or Unix seconds)
     #[arg(long, value_name = "TIME")]
@@ -110,10 +110,10 @@ pub struct WebhookResendArgs {
     /// Only what was due before this time [default: until now]
     #[arg(long, value_name = "TIME", requires = "since")]
     until: Option<String>,
-    /// What was acknowledged as well
+    /// Also those that were acknowledged
     #[arg(long, requires = "since", conflicts_with = "dead")]
     all: bool,
-    /// Only what was given up [default]
+    /// Only those that were given up [default]
     #[arg(long, requires = "since")]
     dead: bool,
 }
@@ -201,7 +201,7 @@ async fn resend_all(
     output: CommandOutput,
     args: WebhookResendArgs,
 ) -> Result<(), CommandFailure> {
-    // Without either, only the dead.
+    // Without either flag, only dead notifications.
     let which = if args.all && !args.dead { "all" } else { "dead" };
     let mut body = json!({"since": args.since, "until": args.until, "which": which});
     let (mut resent, mut rounds) = (0, SpinnerProgress::start());
@@ -238,7 +238,7 @@ impl WebhookFieldArgs {
     }
 }
 
-/// With whether a webhook has calls due, as the overview says.
+/// Adds whether each webhook has due calls, from the overview.
 fn render_list(output: CommandOutput, webhooks: &Value, overview: &Value) -> String {
     let columns = ["id", "kind", "url", "events", "active", "calls due", "created_at"];
     let is_due = |webhook: &Value| {
@@ -256,7 +256,7 @@ fn render_list(output: CommandOutput, webhooks: &Value, overview: &Value) -> Str
     output.table(&columns, list(webhooks, "data").iter().map(cells))
 }
 
-/// What to say of calls that failed, are due again and are not made: the server leaves the webhook alone.
+/// The hint about failed calls that are due again but not made, because the server is pausing the webhook.
 fn overdue(waiting: &Value, now: Time) -> Option<String> {
     let times =
         list(waiting, "data").iter().filter_map(|delivery| delivery["next_at"].as_str()?.parse().ok());

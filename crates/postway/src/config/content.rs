@@ -1,4 +1,5 @@
-//! `[storage]`, `[attachments]`, `[spool]` and `public_url`: where bodies are kept, and where they come from.
+//! `[storage]`, `[attachments]`, `[spool]` and `public_url`: where bodies are stored, and where they come
+//! from.
 
 use std::path::{Path, PathBuf};
 
@@ -10,12 +11,12 @@ use super::{integer_between, keys::ConfigSecret, layers::ConfigLayers};
 
 const MIB: u64 = 1024 * 1024;
 
-/// Where large bodies are kept.
+/// Where large bodies are stored.
 #[derive(Clone, Debug)]
 pub struct StorageSection {
     /// `file://`, `s3://`, `az://` or `gs://`.
     pub url: ConfigSecret,
-    /// The largest mail or request that is kept in the database instead, in bytes.
+    /// The largest mail or request that is stored in the database instead, in bytes.
     pub max_inline_bytes: usize,
 }
 
@@ -49,7 +50,7 @@ pub struct AttachmentsSection {
     pub folders: Vec<AttachmentFolder>,
     /// The largest file that is fetched, in bytes.
     pub max_file_bytes: usize,
-    /// How much of what was fetched is kept on disk, in bytes.
+    /// How many bytes of fetched files are cached on disk.
     pub cache_bytes: u64,
 }
 
@@ -75,7 +76,7 @@ impl AttachmentsSection {
 pub struct SpoolSection {
     /// The folder; none: it is off.
     pub folder: Option<PathBuf>,
-    /// Whose mail it is.
+    /// The tenant whose mail it is.
     pub tenant: TenantId,
 }
 
@@ -93,7 +94,7 @@ impl SpoolSection {
     }
 }
 
-/// Where readers of mail reach this gateway; none: nowhere.
+/// Reads the URL under which readers of mail reach this gateway; `None`: they cannot.
 pub(super) fn read_public_url(layers: &mut ConfigLayers) -> Option<Option<String>> {
     layers.take_optional("public_url", |text| {
         let is_web = text.starts_with("https://") || text.starts_with("http://");

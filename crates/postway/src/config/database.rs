@@ -1,10 +1,10 @@
-//! `[database]`: where messages are kept.
+//! `[database]`: where messages are stored.
 
 use std::path::{Path, PathBuf};
 
 use super::{keys::ConfigSecret, layers::ConfigLayers};
 
-/// Which database holds the messages.
+/// The database that stores the messages.
 #[derive(Clone, Debug)]
 pub enum DatabaseConfig {
     /// A file, opened by one process.
@@ -14,12 +14,12 @@ pub enum DatabaseConfig {
     },
     /// A PostgreSQL server.
     Postgres {
-        /// Where it is and who signs in; may hold a password.
+        /// Its address and login; may contain a password.
         url: ConfigSecret,
     },
     /// A MySQL or MariaDB server.
     Mysql {
-        /// Where it is and who signs in; may hold a password.
+        /// Its address and login; may contain a password.
         url: ConfigSecret,
     },
 }
@@ -58,7 +58,7 @@ fn parse(url: &str) -> Result<DatabaseConfig, String> {
     }
 }
 
-/// A server's URL must name a host and a database; what is behind them shows when it is opened.
+/// A server's URL must name a host and a database; whether they exist shows when it is opened.
 fn server(url: &str, kind: impl Fn(ConfigSecret) -> DatabaseConfig) -> Result<DatabaseConfig, String> {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);

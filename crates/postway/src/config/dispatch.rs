@@ -8,10 +8,10 @@ use super::layers::ConfigLayers;
 const IN_FLIGHT: usize = 512;
 const DRAIN: Duration = Duration::from_secs(30);
 
-/// Bounds of the dispatch room.
+/// The bounds of dispatch.
 #[derive(Clone, Debug)]
 pub struct DispatchSection {
-    /// Messages that this node holds in `sending` at the same time.
+    /// The most messages that this node has in `sending` at the same time.
     pub max_in_flight: usize,
     /// How long a stop waits for what is on the wire.
     pub drain: Duration,

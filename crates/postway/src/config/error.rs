@@ -1,7 +1,7 @@
 //! What can be wrong with a configuration.
 //!
-//! Every error names the key, where its value came from (file and line, or variable) and what to do. All errors
-//! of one load are gathered in [`ConfigErrors`], so that a person fixes them in one go.
+//! Every error names the key, where its value came from (file and line, or variable) and what to do. All
+//! errors of one load are gathered in [`ConfigErrors`], so that a person fixes them in one go.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ pub enum ConfigError {
         /// What the parser said.
         problem: String,
     },
-    /// The file has a key that means nothing.
+    /// The file has an unknown key.
     #[error("{} line {line}: unknown key `{key}`; {advice}", path.display())]
     UnknownKey {
         /// The file.
@@ -37,7 +37,7 @@ pub enum ConfigError {
         line: usize,
         /// The key with its section, such as `http.lisen`.
         key: String,
-        /// The nearest known key, or the way out.
+        /// The nearest known key, or other advice.
         advice: String,
     },
     /// A value that cannot be used.

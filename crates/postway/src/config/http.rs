@@ -1,4 +1,4 @@
-//! `[http]`: the API's listener and the sizes it takes.
+//! `[http]`: the API's listener and its bounds.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,8 @@ use super::{integer_between, listen_address};
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8520);
 const MIB: u64 = 1024 * 1024;
 const CONNECTIONS: usize = 4_096;
-/// An eighth of all: enough for the pools of an application, and it takes eight addresses to have everything.
+/// An eighth of all connections: enough for the pools of an application, and no fewer than eight clients can
+/// take them all.
 const CONNECTIONS_PER_CLIENT: usize = 512;
 
 /// The API's listener and its bounds.
@@ -25,9 +26,9 @@ pub struct HttpSection {
     pub max_request_bytes: usize,
     /// Connections at once.
     pub max_connections: usize,
-    /// Of them, those of one client.
+    /// Connections of one client.
     pub max_connections_per_client: usize,
-    /// Proxies that are believed.
+    /// Proxies whose headers about their clients are trusted.
     pub trusted_proxies: Vec<Network>,
 }
 

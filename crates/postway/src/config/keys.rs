@@ -1,5 +1,5 @@
-//! `admin_key` and `secret_key`: secrets that are made on first start unless given. `secret_key_previous` opens what
-//! the secret keys before this one have sealed.
+//! `admin_key` and `secret_key`: secrets that are made on the first start unless they are configured.
+//! `secret_key_previous` decrypts what earlier secret keys have encrypted.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -10,20 +10,20 @@ use super::layers::ConfigLayers;
 const ADMIN_KEY_CHARS_MIN: usize = 32;
 const ADMIN_KEY_CHARS_MAX: usize = 4096;
 const SECRET_KEY_BYTES: usize = 32;
-/// Each of them is tried on whatever the newer ones did not make.
+/// The most previous keys. Each is tried on everything that the newer ones cannot decrypt.
 const PREVIOUS_KEYS_MAX: usize = 8;
 
-/// A secret that shows itself as `***`, whoever asks, and is wiped when dropped.
+/// A secret that prints as `***` and is wiped from memory when dropped.
 #[derive(Clone)]
 pub struct ConfigSecret(SecretString);
 
 impl ConfigSecret {
-    /// Takes a secret into keeping.
+    /// Wraps a secret.
     pub fn new(text: impl Into<String>) -> Self {
         Self(SecretString::from(text.into()))
     }
 
-    /// The secret itself, for the one who needs it.
+    /// The secret itself.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }

@@ -1,7 +1,7 @@
 //! The layers of a configuration: defaults, then the file, then the environment.
 //!
-//! A [`ConfigLayers`] is read one setting at a time by the section files. It gathers errors instead of stopping at the
-//! first, and remembers each effective value with its [`SettingSource`] for `config print`.
+//! A [`ConfigLayers`] is read one setting at a time by the section files. It gathers errors instead of
+//! stopping at the first, and remembers each effective value with its [`SettingSource`] for `config print`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,16 +26,16 @@ pub struct ConfigLayers {
     env: BTreeMap<String, String>,
     /// The `[outbox.NAME]` that is being read, if it is one.
     pub scope: Option<String>,
-    /// What was wrong so far.
+    /// The errors so far.
     pub errors: Vec<ConfigError>,
-    /// What looks mistaken but harms nobody.
+    /// Warnings: likely mistakes that do no harm.
     pub warnings: Vec<String>,
     /// What was read so far.
     pub resolved: Vec<ResolvedSetting>,
 }
 
 impl ConfigLayers {
-    /// Gathers both layers; what is wrong with them is in `errors`.
+    /// Reads both layers; their errors are in `errors`.
     pub fn gather(file: Option<&Path>, env: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut layers = Self {
             path: file.map(Path::to_owned).unwrap_or_default(),
@@ -117,7 +117,7 @@ impl ConfigLayers {
         self.resolved.push(ResolvedSetting { setting, scope: self.scope.clone(), shown, source });
     }
 
-    /// Notes that what was read does not go together.
+    /// Notes that settings contradict each other.
     pub fn refuse(&mut self, key: &'static str, problem: String) {
         let source = self.resolved.iter().rev().find(|one| one.setting.key == key && one.scope == self.scope);
         let source_of_value = source.map_or(SettingSource::Default, |one| one.source.clone());
@@ -242,7 +242,7 @@ impl ConfigLayers {
         }
     }
 
-    /// Keeps a section `[outbox.NAME]`, whose keys are those of `[outbox]`.
+    /// Adds a section `[outbox.NAME]`, whose keys are those of `[outbox]`.
     fn keep_source(
         &mut self,
         name: &str,
@@ -273,7 +273,7 @@ impl ConfigLayers {
             self.errors.push(ConfigError::UnknownKey { path: self.path.clone(), line, key, advice });
             return;
         }
-        // A key that is known without being in the table is some secret's `…_file`: a path, a string.
+        // A known key that is not in the table is the `…_file` of a secret: a path, so a string.
         let (known_key, kind) = settings::find(&key)
             .map_or(("…_file", SettingKind::Text), |setting| (setting.key, setting.kind));
         match text_of(kind, value.get_ref()) {

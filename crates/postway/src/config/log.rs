@@ -34,7 +34,8 @@ impl LogSection {
     }
 }
 
-/// Levels and directives that log something. The filter itself takes a bare word for the name of a module, and then logs nothing.
+/// Checks a level or directives. The filter itself takes an unknown bare word for the name of a module, and
+/// then logs nothing.
 fn read_level(text: &str) -> Result<String, String> {
     const USE: &str =
         "use error, warn, info, debug, trace or off, or directives such as info,postway_dispatch=debug";

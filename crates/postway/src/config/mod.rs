@@ -1,8 +1,8 @@
 //! The configuration: defaults, overridden by `postway.toml`, overridden by `POSTWAY_*` variables.
 //!
-//! [`load`] reads all three once and returns values that are right by their type, or every error at once. A file's
-//! unknown key is an error that names its line; an unknown variable is a warning. Nothing here is read again
-//! later, and nothing here writes.
+//! [`load`] reads all three once and returns values that are right by their type, or every error at once. A
+//! file's unknown key is an error that names its line; an unknown variable is a warning. Nothing here is read
+//! again later, and nothing here writes.
 
 mod compat;
 mod content;
@@ -50,20 +50,22 @@ use postway_intake::outbox::Source;
 /// Read when no file is named, if it exists.
 pub const DEFAULT_FILE: &str = "postway.toml";
 
-/// What the server runs with.
+/// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// The folder for everything that Postway writes.
     pub data_dir: PathBuf,
     /// The admin key; none: taken from, or made into, the data folder.
     pub admin_key: Option<ConfigSecret>,
-    /// 32 bytes in standard base64 that encrypt stored credentials; none: taken from, or made into, the data folder.
+    /// 32 bytes in standard base64 that encrypt stored credentials; none: taken from, or made into, the data
+    /// folder.
     pub secret_key: Option<ConfigSecret>,
-    /// The secret keys before this one, the newest first: they open what they sealed, and what was made under them holds.
+    /// The previous secret keys, the newest first: they decrypt what they encrypted, and signatures made with
+    /// them stay valid.
     pub secret_key_previous: Vec<ConfigSecret>,
     /// Private networks that webhooks and fetches may reach.
     pub allow_private_targets: Vec<NetworkPrefix>,
-    /// Where readers of mail reach this gateway, for links to large files.
+    /// The URL under which readers of mail reach this gateway, for links to large files.
     pub public_url: Option<String>,
     /// `[database]`
     pub database: DatabaseConfig,
@@ -105,12 +107,12 @@ impl ServerConfig {
     }
 }
 
-/// A configuration with what people want to know about it.
+/// A configuration with its warnings and sources.
 #[derive(Clone, Debug)]
 pub struct LoadedConfig {
     /// The values.
     pub config: ServerConfig,
-    /// What looks mistaken but harms nobody: unknown variables. To be logged by the one who starts.
+    /// Likely mistakes that do no harm, such as unknown variables. The caller logs them.
     pub warnings: Vec<String>,
     /// Each effective value as shown to people, with its source.
     pub resolved: Vec<ResolvedSetting>,
@@ -123,7 +125,8 @@ impl LoadedConfig {
     }
 }
 
-/// Loads the configuration of this process: the named file, or `./postway.toml` if it exists, and the environment.
+/// Loads the configuration of this process: the named file, or `./postway.toml` if it exists, and the
+/// environment.
 pub fn load(file: Option<&Path>) -> Result<LoadedConfig, ConfigErrors> {
     let default = Path::new(DEFAULT_FILE);
     let file = file.or_else(|| default.exists().then_some(default));
@@ -145,7 +148,7 @@ pub fn load_from(
     }
 }
 
-/// Reads every section before giving up on any, so that all errors are told at once.
+/// Reads every section before giving up on any, so that all errors are reported at once.
 fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
     let data_dir = layers.take("data_dir", PathBuf::from("./data"), "./data", |text| match text {
         "" => Err("is empty; name a folder".to_owned()),

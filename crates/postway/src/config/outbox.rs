@@ -1,6 +1,7 @@
-//! `[outbox]` and `[outbox.NAME]`: databases of applications that mail is taken from.
+//! `[outbox]` and `[outbox.NAME]`: application databases that mail is read from.
 //!
-//! `[outbox]` is one source, called `default`; it alone can also be given by variables. Others have sections of their own.
+//! `[outbox]` is one source, called `default`; it alone can also be given by variables. Others have sections
+//! of their own.
 
 use std::time::Duration;
 
@@ -14,12 +15,12 @@ const DEFAULT_NAME: &str = "default";
 const BATCH_LIMIT: u32 = 10;
 const BATCH_TIMEOUT: Duration = Duration::from_secs(5);
 const BATCH_TIMEOUT_MAX: Duration = Duration::from_secs(600);
-/// How often is looked where there are notifications, and where there are none.
+/// How often to poll a database with notifications, and one without.
 const POLL_S: (u64, u64) = (5, 1);
 /// More sources than this are a mistake.
 const SOURCES_MAX: usize = 64;
 
-/// Reads all of them; those without a url are off.
+/// Reads all sources; those without a URL are off.
 pub(super) fn read(layers: &mut ConfigLayers) -> Option<Vec<Source>> {
     let mut sources = Vec::new();
     let mut is_good = true;
@@ -100,7 +101,7 @@ fn read_one(layers: &mut ConfigLayers, name: &str) -> Option<Option<Source>> {
     }))
 }
 
-/// What accounts need; nothing without a base for their links.
+/// The settings of accounts; `None` without a base URL for their links.
 fn read_accounts(layers: &mut ConfigLayers) -> Option<Option<Accounts>> {
     let schema = read_schema(layers, "outbox.accounts_schema", "public");
     let base = layers.take_optional("outbox.link_base_url", |text| {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::layers::ConfigLayers;
 
-/// What receipts of certified mail are judged by.
+/// How receipts of certified mail are verified.
 #[derive(Clone, Debug)]
 pub struct PecSection {
     /// A PEM bundle of the authorities that certify providers; none: no signature is verified.

@@ -62,7 +62,7 @@ fn literal(kind: SettingKind, shown: &str) -> String {
     }
 }
 
-/// A path may hold anything, a comment may not.
+/// A path may contain line breaks, a comment may not.
 fn comment(source: &SettingSource) -> String {
     source.to_string().replace(char::is_control, "?")
 }

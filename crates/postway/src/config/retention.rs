@@ -1,4 +1,4 @@
-//! `[retention]`: how long is kept what belongs to no tenant, and what belongs to tenants that do not say.
+//! `[retention]`: how long data of no tenant is retained, and data of tenants without a setting of their own.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use super::layers::ConfigLayers;
 
 const DAY: Duration = Duration::from_secs(86_400);
 const AUDIT_DAYS: u32 = 365;
-/// As long as a tenant's own may be.
+/// The longest retention that a tenant may set.
 const SECONDS_MAX: u64 = TenantSettings::RETENTION_DAYS_MAX as u64 * 86_400;
 
-/// How long things stay.
+/// How long data is retained.
 #[derive(Clone, Debug)]
 pub struct RetentionSection {
     /// Entries of the audit log; none: for ever.
     pub audit: Option<Duration>,
-    /// Messages that ended and were reported, of tenants that set nothing.
+    /// Messages that ended and were reported, of tenants without a setting.
     pub reported: Duration,
 }
 

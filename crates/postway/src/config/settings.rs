@@ -1,9 +1,9 @@
 //! The table of every setting: its key in the file, its variable, its kind.
 //!
-//! This table is the one place that says what exists: the file's unknown keys and the environment's unknown
-//! variables are found by it, and `config print` follows its order.
+//! This table is the only list of settings: unknown keys of the file and unknown variables of the environment
+//! are found by it, and `config print` follows its order.
 
-/// What a setting's value looks like, and how it may be given and shown.
+/// The type of a setting, which also decides how it may be given and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingKind {
     /// A string.
@@ -16,17 +16,17 @@ pub enum SettingKind {
     Integer,
     /// Strings; in a variable, separated by commas.
     List,
-    /// Strings, or one word that stands for some; in a variable, separated by commas.
+    /// Strings, or one word for several of them; in a variable, separated by commas.
     ListOrWord,
 }
 
 impl SettingKind {
-    /// Whether the value may be named indirectly, as the file that holds it.
+    /// Whether the value may come from a file that is named instead.
     pub fn may_come_from_file(self) -> bool {
         matches!(self, Self::Secret | Self::Url)
     }
 
-    /// What to tell somebody who wrote another type into the file.
+    /// Advice for a value of another type in the file.
     pub fn expected(self) -> &'static str {
         match self {
             Self::Text | Self::Secret | Self::Url => "a string in quotes",
@@ -44,7 +44,7 @@ pub struct ConfigSetting {
     pub key: &'static str,
     /// The variable that overrides it.
     pub env: &'static str,
-    /// What its value looks like.
+    /// The type of its value.
     pub kind: SettingKind,
 }
 

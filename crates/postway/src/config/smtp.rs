@@ -11,10 +11,10 @@ use super::{integer_between, listen_address};
 
 const CONNECTIONS: usize = 1_000;
 const CONNECTIONS_PER_CLIENT: usize = 100;
-/// What the door takes, too.
+/// The default number of recipients of a mail, as in the HTTP API.
 const RECIPIENTS: usize = 1_000;
 
-/// What concerns SMTP on both sides.
+/// The SMTP settings of both sides, sending and receiving.
 #[derive(Clone, Debug)]
 pub struct SmtpSection {
     /// Where the submission listener listens; none: it is off.
@@ -23,17 +23,17 @@ pub struct SmtpSection {
     pub tls_listen: Option<SocketAddr>,
     /// Its certificate and key, as given.
     pub certificate: Option<CertificateFiles>,
-    /// Whether it needs a certificate and none is given: one is made.
+    /// Whether it needs a certificate and none is configured, so that one is made.
     pub makes_certificate: bool,
     /// Networks from which a key may be shown without TLS.
     pub plaintext_networks: Vec<Network>,
     /// Networks from which mail is taken without a key.
     pub open_networks: Vec<OpenNetwork>,
-    /// Proxies, which must say who is behind them.
+    /// Proxies, which must announce the address of their client.
     pub proxy_networks: Vec<Network>,
     /// Connections at once.
     pub max_connections: usize,
-    /// Of them, those of one client.
+    /// Connections of one client.
     pub max_connections_per_client: usize,
     /// Recipients of one mail.
     pub max_recipients: usize,
@@ -105,7 +105,7 @@ impl SmtpSection {
     }
 }
 
-/// Networks, none of which is all there is.
+/// Networks, none of which may contain all addresses.
 fn networks(text: &str) -> Result<Vec<Network>, String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(network).collect()
 }
@@ -119,7 +119,8 @@ fn network(text: &str) -> Result<Network, String> {
     }
 }
 
-/// Networks and whose mail comes from them: `172.18.0.0/16=default`, `172.18.0.0/16=default/relay-1`.
+/// Networks with the tenant whose mail comes from them: `172.18.0.0/16=default`,
+/// `172.18.0.0/16=default/relay-1`.
 fn open_networks(text: &str) -> Result<Vec<OpenNetwork>, String> {
     let open = |item: &str| {
         let form = || format!("`{item}` must be NETWORK=TENANT or NETWORK=TENANT/ACCOUNT");
@@ -161,7 +162,7 @@ fn is_host(text: &str) -> bool {
     (1..=255).contains(&text.len()) && text.bytes().all(allowed)
 }
 
-/// This machine's name as the system has it; `localhost` where it has none that SMTP could carry.
+/// This machine's name as the system has it; `localhost` if it has none that is valid in SMTP.
 fn host_name() -> String {
     ["/proc/sys/kernel/hostname", "/etc/hostname"]
         .iter()

@@ -1,4 +1,4 @@
-//! `[telemetry]`: how metrics are kept.
+//! `[telemetry]`: metrics.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::layers::ConfigLayers;
 
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// What is measured.
+/// The settings of metrics.
 #[derive(Clone, Debug)]
 pub struct TelemetrySection {
     /// How often the recorder folds its histograms; without it they would grow.

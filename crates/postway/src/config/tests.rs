@@ -176,7 +176,8 @@ fn doors_are_all_none_or_those_named_and_the_one_at_the_root_is_open() {
     assert!(load_with("", &[]).unwrap().to_toml().contains(r#"doors = "all""#));
 }
 
-/// The example for containers names settings that exist, with values that can be used, and its networks agree.
+/// The example for containers names settings that exist, with values that can be used, and its networks
+/// agree.
 #[test]
 fn the_compose_example_is_right() {
     let text = include_str!("../../../../deploy/compose.yml");

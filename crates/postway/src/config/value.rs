@@ -16,7 +16,7 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingSource {
-    /// Nobody set it.
+    /// The built-in default.
     Default,
     /// The configuration file, at a line counted from 1.
     File(PathBuf, usize),
@@ -37,9 +37,9 @@ impl fmt::Display for SettingSource {
 /// An effective value as it is shown to people.
 #[derive(Clone, Debug)]
 pub struct ResolvedSetting {
-    /// Which setting.
+    /// The setting.
     pub setting: &'static ConfigSetting,
-    /// In which `[outbox.NAME]`, if in one.
+    /// The `[outbox.NAME]` that it belongs to, if any.
     pub scope: Option<String>,
     /// Its value as text, secrets masked; none where the setting is off or will be made on first start.
     pub shown: Option<String>,

@@ -1,4 +1,4 @@
-//! DMARC: whether the domain says what becomes of mail that only pretends to come from it (RFC 7489).
+//! DMARC: whether the domain says what to do with mail that only pretends to come from it (RFC 7489).
 
 use postway_domain::dns::txt_line;
 

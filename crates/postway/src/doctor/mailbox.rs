@@ -1,6 +1,7 @@
 //! Whether watched mailboxes are read: reachable, without a fault, and not far behind.
 //!
-//! Judged by what the server knows of each and by a trial of those that are active. Pure: whoever asks brings both.
+//! Each is judged by its state in the server and, if it is active, by a test of its connection. The functions
+//! are pure: the caller supplies both.
 
 use postway_domain::Time;
 use serde_json::Value;
@@ -11,14 +12,15 @@ use super::{
 };
 use crate::cli::output::{field, list};
 
-/// UIDs that a mailbox may be behind without a word: a page or two on its way.
+/// The UIDs that a mailbox may be behind without a warning: a page or two in progress.
 const LAG_SOUND: u64 = 1_000;
-/// How many looks a mailbox may have missed without a word.
+/// How many polls a mailbox may have missed without a warning.
 const LOOKS_MISSED: i64 = 5;
-/// Servers that tell of new mail by themselves are still asked this often.
+/// Servers that announce new mail are still polled this often.
 const QUIET_MS: i64 = 30 * 60 * 1_000;
 
-/// What there is to say about a mailbox, as `GET /v1/mailboxes` shows it, tried as `POST /v1/mailboxes/{id}/test` says.
+/// The findings about a mailbox, as `GET /v1/mailboxes` shows it, tried as `POST /v1/mailboxes/{id}/test`
+/// says.
 pub fn judge(mailbox: &Value, trial: Option<&Value>, now: Time) -> DomainFinding {
     let check = format!("mailbox {}", field(mailbox, "id"));
     if mailbox["active"] != true {
@@ -64,7 +66,7 @@ pub fn judge(mailbox: &Value, trial: Option<&Value>, now: Time) -> DomainFinding
     DomainFinding::new(check, DomainCheckState::Ok).found(&found)
 }
 
-/// What helps where a step fails.
+/// Advice for a step that failed.
 fn what_to_do(step: &str) -> &'static str {
     match step {
         "connect" => "check host, port and proxy, and that this machine may connect there",

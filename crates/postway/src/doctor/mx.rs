@@ -1,11 +1,11 @@
-//! MX: whether answers and bounces find their way back to the domain.
+//! MX: whether replies and bounces can reach the domain.
 
 use super::{
     dns::{DnsError, DnsLookup},
     report::{DomainCheckState, DomainFinding},
 };
 
-/// The most exchangers that are looked at.
+/// The most exchangers that are checked.
 const HOSTS_MAX: usize = 20;
 
 pub(super) async fn check(domain: &str, dns: &dyn DnsLookup) -> Vec<DomainFinding> {

@@ -1,4 +1,4 @@
-//! What a check found, for people and for programs.
+//! The findings about a domain, as text and as JSON.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use serde::Serialize;
 /// How much of a record is shown.
 const FOUND_CHARS_MAX: usize = 600;
 
-/// How it stands.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DomainCheckState {
-    /// As it should be.
+    /// Correct.
     Ok,
     /// It works, and could be better.
     Warn,
@@ -24,7 +24,7 @@ pub enum DomainCheckState {
 }
 
 impl DomainCheckState {
-    /// The word users see.
+    /// The word that users see.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -41,7 +41,7 @@ impl DomainCheckState {
 pub struct DomainFinding {
     /// What was checked: `spf`, `spf lookups`, `dkim SELECTOR`, `dmarc`, `mx`.
     pub check: String,
-    /// How it stands.
+    /// The result of a check.
     pub state: DomainCheckState,
     /// What DNS has.
     pub found: Option<String>,

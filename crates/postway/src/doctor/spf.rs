@@ -1,4 +1,4 @@
-//! SPF: whether the domain names who may send for it, in a record that receivers can evaluate (RFC 7208).
+//! SPF: whether the domain names its senders, in a record that receivers can evaluate (RFC 7208).
 //!
 //! Read as far as a check needs: the terms are parsed, macros are not expanded, and no sender is evaluated.
 
@@ -14,7 +14,7 @@ use super::{
 /// More questions than this make a record an error (RFC 7208, 4.6.4).
 const LOOKUPS_MAX: usize = 10;
 
-/// One term, as far as it matters here.
+/// One term, as far as the checks need it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SpfTerm {
     /// `all` with its qualifier.
@@ -31,7 +31,7 @@ enum SpfTerm {
     Free,
 }
 
-/// What stands in the way of counting.
+/// Why the DNS lookups of a record cannot be counted.
 enum SpfObstacle {
     Dns(DnsError),
     Record(String),
@@ -111,14 +111,14 @@ async fn count(terms: &[SpfTerm], dns: &dyn DnsLookup) -> DomainFinding {
     }
 }
 
-/// How many questions a receiver asks at most; no more are followed than needed to say that they are too many. Every
-/// record that is read costs one, so a circle ends as well.
+/// How many questions a receiver asks at most; no more are followed than needed to say that they are too
+/// many. Every record that is read costs one, so a circle ends as well.
 async fn lookups(terms: &[SpfTerm], dns: &dyn DnsLookup) -> Result<usize, SpfObstacle> {
     let mut lookups = 0;
     let mut to_read = Vec::new();
     add_costs(terms, &mut lookups, &mut to_read);
     while let Some(domain) = to_read.pop().filter(|_| lookups <= LOOKUPS_MAX) {
-        // Who is meant depends on the mail.
+        // A macro depends on the mail.
         if domain.contains('%') {
             continue;
         }
@@ -157,7 +157,7 @@ fn is_spf(record: &str) -> bool {
     version.eq_ignore_ascii_case("v=spf1")
 }
 
-/// The terms of a record, or the first that is none.
+/// The terms of a record, or its first invalid term.
 fn parse(record: &str) -> Result<Vec<SpfTerm>, String> {
     let terms = record.split(' ').skip(1).filter(|term| !term.is_empty());
     terms.map(|term| read_term(term).ok_or_else(|| term.to_owned())).collect()

@@ -1,4 +1,5 @@
-//! Sweeping: what is over and nobody asks for any more. One node at a time does it, every minute, in bounded slices.
+//! Cleanup: removes data that has expired and is not needed any more. One node at a time does it, every
+//! minute, in bounded slices.
 
 use std::time::Duration;
 
@@ -9,21 +10,22 @@ use postway_store::{
     record::{Changed, DirectoryChange},
 };
 
-/// How often.
+/// How often cleanup runs.
 pub const EVERY: Duration = Duration::from_secs(60);
 /// Tenants read at once.
 const PAGE: u32 = 500;
 /// Messages removed in one transaction.
 const SLICE: u32 = 500;
-/// Buckets of used limits forgotten in one transaction. They are small, and a busy account leaves one every few seconds.
+/// Buckets of used limits forgotten in one transaction. They are small, and a busy account leaves one every
+/// few seconds.
 const USE_SLICE: u32 = 2_000;
-/// Slices of one kind, or of one tenant, in one sweep; the rest waits for the next.
+/// The most slices of one kind, or of one tenant, in one round; what is left waits for the next round.
 const SLICES_MAX: u32 = 200;
 
-/// Forgets used limits, suppressions and links that are over, removes what is left of deleted tenants, and then blobs that
-/// nothing refers to any more.
+/// Removes the use of limits, suppressions and links that have expired, then the remains of deleted tenants,
+/// and then blobs that nothing refers to.
 pub async fn sweep(store: &dyn Store, depot: &Depot, now: Time) -> Result<(), StoreError> {
-    // Each is tried, whatever became of the one before.
+    // Each step runs even if the one before has failed.
     let forgotten = store.change(DirectoryChange::Forget(now), None).await.map(drop);
     let unused = forget_use(store, now).await;
     let removed = remove_deleted(store).await;
@@ -54,7 +56,7 @@ async fn remove_deleted(store: &dyn Store) -> Result<(), StoreError> {
     let mut after = None;
     loop {
         let page = store.tenants(after.as_ref(), PAGE).await?;
-        // A tenant of which everything is gone has lost its name, too.
+        // A tenant that was removed completely has no name any more.
         for tenant in page.iter().filter(|tenant| tenant.deleted_at.is_some() && !tenant.name.is_empty()) {
             remove(store, tenant).await?;
         }

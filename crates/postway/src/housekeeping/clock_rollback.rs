@@ -1,14 +1,14 @@
-//! Whether the time of day was set back, by a clock that cannot be set.
+//! Detects that the time of day was set back, by a monotonic clock.
 
 use std::time::Duration;
 
 use postway_domain::Time;
 use tokio::time::Instant;
 
-/// What is less than this is the clock being nudged, and nobody waits long for it.
+/// A smaller step is a correction of the clock, and no mail waits long for it.
 const STEP_MIN: Duration = Duration::from_secs(3);
 
-/// The time of day at the last look, and when that was.
+/// The time of day at the last check, and the monotonic time of that check.
 pub(super) struct RollbackDetector {
     time: Time,
     at: Instant,
@@ -19,7 +19,7 @@ impl RollbackDetector {
         Self { time, at }
     }
 
-    /// Whether it is earlier now than it should be since the last look.
+    /// Whether the time of day is earlier than it should be since the last check.
     pub fn went_back(&mut self, time: Time, at: Instant) -> bool {
         let last = std::mem::replace(self, Self::new(time, at));
         last.time.plus(at - last.at).since(time) >= STEP_MIN

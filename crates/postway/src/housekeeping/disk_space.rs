@@ -1,5 +1,5 @@
-//! The disk space of a database that is a file: has the store keep it small, sets its gauges, and warns when another process
-//! keeps the file's log from shrinking.
+//! The disk space of a database that is a file: has the store keep it small, sets its gauges, and warns when
+//! another process keeps the file's log from shrinking.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ const LOG_HELD_MAX: Duration = Duration::from_secs(60);
 /// The time between two warnings.
 const WARN_EVERY: Duration = Duration::from_secs(10 * 60);
 
-/// Tends the space, and remembers when it warned last.
+/// Maintains the space, and remembers when it warned last.
 #[derive(Default)]
 pub(super) struct DiskSpaceWatch {
     warned_at: Option<Instant>,
 }
 
 impl DiskSpaceWatch {
-    /// Tends the space once, and returns the time until the next.
+    /// Maintains the space once, and returns the time until the next round.
     pub async fn look(&mut self, store: &dyn Store) -> Result<Duration, StoreError> {
         let Some(space) = store.tend_space().await? else { return Ok(cleanup::EVERY) };
         let held_for = space.log_held_for.unwrap_or_default();

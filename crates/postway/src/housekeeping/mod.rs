@@ -1,8 +1,7 @@
-//! Housekeeping: what nobody else does.
+//! Housekeeping: reclaims lost leases, expires messages, applies retention, and updates gauges.
 //!
-//! Takes back work whose worker is gone, ends what has expired, and measures the queue. Each duty is a read, a decision
-//! by the domain's table, and one fenced write; a crash in between leaves the work for the next round. Duties run beside each
-//! other: takeover never waits for a sweep.
+//! Each job is a read, a decision by the domain's state table, and one fenced write; a crash in between
+//! leaves the work for the next round. Jobs run concurrently: a takeover never waits for a cleanup.
 
 mod cleanup;
 mod clock_rollback;
@@ -40,20 +39,21 @@ use self::{
 };
 use crate::{cluster::membership::ClusterMembership, config};
 
-/// How often a duty is done that says nothing else.
+/// How often a job runs by default.
 const EVERY: Duration = Duration::from_secs(1);
 /// Messages in one round; a full round is followed by another at once.
 const ROUND_MESSAGES: u32 = 500;
 /// How long one round of retention may take.
 const RETAIN_MAX: Duration = Duration::from_millis(200);
-/// How often a node looks for leases of its own that it knows nothing of.
+/// How often a node searches for leases of its own that its subsystems do not know.
 const STRAYS_EVERY: Duration = Duration::from_secs(10);
 /// How often the database is asked whether it makes commits durable.
 const DURABILITY_EVERY: Duration = Duration::from_secs(60);
-/// How long a lease of a living node must have been met past its backstop, by this node's own clock. That is as long as a
-/// lease lasts: whatever the time of day was set to meanwhile, it is over then.
+/// How long a lease of a living node must have been seen past its expiry, by this node's monotonic clock.
+/// That is as long as a lease lasts, so it has expired even if the time of day was set meanwhile.
 const OUTSTAYED_FOR: Duration = Duration::from_secs(10 * 60);
-/// Measuring costs by the lanes there are: it takes one part in so many of the time, and is done after this long whatever it took.
+/// Gauges cost O(lanes). At most 1/MEASURE_SHARE of the time is spent on them, but they are refreshed at
+/// least every MEASURE_AFTER.
 const MEASURE_SHARE: u32 = 20;
 const MEASURE_AFTER: Duration = Duration::from_secs(30);
 /// After the clock was set back: how many accounts one transaction searches for mail that is due too late.
@@ -61,28 +61,29 @@ const PULLED_ACCOUNTS: usize = 100;
 /// After the clock was set back: how many slices of ready mail one round makes due.
 const SLICES_MAX: u32 = 20;
 
-/// Does its rounds until told to stop.
+/// The jobs of housekeeping, and what they work on.
 pub struct HousekeepingDuties {
-    /// Where everything is.
+    /// The store.
     pub store: Arc<dyn Store>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Where large bodies are.
+    /// The storage of large bodies.
     pub depot: Arc<Depot>,
-    /// Derives the key by which recipients of removed messages are still known.
+    /// Derives the key of the digests by which recipients of removed messages are recognised.
     pub secret_key: Arc<SecretKey>,
     /// How long data that belongs to no tenant is retained.
     pub retention: config::RetentionSection,
-    /// This process among the others.
+    /// This node among the others.
     pub membership: Arc<ClusterMembership>,
 }
 
-/// The duty of taking back and expiring: one node at a time does it for all.
+/// The duty of reclaiming and expiring, which one node at a time has.
 const DUTY: &str = "housekeeping";
 
 impl HousekeepingDuties {
-    /// Runs until cancelled, beside rooms that tell what they have in hand. Each duty has its own pace, and none waits for
-    /// another: one that fails, or takes long, is tried again and stops nothing else.
+    /// Runs until cancelled. `in_hand` and `preparing` say which messages the other subsystems of this
+    /// process work on. Each job has its own interval, and none waits for another: one that fails, or takes
+    /// long, is tried again and delays nothing else.
     pub async fn run(self, in_hand: InHand, preparing: Preparing, stop: CancellationToken) {
         let pace = &DutyPace { stop, has_duty: AtomicBool::new(false) };
         tokio::join!(
@@ -117,7 +118,7 @@ impl HousekeepingDuties {
 
     async fn keep_following_the_clock(&self, pace: &DutyPace) {
         let mut steps = RollbackDetector::new(self.clock.now(), Instant::now());
-        // The clock may have been set back while nobody looked.
+        // The clock may have been set back while no node was running.
         let mut pulls = PendingPulls { ready: false, beyond: true };
         while pace.goes_on() {
             pace.rest("clock", self.follow_clock(&mut steps, &mut pulls).await).await;
@@ -169,7 +170,7 @@ impl HousekeepingDuties {
         }
     }
 
-    /// Another server may have taken over since, with settings of its own, and those of this one may have been changed.
+    /// Another database server may have taken over since, and settings may have been changed.
     async fn keep_reviewing_durability(&self, pace: &DutyPace) {
         while pace.goes_on() {
             let reviewed = self.store.review_durability().await;
@@ -177,7 +178,7 @@ impl HousekeepingDuties {
         }
     }
 
-    /// Takes over what the dead had, and what was kept for too long, where this node does it for all.
+    /// Takes over the work of dead nodes, and leases that outlasted their time, if this node has the duty.
     async fn take_over(&self, pace: &DutyPace, outstayed: &mut OverdueLeases) -> Result<(), StoreError> {
         let on_duty = self.membership.roster().is_calm() && self.membership.has_duty(DUTY).await?;
         pace.has_duty.store(on_duty, Ordering::Relaxed);
@@ -189,7 +190,7 @@ impl HousekeepingDuties {
         self.reclaim_outstayed(outstayed).await
     }
 
-    /// Removes what ended and was told, some of it at a time.
+    /// Removes messages that ended and were reported, a slice at a time.
     async fn retain(&self, retention: &mut RetentionRounds) -> Result<Duration, StoreError> {
         let round = retention.round(&*self.store, self.clock.now(), RETAIN_MAX).await?;
         if round.removed > 0 {
@@ -198,7 +199,7 @@ impl HousekeepingDuties {
         Ok(if round.more { EVERY } else { cleanup::EVERY })
     }
 
-    /// Makes mail due that would wait for the time that the clock had before it was set back.
+    /// After the clock was set back: makes mail due that would wait for the earlier time.
     async fn follow_clock(
         &self,
         steps: &mut RollbackDetector,
@@ -218,7 +219,7 @@ impl HousekeepingDuties {
         Ok(EVERY)
     }
 
-    /// Takes back what is leased to this very node and not in its hands.
+    /// Takes back leases of this node that none of its subsystems has.
     async fn reclaim_strays(&self, strays: &mut StrayLeases) -> Result<(), StoreError> {
         let now = self.clock.now();
         let roster = self.membership.roster();
@@ -228,7 +229,8 @@ impl HousekeepingDuties {
         self.take_back(strays.met_again(stalled), now).await.map(drop)
     }
 
-    /// Takes back everything leased to the dead. Who is dead is a matter of heartbeats, and of no time of day.
+    /// Takes back everything leased to dead nodes. Heartbeats decide which nodes are dead, not the time of
+    /// day.
     pub async fn reclaim(&self) -> Result<u64, StoreError> {
         let mut reclaimed = 0;
         let roster = self.membership.roster();
@@ -246,8 +248,8 @@ impl HousekeepingDuties {
         }
     }
 
-    /// Takes back what other living nodes have leased for longer than a lease lasts. This node knows what it has in hand;
-    /// what it does not, it finds itself.
+    /// Takes back messages that other living nodes have leased for longer than a lease lasts. This node's own
+    /// lost leases are reclaimed by `reclaim_strays`.
     async fn reclaim_outstayed(&self, met: &mut OverdueLeases) -> Result<(), StoreError> {
         let now = self.clock.now();
         let roster = self.membership.roster();
@@ -259,7 +261,8 @@ impl HousekeepingDuties {
         self.take_back(over, now).await.map(drop)
     }
 
-    /// Makes ready mail due that would wait for the time that the clock had, some of it at a time. Tells whether there may be more.
+    /// Makes ready mail due that would wait for the time before the clock was set back, a slice at a time.
+    /// Returns whether there may be more.
     async fn pull_ready(&self) -> Result<bool, StoreError> {
         for _ in 0..SLICES_MAX {
             let pull = DirectoryChange::PullReady(self.clock.now(), ROUND_MESSAGES);
@@ -270,8 +273,8 @@ impl HousekeepingDuties {
         Ok(true)
     }
 
-    /// Makes mail due whose next attempt is later than any can be, and has limits count what was used in times to come as used
-    /// now. Tells whether there may be more.
+    /// Makes mail due whose next attempt is later than any retry delay allows, and dates the use of limits in
+    /// the future as used now. Returns whether there may be more.
     async fn pull_beyond(&self) -> Result<bool, StoreError> {
         let now = self.clock.now();
         self.store.change(DirectoryChange::RedateUse(now), None).await?;
@@ -292,7 +295,8 @@ impl HousekeepingDuties {
         Ok(more)
     }
 
-    /// Makes mail due to be prepared whose time a clock that was ahead has set. Tells whether there may be more.
+    /// Makes preparations due whose time was set by a clock that was ahead. Returns whether there may be
+    /// more.
     async fn pull_preparation(&self) -> Result<bool, StoreError> {
         for _ in 0..SLICES_MAX {
             let now = self.clock.now();
@@ -305,7 +309,7 @@ impl HousekeepingDuties {
         Ok(true)
     }
 
-    /// Gives back mail that the dead, and those past their backstop, were dealing with.
+    /// Takes back inbound mail from dead nodes and from leases past their expiry.
     async fn reclaim_inbound(&self) -> Result<Duration, StoreError> {
         let alive = self.membership.roster().alive();
         let taken = self.store.reclaim_inbound(&alive, self.clock.now(), ROUND_MESSAGES).await?;
@@ -315,13 +319,13 @@ impl HousekeepingDuties {
         Ok(if taken < ROUND_MESSAGES { EVERY } else { Duration::ZERO })
     }
 
-    /// Tells of certified mail whose receipt has not come in time.
+    /// Reports certified mail whose receipt has not arrived in time.
     async fn time_out_receipts(&self) -> Result<Duration, StoreError> {
         let told = self.store.time_out_receipts(self.clock.now(), ROUND_MESSAGES).await?;
         Ok(if told < ROUND_MESSAGES { EVERY } else { Duration::ZERO })
     }
 
-    /// Ends these leases, and returns how many that were.
+    /// Ends these leases, and returns how many were ended.
     async fn take_back(&self, stalled: Vec<Stalled>, now: Time) -> Result<u64, StoreError> {
         if stalled.is_empty() {
             return Ok(0);
@@ -331,7 +335,7 @@ impl HousekeepingDuties {
             stalled.iter().filter_map(|one| lost(one, policies.get(&one.key), now)).collect();
         let held = self.store.apply(changes.clone()).await?;
         let mut taken = 0;
-        // Only what was written is told: a late worker may have been faster.
+        // Only applied changes count: a late worker may have been faster.
         for change in changes.iter().zip(held).filter_map(|(change, held)| held.then_some(change)) {
             tracing::warn!(uid = %change.uid, state = change.to.status().as_str(), "a lost lease was taken back");
             count(change);
@@ -348,7 +352,7 @@ impl HousekeepingDuties {
         Ok(accounts.into_iter().map(policy).collect())
     }
 
-    /// Ends what has expired, some of it at a time.
+    /// Ends messages that have expired, a slice at a time.
     async fn expire(&self) -> Result<Duration, StoreError> {
         let now = self.clock.now();
         let overdue = self.store.overdue(now, ROUND_MESSAGES).await?;
@@ -358,11 +362,11 @@ impl HousekeepingDuties {
         }
         let held = self.store.apply(changes.clone()).await?;
         let written = changes.iter().zip(held).filter_map(|(change, held)| held.then_some(change));
-        // Where somebody else moved them all, the next round looks again.
+        // If other writers moved them all, the next round tries again.
         Ok(if written.inspect(|change| count(change)).count() == 0 { EVERY } else { Duration::ZERO })
     }
 
-    /// Sets the gauges. That costs by the lanes there are, so it takes its share of the time.
+    /// Sets the gauges. That costs O(lanes), so it takes only its share of the time.
     async fn measure(&self) -> Result<Duration, StoreError> {
         let (began, now) = (Instant::now(), self.clock.now());
         let stats = self.store.stats(None, now).await?;
@@ -380,18 +384,18 @@ impl HousekeepingDuties {
     }
 }
 
-/// What is still to be made due after the clock was set back.
+/// Which mail is still to be made due after the clock was set back.
 struct PendingPulls {
-    /// Ready mail, whatever its time.
+    /// Ready mail.
     ready: bool,
-    /// Mail whose next attempt is later than any can be.
+    /// Mail whose next attempt is later than any retry delay allows.
     beyond: bool,
 }
 
-/// When duties are done.
+/// The pace of the jobs.
 struct DutyPace {
     stop: CancellationToken,
-    /// Whether this node does what one node at a time does for all.
+    /// Whether this node has the housekeeping duty.
     has_duty: AtomicBool,
 }
 
@@ -400,7 +404,7 @@ impl DutyPace {
         !self.stop.is_cancelled()
     }
 
-    /// Waits for the time after which a duty wants to be done again. One that failed is tried again soon.
+    /// Waits until a job is due again. A job that failed is tried again soon.
     async fn rest(&self, duty: &'static str, done: Result<Duration, StoreError>) {
         let wait = done.unwrap_or_else(|error| {
             tracing::warn!(duty, %error, "a duty of housekeeping failed");
@@ -409,7 +413,7 @@ impl DutyPace {
         self.wait(wait).await;
     }
 
-    /// Waits until this node does it for all; false if it is told to stop before.
+    /// Waits until this node has the duty; false if it is stopped before.
     async fn comes_on_duty(&self) -> bool {
         while self.goes_on() && !self.has_duty.load(Ordering::Relaxed) {
             self.wait(EVERY).await;
@@ -426,15 +430,16 @@ impl DutyPace {
     }
 }
 
-/// A time before every lease: by it nothing is past its backstop.
+/// The epoch: passing it disables the check for expired leases.
 fn before_all() -> Time {
     Time::from_millis(0)
 }
 
-/// Leases of other living nodes that are past their backstop, with their versions and since when they are met so.
+/// Leases of other living nodes that are past their expiry, with their versions and since when they were
+/// seen.
 type OverdueLeases = HashMap<MessageUid, (i64, Instant)>;
 
-/// Those of the leases that were met for long enough.
+/// The leases that have been seen overdue for at least OUTSTAYED_FOR.
 fn outstayed(met: &mut OverdueLeases, mut stalled: Vec<Stalled>, now: Instant) -> Vec<Stalled> {
     let before = std::mem::take(met);
     for one in &stalled {
@@ -445,18 +450,18 @@ fn outstayed(met: &mut OverdueLeases, mut stalled: Vec<Stalled>, now: Instant) -
     stalled
 }
 
-/// Leases of this node that its rooms do not know: the database went away while they were committed, and the
-/// answer never came. Without this they would lie until the backstop.
+/// Leases of this node that its subsystems do not know: the database went away while they were committed, and
+/// the answer never arrived. Otherwise they would stay until they expire.
 struct StrayLeases {
     in_hand: InHand,
     preparing: Preparing,
-    /// Those met at the last look, with their versions. A lease on its way from the store to the dispatcher looks the
-    /// same, but not twice.
+    /// The unknown leases of the last round, with their versions. A lease on its way from the store to the
+    /// dispatcher is unknown as well, but not twice.
     met: HashMap<MessageUid, i64>,
 }
 
 impl StrayLeases {
-    /// Those of this node's leases that are in nobody's hands, now as at the last look.
+    /// The leases of this node that were unknown in the last round and still are.
     fn met_again(&mut self, mut own: Vec<Stalled>) -> Vec<Stalled> {
         own.retain(|one| !self.in_hand.contains(one.uid) && !self.preparing.holds(one.uid));
         let met = own.iter().map(|one| (one.uid, one.version)).collect();

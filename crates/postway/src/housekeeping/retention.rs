@@ -1,12 +1,13 @@
-//! Retention: removing what ended, was told, and is old.
+//! Retention: removes messages that ended, were reported, and are old.
 //!
-//! A round goes through the tenants, each by its own settings, in slices of one transaction each, so that sending never
-//! waits long for the writer. It stops when its time is up, remembers at which tenant, and says that there is more; so no
-//! tenant, however much it has to remove, keeps the others waiting for ever. After the last tenant it forgets what has
-//! ended besides: keys and traces of removed messages, pages of the journal, and old entries of the audit log.
+//! A round goes through the tenants, each by its own settings, in slices of one transaction each, so that
+//! sending never waits long for the writer. It stops when its time is up, remembers at which tenant, and says
+//! that there is more; so a tenant with much to remove does not delay the others forever. After the last
+//! tenant it removes other expired data: keys and tombstones of removed messages, pages of the journal, and
+//! old entries of the audit log.
 //!
-//! Never removes a message that has not ended or that somebody is still to be told of; that is the store's promise. A
-//! round that fails goes on from where it was with the next one.
+//! A message that has not ended, or that a subscriber is still to be notified of, is never removed; the store
+//! guarantees that. After a failed round, the next one continues at the same tenant.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,25 +23,26 @@ const PAGE: u32 = 500;
 const SLICE: u32 = 200;
 /// Slices of one tenant before it is the next one's turn.
 const SLICES_IN_TURN: u32 = 20;
-/// The journal goes back as far as the longest retention of a tenant, within these bounds: it is what the feed shows.
+/// The journal goes back as far as the longest retention of a tenant, within these bounds: it is what the
+/// feed shows.
 const JOURNAL_MIN: Duration = Duration::from_secs(TenantSettings::REPORT_RETENTION_SECONDS);
 const JOURNAL_MAX: Duration = Duration::from_secs(90 * 86_400);
 
-/// Where the rounds are.
+/// The position of the rounds among the tenants.
 pub struct RetentionRounds {
     /// Derives the key of the digests by which recipients of removed messages are still known.
     secret_key: Arc<SecretKey>,
-    /// How long what belongs to no tenant is kept, and what belongs to tenants that say nothing.
+    /// How long data of no tenant is retained, and data of tenants without a setting.
     kept: config::RetentionSection,
     /// The tenant that was served last.
     after: Option<TenantId>,
-    /// The longest retention met on this way through the tenants.
+    /// The longest retention of a tenant in this pass.
     longest: Duration,
-    /// Whether a tenant had more than its turn's share.
+    /// Whether a tenant had more to remove than one turn allows.
     left: bool,
 }
 
-/// What a round did.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetentionRound {
     /// Messages removed.
@@ -55,7 +57,7 @@ impl RetentionRounds {
         Self { secret_key, kept, after: None, longest: JOURNAL_MIN, left: false }
     }
 
-    /// Removes what is due at `now`, for at most about so long; at least one slice.
+    /// Removes what is due at `now`, for about `time_max` at most, but at least one slice.
     pub async fn round(
         &mut self,
         store: &dyn Store,
@@ -67,7 +69,7 @@ impl RetentionRounds {
         loop {
             let page = store.tenants(self.after.as_ref(), PAGE).await?;
             for tenant in &page {
-                // What is left of a deleted tenant goes as a whole, elsewhere.
+                // `cleanup` removes the remains of deleted tenants.
                 if tenant.deleted_at.is_none() {
                     removed += self.serve(store, tenant, now, deadline).await?;
                 }
@@ -91,7 +93,7 @@ impl RetentionRounds {
         Ok(RetentionRound { removed, more })
     }
 
-    /// One tenant's turn; how many messages were removed.
+    /// Serves one tenant, and returns how many messages were removed.
     async fn serve(
         &mut self,
         store: &dyn Store,
@@ -125,7 +127,7 @@ impl RetentionRounds {
         Ok(removed)
     }
 
-    /// The same tenant's turn for mail that came in and was dealt with long enough ago.
+    /// Removes a tenant's inbound mail that was processed long enough ago.
     async fn serve_inbound(
         &mut self,
         store: &dyn Store,
@@ -148,7 +150,7 @@ impl RetentionRounds {
     }
 }
 
-/// Removes slice by slice; whether there is more when time is up.
+/// Removes slice by slice, and returns whether there is more when the time is up.
 async fn emptied<F: Future<Output = Result<u32, StoreError>>>(
     deadline: Instant,
     slice: impl Fn() -> F,
@@ -250,7 +252,7 @@ pub(crate) mod tests {
         };
         let accepted = store.accept((0..count).map(message).collect()).await.unwrap();
         assert!(accepted.iter().all(|accepted| matches!(accepted, Acceptance::Accepted { .. })));
-        // Nobody is removed whose events may still have to be told.
+        // A message is not removed while its events may still have subscribers.
         store.sequence(1_000).await.unwrap();
         store.fan_out(start(), 1_000).await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! Duties that run beside each other, and leases that outstay.
+//! Jobs that run concurrently, and leases that outlast their time.
 
 use bytes::Bytes;
 use postway_domain::{LeaseToken, TenantId};

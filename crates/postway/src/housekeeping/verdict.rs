@@ -1,6 +1,6 @@
-//! What housekeeping makes of a message whose worker is gone, and of one whose time is over: pure, as the attempts'
-//! own outcomes are, and by the same rules. Those still open are sent to, what may have been sent is in doubt, and nothing
-//! that was sent is called otherwise.
+//! Decides about messages whose worker is gone and messages that have expired: pure functions with the same
+//! rules as the outcomes of attempts. Open recipients are sent to, those that may have been sent to are in
+//! doubt, and `sent` stays `sent`.
 
 use std::time::Duration;
 
@@ -12,18 +12,19 @@ use postway_domain::{
 use postway_store::record::{Change, Fence, Stalled};
 use serde_json::{Value, json};
 
-/// Leases lost in a row after which a message is set aside: it may be what kills its workers.
+/// The number of leases lost in a row after which a message is quarantined: it may be what kills its workers.
 const LOST_LEASES_MAX: i64 = 5;
 
-/// The message's worker is gone: before the dot it goes back to the queue, after it those whom the relay had accepted are
-/// in doubt. Where the others are still open it is retried for them.
+/// The change of a message whose worker is gone. Before the wire commit it returns to the queue; after it,
+/// the recipients that the relay had accepted are in doubt, and the message is retried for those still open.
 pub(super) fn lost(one: &Stalled, policy: Option<&RetryPolicy>, now: Time) -> Option<Change> {
     let on_the_wire = one.state == State::Sending { wire_committed: true };
     let lost_leases = one.lost_leases + 1;
     let suspect = lost_leases >= LOST_LEASES_MAX && !on_the_wire && one.state.status() == Status::Sending;
     let fallback = RetryPolicy::smtp();
     let policy = policy.unwrap_or(&fallback);
-    // Recipients marked one by one at the wire commit say themselves who was accepted. The rest waits for no answer.
+    // If recipients were marked one by one at the wire commit, the marks say which were accepted. The others
+    // can be retried at once.
     let retry_after = match on_the_wire && one.has_doubtful && one.has_open {
         true => policy.delay(u32::try_from(one.retries).unwrap_or(u32::MAX), &mut rand::rng()),
         false => None,
@@ -43,7 +44,8 @@ pub(super) fn lost(one: &Stalled, policy: Option<&RetryPolicy>, now: Time) -> Op
     Some(Change { lost_leases: Some(lost_leases), ..change.telling(&data) })
 }
 
-/// What an attempt's own outcome tells, as far as it is known of one whose worker is gone; and whose it was.
+/// The event data of a lost attempt: the fields of an attempt's own outcome, as far as they are known, and
+/// the node that had it.
 fn told(one: &Stalled, change: &Change, reason: &str, now: Time) -> Value {
     let error = change.error.as_deref().and_then(|error| serde_json::from_str::<Value>(error).ok());
     let error = error.unwrap_or_default();
@@ -77,7 +79,8 @@ fn given_up(one: &Stalled, policy: &RetryPolicy, now: Time) -> Option<Change> {
             let delay = policy.delay(nth, &mut rand::rng());
             let resend_at = now.plus(delay.unwrap_or(Duration::from_secs(60)));
             let too_late = one.expires_at.is_some_and(|at| at <= resend_at);
-            // Nobody was marked where the relay had accepted them all; otherwise the open have no retry left.
+            // If no recipient was marked, the relay had accepted them all; otherwise the open ones have no
+            // retry left.
             let open = if one.has_doubtful { RecipientStatus::Failed } else { RecipientStatus::InDoubt };
             Some(Change {
                 due_at: one.on_doubt.resends(doubts, too_late).then_some(resend_at),
@@ -91,7 +94,7 @@ fn given_up(one: &Stalled, policy: &RetryPolicy, now: Time) -> Option<Change> {
     }
 }
 
-/// It is set aside; what earlier attempts sent, or may have sent, stays so.
+/// Quarantines the message; recipients that earlier attempts sent to, or may have sent to, keep their state.
 fn quarantined(one: &Stalled, lost_leases: i64, now: Time) -> Option<Change> {
     let outcome = match one.rest() {
         Rest::Doubt => Outcome::DoubtEarlier,
@@ -114,7 +117,7 @@ fn lost_at_the_dot() -> String {
     .to_string()
 }
 
-/// The message's time is over for those it was not sent to.
+/// The change of a message that has expired, for the recipients it was not sent to.
 pub(super) fn expired(one: &Stalled, now: Time) -> Option<Change> {
     let change = moved(one, Input::Expire(one.rest()), now)?;
     if change.to != State::Expired {

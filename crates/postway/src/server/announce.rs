@@ -1,5 +1,5 @@
-//! What the operator learns at a start: on the terminal, where the server listens and the first key; in the log, which
-//! settings do not fit together.
+//! What the operator learns at a start: on the terminal, where the server listens and the first key; in the
+//! log, which settings do not fit together.
 
 use std::{io::Write, net::SocketAddr, sync::Arc};
 

@@ -175,7 +175,8 @@ fn limits(config: &ServerConfig) -> Limits {
     }
 }
 
-/// The bounds of fetched files. A file that is mailed is bounded by its message, one that is linked to by itself.
+/// The bounds of fetched files. A file that is mailed is bounded by its message, one that is linked to by
+/// itself.
 fn fetch_config(config: &ServerConfig) -> FetchConfig {
     let attachments = &config.attachments;
     FetchConfig {

@@ -1,4 +1,4 @@
-//! The configured database, opened.
+//! Opens the configured database, and waits for one that is away.
 
 use std::{
     fs,
@@ -18,11 +18,11 @@ const WAIT_FIRST: Duration = Duration::from_millis(250);
 /// The longest wait between tries.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// What must fit on a disk that is not full: a first transaction does.
+/// The bytes that fit on a disk that is not full: enough for a first transaction.
 const ROOM_BYTES: usize = 256 * 1024;
 
-/// Opens the store. A file must open at once, unless its disk is full; a server that is away, or is being migrated by another
-/// process, is waited for.
+/// Opens the store. A file must open at once, unless its disk is full; a server that is away, or is being
+/// migrated by another process, is waited for.
 pub async fn open(database: &DatabaseConfig) -> Result<Arc<dyn Store>, StoreError> {
     let mut wait = WAIT_FIRST;
     loop {
@@ -46,8 +46,8 @@ pub async fn open(database: &DatabaseConfig) -> Result<Arc<dyn Store>, StoreErro
     }
 }
 
-/// Does a first step in a store that was opened, again and again where its server went away in between or takes no
-/// writes, or its disk is full.
+/// Runs a first step on an opened store, and repeats it while its server is away or takes no writes, or its
+/// disk is full.
 pub async fn while_away<T>(
     database: &DatabaseConfig,
     step: impl AsyncFn() -> anyhow::Result<T>,
@@ -79,7 +79,8 @@ fn may_come_back(database: &DatabaseConfig) -> bool {
     }
 }
 
-/// Whether the disk of a file takes nothing more. SQLite has several words for that, some of which mean other things as well.
+/// Whether the disk of a file is full. SQLite has several error codes for that, some of which mean other
+/// things as well.
 fn is_full(path: &Path) -> bool {
     let mut trial = path.as_os_str().to_owned();
     trial.push(".room");

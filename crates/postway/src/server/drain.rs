@@ -1,4 +1,5 @@
-//! The stop: no new work is taken in, what is on the wire is finished, and this node leaves the register last.
+//! The stop: no new work is taken in, what is on the wire is finished, and this node leaves the register
+//! last.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The inbound subsystem of this process: the loop that watches mailboxes, and the loop that processes their mail.
+//! The inbound subsystem of this process: the loop that watches mailboxes, and the loop that processes their
+//! mail.
 
 use std::{path::Path, sync::Arc};
 

@@ -1,4 +1,5 @@
-//! The two keys a server has: one lets in, one encrypts. Made on first start where none is configured.
+//! The two keys of a server: the admin key lets operators in, the secret key encrypts. Both are made on the
+//! first start unless they are configured.
 
 use std::{
     fs,
@@ -46,12 +47,12 @@ pub fn admin_key(config: &ServerConfig) -> anyhow::Result<AdminKeyText> {
     }
 }
 
-/// Writes a new admin key alone into its file, for the owner's eyes.
+/// Writes a new admin key into its own file, readable by its owner only.
 pub fn write_admin_key(config: &ServerConfig, key: &AdminKeyText) -> anyhow::Result<()> {
     write_private(&config.admin_key_file(), &key.text)
 }
 
-/// The secret key, which also knows what the configured previous ones have sealed and made.
+/// The secret key, which also decrypts and verifies what the configured previous keys have made.
 pub fn secret_key(config: &ServerConfig) -> anyhow::Result<SecretKey> {
     let mut older: Option<SecretKey> = None;
     for previous in config.secret_key_previous.iter().rev() {
@@ -86,8 +87,9 @@ fn current_secret_key(config: &ServerConfig) -> anyhow::Result<SecretKey> {
     }
 }
 
-/// Writes a file whole or not at all, readable by its owner only, durable when this returns. A draft that an earlier try left, or
-/// that somebody else put there, is not written into: it keeps its permissions and whoever has it open.
+/// Writes a file completely or not at all, readable by its owner only, durable when this returns. An existing
+/// draft is replaced and not written into: it would keep its permissions, and other processes may have it
+/// open.
 pub fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     let write = || -> io::Result<()> {
         let draft = path.with_extension("key.draft");

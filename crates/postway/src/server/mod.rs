@@ -1,8 +1,9 @@
-//! The server: opens its listeners and its database, builds the subsystems, runs them, and stops them in order.
+//! The server: opens its listeners and its database, builds the subsystems, runs them, and stops them in
+//! order.
 //!
-//! `serve` is the only composition root: [`open`] → [`build`] → [`start`] → wait for a signal → [`drain`]. Work passes
-//! between the subsystems through the store; the handles that `build` and `start` hand around are read-only, or lead into
-//! the intake.
+//! `serve` is the only composition root: [`open`] → [`build`] → [`start`] → wait for a signal → [`drain`].
+//! Work passes between the subsystems through the store; the handles that `build` and `start` hand around are
+//! read-only, or lead into the intake.
 
 mod announce;
 mod build;
@@ -30,7 +31,8 @@ use anyhow::Context as _;
 use self::{announce::StartAnnouncement, shutdown::StopSignals, telemetry::MetricsHandles};
 use crate::config::ServerConfig;
 
-/// Runs the server until a signal asks it to stop. With `suspends`, every tenant is suspended before anything is sent.
+/// Runs the server until a signal asks it to stop. With `suspends`, every tenant is suspended before anything
+/// is sent.
 pub async fn serve(config: &ServerConfig, metrics: MetricsHandles, suspends: bool) -> anyhow::Result<()> {
     log_panics_without_their_text();
     let mut signals = StopSignals::listen().context("cannot listen for signals")?;

@@ -1,7 +1,8 @@
 //! The first step of a start: opens the listeners, then the database.
 //!
-//! The listeners are open before the database is, so that a client that calls meanwhile gets an answer that says so. A
-//! database that does not answer is waited for; everything that only depends on the configuration fails at once.
+//! The listeners are open before the database is, so that a client that calls meanwhile gets an answer that
+//! says so. A database that does not answer is waited for; everything that only depends on the configuration
+//! fails at once.
 
 use std::{net::SocketAddr, path::Path, sync::Arc};
 
@@ -109,8 +110,8 @@ pub async fn open_listeners(config: &ServerConfig) -> anyhow::Result<OpenListene
     })
 }
 
-/// Opens the database, registers this node, and takes back what an earlier run left unfinished. With `suspends`, every
-/// tenant is suspended before anything else happens.
+/// Opens the database, registers this node, and takes back what an earlier run left unfinished. With
+/// `suspends`, every tenant is suspended before anything else happens.
 pub async fn open_store(
     config: &ServerConfig,
     listeners: &OpenListeners,
@@ -158,7 +159,8 @@ fn make_private_folder(path: &Path) -> std::io::Result<()> {
     builder.create(path)
 }
 
-/// Creates the tenant and the account that make a first run work, in one change. Nodes that start together may all try.
+/// Creates the tenant and the account that make a first run work, in one change. Nodes that start together
+/// may all try.
 async fn create_default_tenant(store: &dyn Store, now: Time) -> anyhow::Result<()> {
     let id: TenantId = "default".parse()?;
     if store.tenant(&id).await?.is_some() {

@@ -1,13 +1,13 @@
-//! Who has a port that we want, as far as this machine tells.
+//! Finds the process that occupies a port, as far as the system shows it.
 
 use std::{fs, io, net::SocketAddr};
 
-/// In `/proc/net/tcp`, a socket that takes connections.
+/// The state of a listening socket in `/proc/net/tcp`.
 const LISTENING: &str = "0A";
-/// Processes that are looked at.
+/// The most processes that are searched.
 const PROCESSES_MAX: usize = 10_000;
 
-/// What to say and do about an address that cannot be listened on. `setting` names what chooses it.
+/// Advice for an address that cannot be listened on. `setting` names the setting that chooses it.
 pub fn advice(address: SocketAddr, error: &io::Error, setting: &str) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
@@ -24,7 +24,7 @@ pub fn advice(address: SocketAddr, error: &io::Error, setting: &str) -> String {
     }
 }
 
-/// The process that listens on this port, by its name and number; none where that cannot be seen.
+/// The name and id of the process that listens on this port; `None` if that cannot be seen.
 fn of_port(port: u16) -> Option<String> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|file| fs::read_to_string(file).unwrap_or_default());
     let socket = format!("socket:[{}]", tables.iter().find_map(|table| inode(table, port))?);

@@ -1,11 +1,12 @@
-//! Tells the operator at each start which stored relays and mailboxes the guard will not connect to.
+//! Logs at each start which stored relays and mailboxes the guard will not connect to.
 //!
-//! Their mail waits, and nobody may look at it for a while: after an upgrade from a version in which the admin key could
-//! name private hosts, or after a network was taken off `allow_private_targets`. The log is the operator's, so that here
-//! names are resolved and the line to add is written out, which errors that tenants see do not do.
+//! Their mail waits, and that may stay unnoticed: after an upgrade from a version in which the admin key
+//! could name private hosts, or after a network was taken off `allow_private_targets`. The log is the
+//! operator's, so that here names are resolved and the line to add is written out, which errors that tenants
+//! see do not do.
 //!
-//! Changes nothing and stops nobody. The number of hosts, the time for each and what is logged are bounded; what the
-//! resolver does not answer is left to the first connection.
+//! Nothing is changed and the start does not wait. The number of hosts, the time for each and the log lines
+//! are bounded; names that the resolver does not answer are left to the first connection.
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
@@ -16,7 +17,7 @@ use postway_store::Store;
 use reqwest::Url;
 use tokio::{net::lookup_host, time::timeout};
 
-/// Hosts that are looked at.
+/// The most hosts that are checked.
 const HOSTS_MAX: usize = 1_000;
 /// Names that are resolved at once.
 const AT_ONCE: usize = 8;
@@ -33,7 +34,7 @@ struct RefusedHost {
     used_by: String,
 }
 
-/// Looks at every stored host once, and logs those that are refused.
+/// Checks every stored host once, and logs those that are refused.
 pub async fn report(store: Arc<dyn Store>, guard: Arc<Guard>) {
     let (accounts, mailboxes) = match (store.accounts(None).await, store.mailboxes(None).await) {
         (Ok(accounts), Ok(mailboxes)) => (accounts, mailboxes),
@@ -94,7 +95,7 @@ async fn find(hosts: BTreeMap<String, String>, guard: &Guard) -> Vec<RefusedHost
     looked.buffered(AT_ONCE).filter_map(async |refused| refused).collect().await
 }
 
-/// The address that keeps a host from being connected to; `None` where one of its addresses is allowed, or none is known.
+/// The address for which a host is refused; `None` if one of its addresses is allowed, or none is known.
 async fn refused_address(host: &str, guard: &Guard) -> Option<IpAddr> {
     let addresses: Vec<IpAddr> = match literal_address(host) {
         Some(address) => vec![address],

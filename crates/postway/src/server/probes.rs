@@ -1,4 +1,4 @@
-//! Trying accounts, webhooks, mailboxes and rules for the API, with what the rooms use themselves.
+//! Tests of accounts, webhooks, mailboxes and rules for the API, with the same code that the subsystems use.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use postway_net::{Guard, how_to_allow, http::HttpClient, literal_address};
 use postway_notify::call_test;
 use postway_store::{Store, StoreError};
 
-/// What the API asks.
+/// Tests accounts and webhooks.
 pub struct OutgoingProbe {
-    /// Who tries.
+    /// Tests accounts.
     pub prober: Prober,
-    /// Which hosts are connected to.
+    /// Decides which hosts may be connected to.
     pub guard: Arc<Guard>,
-    /// The way to webhooks.
+    /// Calls webhooks.
     pub http: HttpClient,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Opens webhooks' secrets.
+    /// Decrypts the secrets of webhooks.
     pub secret_key: Arc<SecretKey>,
 }
 
@@ -61,9 +61,9 @@ fn told(Step { name, outcome, took }: Step) -> ProbeStep {
     ProbeStep { step: name, ok, detail, duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX) }
 }
 
-/// What the API asks about mail that comes in.
+/// Tests mailboxes and rules.
 pub struct IncomingProbe {
-    /// Where contacts are looked up.
+    /// The store, in which contacts are looked up.
     pub store: Arc<dyn Store>,
     /// Opens mailboxes.
     pub source: ImapSource,

@@ -1,12 +1,13 @@
-//! What the system says of this process, for `/metrics`: processor time, memory, files, threads, and when it began.
+//! The system's figures of this process, for `/metrics`: processor time, memory, files, threads, and when it
+//! began.
 //!
-//! Read from `/proc` when somebody asks, under the names that Prometheus' own client libraries use, so that dashboards made for
-//! them work. Where there is no `/proc`, or a part of it cannot be read, that part is left out: a missing number is better than
-//! a wrong one.
+//! They are read from `/proc` on request, under the names that Prometheus' own client libraries use, so that
+//! dashboards made for them work. Where there is no `/proc`, or a part of it cannot be read, that part is
+//! left out: a missing number is better than a wrong one.
 
 use std::{fmt::Write, fs, path::Path};
 
-/// What a page says of one metric.
+/// One metric with its help text.
 struct ProcessMetric {
     name: &'static str,
     kind: &'static str,
@@ -23,12 +24,13 @@ struct ProcUnits {
 
 impl ProcUnits {
     fn of_system() -> Self {
-        // The kernel shows user space 100 ticks a second on every machine that Linux runs on today (`USER_HZ`).
+        // The kernel shows user space 100 ticks a second on every machine that Linux runs on today
+        // (`USER_HZ`).
         Self { ticks_per_s: 100.0, page_bytes: page_size() as f64 }
     }
 }
 
-/// The page in Prometheus' text form.
+/// The metrics in Prometheus' text format.
 pub(crate) fn render() -> String {
     let mut text = String::new();
     for metric in read(Path::new("/proc"), ProcUnits::of_system()) {
@@ -78,8 +80,8 @@ fn read(proc: &Path, units: ProcUnits) -> Vec<ProcessMetric> {
     metrics
 }
 
-/// The fields of `/proc/PID/stat`, numbered as proc(5) does. The second is the program's name in brackets, which may hold
-/// anything.
+/// The fields of `/proc/PID/stat`, numbered as proc(5) does. The second is the program's name in brackets,
+/// which may contain anything.
 struct ProcStat<'a>(Vec<&'a str>);
 
 impl<'a> ProcStat<'a> {

@@ -1,7 +1,7 @@
-//! Says so when the secret key does not open what is stored, at the start and until it does.
+//! Logs stored secrets that the secret key does not decrypt, from the start until all of them decrypt.
 //!
-//! Mail of the accounts concerned waits rather than fails, and everything else works, so the server starts all the same. What cannot
-//! be read at this moment is checked again a minute later.
+//! Mail of the accounts concerned waits rather than fails, and everything else works, so the server starts
+//! all the same. If the store cannot be read, the check is repeated a minute later.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,12 +10,12 @@ use postway_domain::secret::SecretKey;
 use postway_store::Store;
 use tokio_util::sync::CancellationToken;
 
-/// How long until what did not open is tried again: somebody may have set it anew.
+/// How long until the check is repeated: an operator may have set the secrets again.
 const AGAIN: Duration = Duration::from_secs(60);
-/// Places that one line of the log names.
+/// The most places that one log line names.
 const NAMED_MAX: usize = 5;
 
-/// Checks until everything opens, or until it is told to stop.
+/// Checks until every secret decrypts, or until `stop` is cancelled.
 pub async fn run(
     unopened: Arc<UnopenedSecrets>,
     store: Arc<dyn Store>,

@@ -1,8 +1,8 @@
-//! A certificate of the server's own, for SMTP beyond this machine where none is given.
+//! A self-signed certificate for SMTP beyond this machine, made if none is configured.
 //!
-//! It lives in the data folder, its key readable by its owner alone, is used again after a restart, and is made anew a month
-//! before it expires; the listener notices new files by itself. It keeps passwords from being read on the way, and proves nothing
-//! to a client that was not given it: that is said at every start.
+//! It lives in the data folder, its key readable by its owner alone, is used again after a restart, and is
+//! made anew a month before it expires; the listener notices new files by itself. It keeps passwords from
+//! being read on the way, and proves nothing to a client that does not have it: every start says so.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -17,17 +17,17 @@ use crate::server::keys::write_private;
 
 const CERTIFICATE_FILE: &str = "smtp-self-signed.pem";
 const KEY_FILE: &str = "smtp-self-signed.key";
-/// What stands before the end of its time, in the certificate's file: text outside the marks of PEM is passed over by readers.
+/// The line with the expiry in the certificate's file: readers ignore text outside the PEM markers.
 const EXPIRES: &str = "Made by Postway; expires at Unix time ";
 const DAY_S: i64 = 24 * 60 * 60;
-/// How long a certificate is good for.
+/// How long a certificate is valid.
 const LASTS_S: i64 = 365 * DAY_S;
 /// How long before its end it is made anew.
 const RENEWED_BEFORE_S: i64 = 30 * DAY_S;
-/// How often is looked whether it is time.
+/// How often to check whether it is time.
 const LOOK_EVERY: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// The files of a certificate for this name that is good for a while: those that are there, or new ones.
+/// The files of a certificate for this name that stays valid for a while: the existing ones, or new ones.
 pub fn ensure(folder: &Path, name: &str, now: Time) -> anyhow::Result<CertificateFiles> {
     let files = CertificateFiles::new(folder.join(CERTIFICATE_FILE), folder.join(KEY_FILE));
     let expires = fs::read_to_string(&files.certificate).ok().and_then(|text| expiry(&text));
@@ -40,7 +40,7 @@ pub fn ensure(folder: &Path, name: &str, now: Time) -> anyhow::Result<Certificat
     Ok(files)
 }
 
-/// Makes it anew in time, as long as the listener runs.
+/// Renews the certificate in time, as long as the listener runs.
 pub async fn keep(folder: &Path, name: &str, clock: &dyn Clock, stop: CancellationToken) {
     loop {
         tokio::select! {
@@ -73,7 +73,8 @@ fn make(files: &CertificateFiles, name: &str, now: Time) -> anyhow::Result<()> {
     params.not_after = day(expires + DAY_S)?;
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?;
-    // The key first: until the certificate follows, the pair does not fit, and the listener keeps the one that it has.
+    // The key first: until the certificate follows, the pair does not fit, and the listener keeps the one
+    // that it has.
     write_private(&files.key, key.serialize_pem().trim_end())?;
     write_private(&files.certificate, &format!("{EXPIRES}{expires}\n{}", certificate.pem().trim_end()))
 }

@@ -9,12 +9,12 @@ pub struct StopSignals {
 }
 
 impl StopSignals {
-    /// Starts listening; from here on the process decides itself how it ends.
+    /// Starts listening; from then on a signal no longer ends the process by itself.
     pub fn listen() -> std::io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// The next signal.
+    /// Waits for the next signal.
     pub async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

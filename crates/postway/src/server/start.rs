@@ -24,8 +24,8 @@ use crate::{cluster::shared_storage_check::SharedStorageCheck, config::ServerCon
 /// How often metrics that nothing has touched for long are dropped.
 const IDLE_METRICS_EVERY: Duration = Duration::from_secs(60);
 
-/// The tasks of a running server, and the tokens that stop them: first those that take in work, then those that see to
-/// the database, then the heartbeat.
+/// The tasks of a running server, and the tokens that stop them: first those that take in work, then those
+/// that see to the database, then the heartbeat.
 pub struct RunningServer {
     pub(super) store: Arc<dyn Store>,
     pub(super) dispatcher: Dispatcher,

@@ -1,4 +1,4 @@
-//! The submission listener of this process: its settings, and whose keys open it.
+//! The submission listener of this process: its settings, and the check of its clients' keys.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -19,15 +19,15 @@ use tokio_util::sync::CancellationToken;
 use super::self_signed;
 use crate::config::SmtpSection;
 
-/// A listener that is open, and what keeps its certificate good.
+/// An open listener, and what its certificate's renewal needs.
 pub struct SubmissionListener {
     listener: Listener,
-    /// The folder of a certificate of the server's own.
+    /// The folder of a self-signed certificate.
     self_signed: Option<PathBuf>,
     name: String,
 }
 
-/// Opens the sockets; none where none are configured.
+/// Opens the sockets; `None` if none is configured.
 pub async fn bind(
     smtp: &SmtpSection,
     data_dir: &Path,
@@ -70,7 +70,7 @@ pub async fn bind(
     Ok(Some(SubmissionListener { listener, self_signed, name: smtp.ehlo_name.clone() }))
 }
 
-/// Where it listens, as lines for the person at the terminal.
+/// The addresses it listens on, as lines for the terminal.
 pub fn announced(submission: &SubmissionListener) -> String {
     let line = |name: &str, address: Option<SocketAddr>| {
         address.map(|address| format!("  {name}: {address}\n")).unwrap_or_default()
@@ -85,7 +85,7 @@ pub fn announced(submission: &SubmissionListener) -> String {
     line("smtp", listener.address()) + &line("smtps", listener.tls_address()) + certificate
 }
 
-/// Serves it, if there is one, until it is stopped.
+/// Runs the listener, if there is one, until it is stopped.
 pub async fn run(
     submission: Option<SubmissionListener>,
     clock: Arc<dyn Clock>,
@@ -101,10 +101,10 @@ pub async fn run(
     tokio::join!(listener.run(service, stop.clone()), renewing);
 }
 
-/// Lets in whom the API would.
+/// Accepts the keys that the API accepts.
 pub struct SubmissionKeys(pub KeyCheck);
 
-/// Why somebody is not let in, in the listener's words.
+/// The refusal of a key, as the listener reports it.
 fn denied(denied: KeyDenied) -> Denied {
     match denied {
         KeyDenied::Refused(why) => Denied::Refused(why),

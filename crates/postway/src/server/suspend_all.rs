@@ -1,8 +1,9 @@
-//! A start that sends nothing: every tenant is suspended before the first message is claimed.
+//! `serve --hold`: suspends every tenant before the first message is claimed.
 //!
-//! A restored backup has mail in its queue that was sent after the backup was taken. Held like this, it can be listed and cancelled
-//! before somebody lets it go. A suspension is a row of the database, so it outlives this process, holds on every node, and
-//! ends by the same call as any other. A crash in the middle has sent nothing: the next start with `--hold` goes on.
+//! A restored backup has mail in its queue that was sent after the backup was taken. While its tenant is
+//! suspended, it can be listed and cancelled. A suspension is a row of the database, so it outlives this
+//! process, counts on every node, and ends by the same call as any other. A crash in between has sent
+//! nothing: the next start with `--hold` continues.
 
 use postway_domain::{Time, id::AuditId};
 use postway_store::{
@@ -12,10 +13,10 @@ use postway_store::{
 
 /// Tenants that are read at a time.
 const PAGE: u32 = 500;
-/// Who did it, in the audit log.
+/// The actor in the audit log.
 const ACTOR: &str = "serve --hold";
 
-/// Suspends every tenant, and says how many were not suspended before.
+/// Suspends every tenant, and returns how many were not suspended before.
 pub async fn suspend_all(store: &dyn Store, now: Time) -> Result<usize, StoreError> {
     let (mut suspended, mut after) = (0, None);
     loop {

@@ -1,12 +1,13 @@
 //! Logs and metrics: set up once, before anything runs.
 //!
-//! Logs go to standard error, as text or as one JSON object a line. Metrics are kept in this process and rendered
-//! for `/metrics` from the returned handles; whoever holds them calls `upkeep()` on a timer
-//! (`config.telemetry.upkeep`), or the histograms grow, and `forget_idle()` now and then. No address, subject, body or credential belongs in either.
+//! Logs go to standard error, as text or as one JSON object a line. Metrics are kept in this process and
+//! rendered for `/metrics` from the returned handles; the owner calls `upkeep()` on a timer
+//! (`config.telemetry.upkeep`), or the histograms grow, and `forget_idle()` now and then. No address,
+//! subject, body or credential belongs in either.
 //!
-//! What is labelled with a tenant is kept apart, because its number is not ours to say: tenants make mailboxes and delete them. It
-//! goes when nothing has touched it for a while, as nothing touches what is deleted. Everything else stays from the start to the
-//! end, so that a counter never begins anew.
+//! Metrics with a tenant label have a recorder of their own, because their number is unbounded: tenants
+//! create and delete mailboxes. Such a metric is dropped when nothing has touched it for a while. All others
+//! stay for the life of the process, so that a counter never restarts.
 
 use std::{
     env::consts::{ARCH, OS},
@@ -37,15 +38,16 @@ const GROUP_SIZES: &[f64] = &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500
 /// Lines of the log that wait to be written, at most: some tens of megabytes.
 const LOG_LINES_MAX: usize = 64 * 1024;
 
-/// Counts the lines of the log that found no room.
+/// Counts the log lines that were dropped because the buffer was full.
 static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
 
-/// Writes what is left of the log when it is dropped: keep it until the end.
+/// Writes the remaining log lines when it is dropped: keep it until the end.
 pub type LogGuard = tracing_appender::non_blocking::WorkerGuard;
 
-/// Sends log lines to standard error, in the configured form; fails if that was already set up. A thread of its own
-/// writes them: a slow terminal or disk must not slow down mail. Where nobody reads them, some wait; the rest is dropped and
-/// counted, because a gateway that waits for its log sends nothing.
+/// Sends log lines to standard error, in the configured form; fails if that was already set up. A thread of
+/// its own writes them: a slow terminal or disk must not slow down mail. If they are not read, a bounded
+/// number waits and the others are dropped and counted, because a gateway that waits for its log sends
+/// nothing.
 pub fn start_logs(log: &LogSection) -> anyhow::Result<LogGuard> {
     let filter = EnvFilter::try_new(&log.level).context("cannot read the log level")?;
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
@@ -70,12 +72,13 @@ fn log_writer(to: impl Write + Send + 'static) -> (NonBlocking, LogGuard) {
         .finish(BufWriter::with_capacity(64 * 1024, to))
 }
 
-/// The label that says whose a metric is.
+/// The label of a metric that belongs to a tenant.
 const OWNER_LABEL: &str = "tenant";
-/// How long a metric with an owner stays when nothing touches it. Those of a watched mailbox are touched every few minutes.
+/// How long a metric with an owner stays when nothing touches it. Those of a watched mailbox are touched
+/// every few minutes.
 const OWNED_IDLE_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// The metrics of this process, for whoever shows them and keeps them in order.
+/// The metrics of this process, for rendering and upkeep.
 #[derive(Clone)]
 pub struct MetricsHandles {
     lasting: PrometheusHandle,
@@ -83,7 +86,7 @@ pub struct MetricsHandles {
 }
 
 impl MetricsHandles {
-    /// One for each recorder.
+    /// The handle of each recorder.
     pub fn recorders(&self) -> Vec<PrometheusHandle> {
         vec![self.lasting.clone(), self.owned.clone()]
     }
@@ -98,7 +101,8 @@ impl MetricsHandles {
         self.owned.run_upkeep();
     }
 
-    /// Lets go what has been idle for too long, whether or not anybody scrapes. Only a rendering looks for it.
+    /// Drops metrics that have been idle for too long, whether or not `/metrics` is scraped: only a rendering
+    /// drops them.
     pub fn forget_idle(&self) {
         drop(self.owned.render());
     }
@@ -115,13 +119,13 @@ pub fn start_metrics() -> anyhow::Result<MetricsHandles> {
     Ok(handles)
 }
 
-/// What is running, as labels of a number that says nothing: queries join it with others.
+/// Sets `postway_build_info`, whose labels name the program that runs: queries join it with other metrics.
 fn tell_build() {
     let labels = [("version", env!("CARGO_PKG_VERSION")), ("arch", ARCH), ("os", OS)];
     metrics::gauge!("postway_build_info", &labels).set(1.0);
 }
 
-/// Two recorders: one for what has an owner who may go, one for all else.
+/// Two recorders: one for metrics of a tenant, which may be dropped, and one for all others.
 struct TenantMetricsRecorder {
     lasting: PrometheusRecorder,
     owned: PrometheusRecorder,
@@ -320,7 +324,8 @@ mod tests {
     fn a_log_that_nobody_reads_keeps_nobody_waiting_and_counts_what_it_drops() {
         let (reading, unread) = mpsc::channel();
         let (mut writer, guard) = log_writer(StuckWriter(unread));
-        // What the thread has taken already is in the buffer behind it: a line that does not fit there has it wait.
+        // What the thread has taken already is in the buffer behind it: a line that does not fit there has it
+        // wait.
         writer.write_all(&[b'x'; 128 * 1024]).unwrap();
         let lines = LOG_LINES_MAX + 1_000;
         for _ in 0..lines {

@@ -1,4 +1,5 @@
-//! Those outside: clients that send until they are told that it is safe, operators, and fate.
+//! The actors outside: clients that send until a message is acknowledged, operators, and the faults that
+//! strike nodes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +20,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{life::LifePulse, world::SimulatedWorld};
 
-/// How long anybody waits for a node's answer.
+/// How long clients and operators wait for a node's answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The longest that a node is frozen: others have taken its work by then.
@@ -37,7 +38,7 @@ pub(super) async fn send_all(world: Arc<SimulatedWorld>) {
                     None => sleep(Duration::from_millis(300)).await,
                 }
             };
-            // A door makes a new id for each request; what keeps them together is the client's own.
+            // The intake makes a new uid for each request; the client's own id makes them one message.
             message.uid = world.chance.uid(world.now());
             let stored = match timeout(PATIENCE, link.accept(vec![message.clone()])).await {
                 Ok(Ok(answers)) => match answers[..] {
@@ -128,12 +129,12 @@ fn some_link(world: &SimulatedWorld) -> Option<Arc<dyn Store>> {
     (!links.is_empty()).then(|| world.chance.pick(&links).clone())
 }
 
-/// Does to messages what operators do, until all is well.
+/// Acts as operators do, until the faults end.
 pub(super) async fn operate(world: Arc<SimulatedWorld>) {
     while world.plan.operator && !world.is_healed() {
         sleep(world.chance.millis(100, 4_000)).await;
         let Some(link) = some_link(&world) else { continue };
-        // Who loses patience does not know whether it was done.
+        // After a timeout it is unknown whether it was done.
         timeout(PATIENCE, operate_once(&world, &*link)).await.ok();
     }
 }
@@ -177,7 +178,7 @@ async fn operate_once(world: &SimulatedWorld, link: &dyn Store) {
         }
     };
     world.trace.note(format_args!("an operator: {change:?}"));
-    // Whether it was done shows in what comes of it.
+    // Whether it was done shows later.
     link.change(change, None).await.ok();
 }
 
@@ -229,7 +230,7 @@ pub(super) async fn strike(world: &Arc<SimulatedWorld>) {
     }
 }
 
-/// What may befall a node, or all of them.
+/// A fault of a node, or of all of them.
 #[derive(Clone, Copy)]
 pub(super) enum PlannedFault {
     Crash,
@@ -254,7 +255,7 @@ impl PlannedFault {
     ];
 }
 
-/// Lets it befall this node, and what comes after it.
+/// Applies a fault to this node, and its recovery.
 pub(super) fn befall(world: &Arc<SimulatedWorld>, fate: PlannedFault, number: usize) {
     let (chance, after) = (&world.chance, world.clone());
     let (soon, long) = (chance.millis(50, 15_000), chance.millis(100, FATE_LASTS_MAX_MS));
@@ -289,8 +290,9 @@ pub(super) fn befall(world: &Arc<SimulatedWorld>, fate: PlannedFault, number: us
         PlannedFault::Leap => {
             let limited = world.plan.accounts.iter().any(|account| account.per_minute > 0);
             let fates = &world.plan.fates;
-            // Whoever is away while the time is set goes by the old one until it has heard of it, and so do limits. A node alone that
-            // ends before that leaves its use at the old time, and the next life knows of none.
+            // Whoever is away while the time is set goes by the old one until it has heard of it, and so do
+            // limits. A node alone that ends before that leaves its use at the old time, and the next life
+            // knows of none.
             let someone_is_away = fates.freeze + fates.silence + fates.in_the_act > 0;
             if limited && someone_is_away {
                 return;

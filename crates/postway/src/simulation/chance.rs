@@ -1,7 +1,7 @@
-//! Chance, from one number: what a run is made of, and every turn it takes.
+//! Seeded chance: what a run consists of, and every random choice in it.
 //!
-//! A plan switches whole kinds of faults off for a run, so that the seeds differ in kind and not only in detail: some
-//! faults are found only where others do not cover them up.
+//! A plan switches entire kinds of faults off for a run, so that the seeds differ in kind and not only in
+//! detail: some faults are found only where others do not cover them up.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -28,7 +28,7 @@ impl SeededChance {
         self.rng().random_range(low..=high)
     }
 
-    /// True so many times in a thousand.
+    /// True `per_mille` times in a thousand, on average.
     pub fn hits(&self, per_mille: u64) -> bool {
         per_mille > 0 && self.between(1, 1_000) <= per_mille
     }
@@ -49,10 +49,11 @@ impl SeededChance {
     }
 }
 
-/// What a run is made of. Rates are per mille.
+/// The plan of a run. Rates are per mille.
 #[derive(Clone, Debug)]
 pub(super) struct RunPlan {
-    /// Whether no life ends, no answer of a relay is lost, and the store may only fail: then nothing is in doubt.
+    /// Whether no life ends, no answer of a relay is lost, and the store may only fail: then nothing is in
+    /// doubt.
     pub calm: bool,
     /// Nodes that share the store.
     pub nodes: usize,
@@ -68,7 +69,7 @@ pub(super) struct RunPlan {
     pub accounts: [AccountPlan; 2],
 }
 
-/// What a relay does wrong, at each of its turns.
+/// The faults of a relay, at each of its turns.
 #[derive(Clone, Debug)]
 pub(super) struct RelayFaults {
     pub pipelining: bool,
@@ -81,7 +82,7 @@ pub(super) struct RelayFaults {
     pub unreachable: u64,
 }
 
-/// What the store does wrong, at each call.
+/// The faults of the store, at each call.
 #[derive(Clone, Debug)]
 pub(super) struct StoreFaults {
     pub slow: u64,
@@ -92,7 +93,7 @@ pub(super) struct StoreFaults {
     pub repeats: u64,
 }
 
-/// What befalls nodes. Each is a weight among the others.
+/// The faults of nodes. Each is a weight among the others.
 #[derive(Clone, Debug)]
 pub(super) struct FaultWeights {
     pub crash: u64,

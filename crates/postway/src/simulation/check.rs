@@ -12,11 +12,12 @@ use tokio::time::{Instant, sleep};
 
 use super::{actors, history, relay::FIRST_PORT, world::SimulatedWorld};
 
-/// In this time all must have ended once all is well: longer than the longest circuit, and than a limit keeps them.
+/// How long everything may take to end once the faults are over: longer than the longest open circuit and the
+/// longest wait for a limit.
 const ENDS_WITHIN: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// Now that all is well: lets everything go that was suspended, waits until nothing waits but doubts for somebody's word, and
-/// gives that word.
+/// After the faults: activates everything that was suspended, waits until only messages on hold are left, and
+/// resolves them.
 pub(super) async fn see_to_the_end(world: &SimulatedWorld) {
     let tenant = SimulatedWorld::tenant();
     let paused = world.store.suspensions(&tenant).await.expect("the store itself has no faults");
@@ -24,7 +25,7 @@ pub(super) async fn see_to_the_end(world: &SimulatedWorld) {
         let change = DirectoryChange::Activate(tenant.clone(), suspension.scope);
         world.store.change(change, None).await.expect("the store itself has no faults");
     }
-    // Sent again, a doubt may end its time and be held once more: then somebody knows better.
+    // A message that is sent again may come into doubt and on hold once more: then an operator resolves it.
     for words in [
         &[Resolution::Sent, Resolution::Failed, Resolution::Resend][..],
         &[Resolution::Sent, Resolution::Failed],
@@ -66,7 +67,7 @@ async fn wait_until(world: &SimulatedWorld, what: &str, is_so: impl Fn(&MessageR
     }
 }
 
-/// Stops every node, and looks at what is left.
+/// Stops every node, and checks the messages.
 pub(super) async fn judge(world: &SimulatedWorld) {
     for node in &world.nodes {
         if !node.stop(world).await {

@@ -1,8 +1,10 @@
-//! A life's link to the store: the real store in memory, behind whatever is between a process and its database.
+//! The store as one life of a node reaches it: the real store in memory, behind injected faults of the
+//! connection.
 //!
-//! A call may be slow, fail before anything was done, be done and have its answer lost, or be done twice. When another server takes
-//! over, whatever is on its way is lost, there or back. On a connection that fell silent a call waits as long as a client does. A
-//! life that is frozen gets no answer until it thaws, a dead one none at all, and what it had not sent is never done.
+//! A call may be slow, fail before anything was done, be done and have its answer lost, or be done twice.
+//! When another server takes over, whatever is on its way is lost, there or back. On a connection that fell
+//! silent a call waits as long as a client does. A life that is frozen gets no answer until it thaws, a dead
+//! one none at all, and what it had not sent is never done.
 
 mod ports;
 
@@ -38,7 +40,8 @@ impl FaultyStore {
         Self { world, life, store }
     }
 
-    /// One call, as well as it goes. `note` is told what was done, in the moment it is.
+    /// Makes one call with its injected faults. `note` is called with the result in the moment the work is
+    /// done.
     async fn call<T>(
         &self,
         name: &str,
@@ -75,7 +78,7 @@ impl FaultyStore {
         answer
     }
 
-    /// A way there or back; whether it came to its end before another server took over.
+    /// Waits for the request or the answer to travel; false if another server took over meanwhile.
     async fn travels(&self, ms: u64) -> bool {
         tokio::select! {
             biased;
@@ -100,7 +103,8 @@ impl FaultyStore {
         Err(StoreError::Unavailable("simulated, in silence".to_owned()))
     }
 
-    /// Does a write, and sometimes a second time, as a store does that runs a group again. The first answer counts.
+    /// Does a write, and sometimes a second time, as a store does that runs a group again. The first answer
+    /// counts.
     async fn maybe_twice<T, F: Future<Output = Result<T, StoreError>> + Send>(
         &self,
         name: &str,
@@ -134,13 +138,14 @@ impl FaultyStore {
     }
 }
 
-/// Calls at which a crash is worth most: nobody can see what is between the others.
+/// Calls at which a crash matters most: no other node can see what happens between the others.
 const ACTS: [&str; 4] = ["accept", "claim", "wire_commit", "apply"];
 
-/// The words with the register, which have a connection of their own and little time.
+/// Calls of the register, which have a connection of their own and little time.
 const REGISTER: [&str; 5] = ["beat", "nodes", "strike", "duty", "take_duty"];
 const REGISTER_LASTS_MAX: Duration = Duration::from_secs(3);
-/// How long any other call may take: shorter than in life, so that runs are, too, and longer than a node is thought alive.
+/// How long any other call may take: shorter than in life, so that runs are, too, and longer than a node is
+/// thought alive.
 const CALL_LASTS_MAX: Duration = Duration::from_secs(15);
 
 /// The number that a message's client gave it.
@@ -149,7 +154,7 @@ fn label_of(message: &NewMessage) -> usize {
     client.expect("every message of a run has a number")
 }
 
-/// How one call goes.
+/// The injected faults of one call.
 pub(super) struct CallFaults {
     pub before: u64,
     pub after: u64,

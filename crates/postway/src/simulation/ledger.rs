@@ -1,5 +1,6 @@
-//! What the world knows of each message beside what the store says: who holds it, who may write its dot, what an operator
-//! said. Kept by meaning, not by tokens and versions, so that it can find the fences of the store at fault.
+//! What the simulation knows about each message apart from the store: which life has its lease, which may
+//! write its dot, what an operator decided. It does not use tokens and versions, so that it can find faults
+//! of the store's fences.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +15,16 @@ pub(super) struct MessageLedger {
     fates: BTreeMap<MessageUid, LedgerEntry>,
 }
 
-/// One of them.
+/// One message.
 #[derive(Clone, Default)]
 pub(super) struct LedgerEntry {
     /// Its number among the messages of the run.
     pub label: usize,
-    /// Whether its client was told that it is safe.
+    /// Whether it was acknowledged to its client.
     pub acknowledged: bool,
     /// Whether an operator has called its doubt sent.
     pub called_sent: bool,
-    /// Which life holds it.
+    /// The life that has its lease.
     holder: Option<String>,
     /// Claims below this version are over.
     floor: i64,
@@ -31,7 +32,7 @@ pub(super) struct LedgerEntry {
     permits: BTreeMap<String, u32>,
 }
 
-/// What of a change the ledger needs.
+/// The part of a change that the ledger needs.
 pub(super) struct LedgerMove {
     uid: MessageUid,
     to: State,
@@ -61,7 +62,7 @@ impl MessageLedger {
         self.fates.get(&uid).map_or_else(|| "m?".to_owned(), |fate| format!("m{}", fate.label))
     }
 
-    /// A life was given these.
+    /// Notes that a life has claimed these messages.
     pub fn claimed(&mut self, life: &NodeLife, claimed: &[Claimed], how: &str, trace: &RunTrace) {
         for one in claimed {
             let label = self.label(one.uid);

@@ -1,9 +1,9 @@
 //! One life of a node: from its start until it crashes, stops, or the run ends.
 //!
-//! Everything that a life can do to the world goes through its link to the store and its connections to relays. Both ask
-//! here first. So a crash needs no end of its tasks: they go on as ghosts whose calls are never made and never answered,
-//! and a life is cut off between any two of its effects. A frozen life is held the same way and goes on afterwards, a
-//! zombie if it was taken for dead meanwhile.
+//! Everything that a life can do goes through its connection to the store and its connections to relays. Both
+//! ask here first. So a crash need not end its tasks: they continue as ghosts whose calls are never made and
+//! never answered, and a life can be cut off between any two of its effects. A frozen life is stopped the
+//! same way and continues afterwards, as a zombie if it was taken for dead meanwhile.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -20,10 +20,10 @@ pub(super) enum LifePulse {
     Dead,
 }
 
-/// One life.
+/// One life of a node.
 #[derive(Debug)]
 pub(super) struct NodeLife {
-    /// Whose it is.
+    /// The node's number.
     pub node: usize,
     /// Node and number, such as `n2.1`.
     pub name: String,
@@ -69,7 +69,7 @@ impl NodeLife {
         *self.hushed_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
     }
 
-    /// Whether they are.
+    /// Whether its connections to the store are silent.
     pub fn is_hushed(&self) -> bool {
         let until = *self.hushed_until.lock().unwrap_or_else(PoisonError::into_inner);
         until.is_some_and(|until| Instant::now() < until)
@@ -85,7 +85,7 @@ impl NodeLife {
         self.beaten_at.lock().unwrap_or_else(PoisonError::into_inner).map(|at| at.elapsed())
     }
 
-    /// Waits until its pulse is so.
+    /// Waits until its pulse satisfies `is`.
     pub async fn until(&self, is: impl Fn(LifePulse) -> bool) {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());

@@ -1,12 +1,13 @@
 //! The deterministic simulation: nodes, store, network, clock and crashes from one number.
 //!
-//! A run is one to three nodes in one thread, on tokio's paused clock. Each node has the real rooms, wired as `wire.rs` wires
-//! them: the dispatcher with its couriers, gate and SMTP client, membership, and housekeeping. They share the real store in
-//! memory, each over a [`faulty_store`] that may be slow, fail, or lose the answer to what it did; and they speak SMTP over pipes to a
-//! [`relay`] that takes, defers, refuses, hangs up, or says nothing, before the dot and after it. Meanwhile [`actors`] send,
-//! cancel, replay, resolve, suspend; nodes crash between any two of their effects, freeze for longer than they are thought
-//! alive, stop in good order and start again; the store goes away, another server takes over from it, or it falls silent to one
-//! node; the clock is set. Then all is made well, and everything must come to its end.
+//! A run is one to three nodes in one thread, on tokio's paused clock. Each node has the real subsystems,
+//! wired as `server` wires them: the dispatcher with its couriers, gate and SMTP client, membership, and
+//! housekeeping. They share the real store in memory, each over a [`faulty_store`] that may be slow, fail, or
+//! lose the answer to what it did; and they speak SMTP over pipes to a [`relay`] that takes, defers, refuses,
+//! hangs up, or says nothing, before the dot and after it. Meanwhile [`actors`] send, cancel, replay,
+//! resolve, suspend; nodes crash between any two of their effects, freeze for longer than they are thought
+//! alive, stop in good order and start again; the store goes away, another server takes over from it, or it
+//! falls silent to one node; the clock is set. Then the faults stop, and every message must end.
 //!
 //! What is checked, while it runs and at the end ([`ledger`], [`check`], [`history`]):
 //!
@@ -20,14 +21,15 @@
 //! - among several nodes none begins or ends a mail whose heartbeats others have not seen for a while;
 //! - an outcome is written only by the life that holds the message: what a zombie writes is refused.
 //!
-//! The same seed gives the same run, line by line. What could differ is kept out at its place: rooms choose in order
-//! (`select!` is `biased`), what is gone through is ordered, accounts here have no jitter, and ids that the rooms draw for
-//! themselves (leases, incarnations) are only ever compared. A failure prints its seed, the command that repeats it, and the
-//! whole story. `POSTWAY_SIMULATION_SEED=n` runs one seed, `POSTWAY_SIMULATION_SEEDS=n` that many.
+//! The same seed gives the same run, line by line. Everything that could differ is excluded: subsystems
+//! choose in order (`select!` is `biased`), collections are ordered, accounts have no jitter, and ids that
+//! the subsystems draw themselves (leases, incarnations) are only compared. A failure prints its seed, the
+//! command that repeats it, and the complete trace. `POSTWAY_SIMULATION_SEED=n` runs one seed,
+//! `POSTWAY_SIMULATION_SEEDS=n` that many.
 //!
-//! That the checks would find a fault is shown by runs with a [`PlantedFlaw`] on purpose.
+//! Runs with a planted fault show that the checks find faults: see [`PlantedFlaw`] on purpose.
 //!
-//! Not simulated: SQL, TLS, SES, and the rooms that do not send. Those have real servers in `e2e`.
+//! Not simulated: SQL, TLS, SES, and the subsystems that do not send. Those have real servers in `e2e`.
 
 mod actors;
 mod chance;
@@ -58,13 +60,14 @@ use self::{
 
 /// The first seed of every run of the tests.
 const FIRST_SEED: u64 = 1;
-/// How many follow it.
+/// How many seeds are run.
 const SEEDS: u64 = 2_000;
-/// Among so many of them a flaw must be found out.
+/// A planted flaw must be found within this many seeds.
 const FLAWED: u64 = 300;
-/// How many of them are run twice.
+/// How many seeds are run twice.
 const TWICE: u64 = 25;
-/// What the runs of the tests must meet, in the words of their stories: a simulation that never gets there shows nothing.
+/// Texts that the traces of the runs must contain: a simulation that never reaches these situations proves
+/// nothing.
 const MEETS: [&str; 15] = [
     "is handed",
     "is done and fails",
@@ -83,7 +86,7 @@ const MEETS: [&str; 15] = [
     "once more",
 ];
 
-/// One run, of a program that may be wrong on purpose.
+/// One run, with a planted flaw if `flaw` says so.
 fn run(seed: u64, flaw: Option<PlantedFlaw>) -> RunRecord {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()

@@ -1,7 +1,7 @@
-//! A node: its lives, one after the other, each with the real rooms in it.
+//! A node: its lives, one after the other, each with the real subsystems.
 //!
-//! A life is wired as `wire.rs` wires a process, as far as sending goes: it joins the others, takes its earlier life's work
-//! back, and then dispatches, beats and keeps house.
+//! A life is wired as `server` wires a process, as far as sending is concerned: it joins the others, reclaims
+//! its earlier life's work, and then runs dispatch, heartbeat and housekeeping.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -34,7 +34,7 @@ const DEADLINE: Duration = Duration::from_secs(8);
 /// How long the start waits before it tries once more.
 const START_AGAIN: Duration = Duration::from_millis(500);
 
-/// A place where lives are lived.
+/// A simulated node.
 pub(super) struct SimulatedNode {
     number: usize,
     /// How far its machine's clock is off.
@@ -42,7 +42,7 @@ pub(super) struct SimulatedNode {
     present: Mutex<NodePresence>,
 }
 
-/// What is at the place now.
+/// The present life of a node.
 #[derive(Default)]
 struct NodePresence {
     lives: u32,
@@ -50,7 +50,7 @@ struct NodePresence {
     running: Option<RunningNode>,
 }
 
-/// A life that has come so far as to take work.
+/// A life that has started and takes work.
 struct RunningNode {
     link: Arc<dyn Store>,
     dispatcher: Dispatcher,
@@ -109,7 +109,7 @@ impl SimulatedNode {
         world.trace.note(format_args!("{} stops", life.name));
         let finished = dispatcher.drain().await;
         stop.cancel();
-        // The last words of its rooms: it leaves the register.
+        // Its subsystems end: it leaves the register.
         tokio::time::sleep(Duration::from_secs(1)).await;
         world.trace.note(format_args!("{} has stopped, finished: {finished}", life.name));
         life.set(LifePulse::Dead);
@@ -136,7 +136,7 @@ impl SimulatedNode {
     }
 }
 
-/// Has a life take its heartbeats for landed, whatever became of them.
+/// Makes a life believe that its heartbeats were written, even if they were not.
 async fn believe_beating(roster: Arc<Roster>) {
     loop {
         roster.note_beat(Instant::now());

@@ -1,7 +1,8 @@
-//! The relay: takes mail over pipes, and does at each turn what chance says.
+//! The relay: takes mail over pipes, and behaves at each turn as chance decides.
 //!
-//! It keeps what it took and when each transaction began, which is what the checks compare the store with. Bytes are read
-//! as they are written and acted on later, so a life's writes have their own time however long the network holds them.
+//! It keeps what it took and when each transaction began, which is what the checks compare the store with.
+//! Bytes are read as they are written and acted on later, so a life's writes have their own time however long
+//! the network holds them.
 
 use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
 
@@ -27,7 +28,7 @@ const PIPE_BYTES: usize = 64 * 1024;
 /// Longer than any deadline of the other side.
 const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What the relays have seen.
+/// What the relays have recorded.
 #[derive(Default)]
 pub(super) struct RelayRecord {
     /// When each recipient's mail was taken, by message and address.
@@ -49,7 +50,7 @@ enum RelayBehaviour {
     Closing,
 }
 
-/// A life's way to the relays.
+/// Connects a life to the relays.
 pub(super) struct SimulatedNetwork {
     pub world: Arc<SimulatedWorld>,
     pub life: Arc<NodeLife>,
@@ -129,7 +130,7 @@ struct RelayConnection {
 }
 
 impl RelayConnection {
-    /// Speaks until one side hangs up. `None` is that.
+    /// Speaks until one side hangs up, which is `None`.
     async fn converse(mut self) -> Option<()> {
         match self.whim() {
             RelayBehaviour::Well | RelayBehaviour::Permanent => self.say("220 relay.example").await?,
@@ -303,7 +304,8 @@ impl SimulatedWorld {
         }
     }
 
-    /// A life writes the first or the last word of a mail: others must have seen it beat lately, or they may have sent the mail.
+    /// Checks a life that writes the first or the last line of a mail: others must have seen its heartbeat
+    /// lately, or they may have sent the mail themselves.
     fn check_seen(&self, life: &NodeLife, word: &str) {
         let unbeaten = life.unbeaten_for().unwrap_or(Duration::MAX);
         if self.plan.nodes > 1 && unbeaten > ISOLATED_AFTER {

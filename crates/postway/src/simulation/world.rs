@@ -1,4 +1,4 @@
-//! The world of a run: its chance, its clock, its store, its relays, and the nodes in it.
+//! The world of a run: chance, clock, store, relays, and nodes.
 
 use std::{
     collections::BTreeMap,
@@ -34,12 +34,12 @@ use super::{
 /// When every run begins.
 const EPOCH_MS: i64 = 1_800_000_000_000;
 
-/// Everything there is in a run.
+/// Everything in a run.
 pub(super) struct SimulatedWorld {
     pub plan: RunPlan,
     pub chance: SeededChance,
     pub trace: RunTrace,
-    /// The store itself, as no node has it: at once, and without a fault.
+    /// The store itself, without injected faults.
     pub store: MemoryStore,
     pub clock: Arc<WorldClock>,
     pub nodes: Vec<SimulatedNode>,
@@ -48,23 +48,23 @@ pub(super) struct SimulatedWorld {
     healed: AtomicBool,
     /// Until when no call to the store is answered well.
     outage: Mutex<Option<Instant>>,
-    /// Counts the servers that took over, and tells of them, in the order in which those who wait came.
+    /// Counts the database servers that took over, and wakes those who wait for it in their order.
     failovers: AtomicU64,
     on_failover: Notify,
-    /// What is wrong with the program in this run, on purpose.
+    /// The flaw that is planted in this run.
     pub flaw: Option<PlantedFlaw>,
 }
 
-/// Something wrong that a run must find out: so the runs show that they would.
+/// A flaw that runs must detect, which shows that the checks work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PlantedFlaw {
-    /// What a server lost when another took over is taken for done.
+    /// A write that was lost in a failover is taken for done.
     TrustsFailover,
-    /// Nobody stops waiting for a connection that fell silent.
+    /// A call on a silent connection never times out.
     WaitsForSilence,
-    /// The store's word that a message is not held any more is overheard.
+    /// The refusal of a fenced write is ignored.
     IgnoresFence,
-    /// A permission that nobody can have written is taken for granted.
+    /// A wire commit that failed is taken for granted.
     AssumesPermission,
     /// A node goes on sending while its heartbeats do not land.
     IgnoresIsolation,
@@ -138,7 +138,7 @@ impl SimulatedWorld {
         self.healed.load(Ordering::Relaxed)
     }
 
-    /// From now on all goes well.
+    /// Ends all faults.
     pub fn heal(&self) {
         self.trace.note(format_args!("all is well from now on"));
         self.healed.store(true, Ordering::Relaxed);
@@ -182,7 +182,7 @@ impl SimulatedWorld {
         self.on_failover.notified().await;
     }
 
-    /// How the next call to the store goes.
+    /// Draws the faults of the next call to the store.
     pub fn weather(&self) -> CallFaults {
         if self.is_healed() {
             return CallFaults { before: 0, after: 0, fails: false, forgets: false };
@@ -201,7 +201,7 @@ impl SimulatedWorld {
         self.chance.hits(self.rate(self.plan.store.repeats))
     }
 
-    /// A life does something that others see: this may be its last deed, or its last for a while.
+    /// Called when a life does something that others see: it may crash or freeze at this point.
     pub fn strike_in_the_act(self: &Arc<Self>, life: &NodeLife) {
         let strikes =
             life.pulse() == LifePulse::Beating && self.chance.hits(self.rate(self.plan.fates.in_the_act));
@@ -233,7 +233,7 @@ impl SimulatedWorld {
         &self.plan.accounts[usize::from(port - FIRST_PORT)]
     }
 
-    /// The tenant and its accounts.
+    /// Creates the tenant and its accounts.
     pub async fn lay_ground(&self) {
         let now = self.now();
         let account = |(number, plan): (usize, &AccountPlan)| Account {
@@ -282,7 +282,8 @@ impl SimulatedWorld {
         self.ledger().iter().find(|(_, fate)| fate.label == label).map(|(uid, _)| uid)
     }
 
-    /// A relay took a mail. A second time is a promise broken, unless the history had said by then that it may be.
+    /// A relay took a mail. A second time is a promise broken, unless the history had said by then that it
+    /// may be.
     pub async fn taken(&self, life: &NodeLife, uid: MessageUid, label: usize, recipients: &[String]) {
         self.trace.note(format_args!("a relay takes m{label} of {} for {}", life.name, recipients.join(" ")));
         let record = self.record(uid).await;

@@ -7,7 +7,7 @@ pub fn count(number: i64) -> String {
     HumanCount(number.unsigned_abs()).to_string()
 }
 
-/// So many a second.
+/// A rate per second.
 pub fn rate(per_second: f64) -> String {
     match per_second {
         rate if rate >= 100.0 => format!("{rate:.0}/s"),

@@ -1,4 +1,4 @@
-//! What needs a look: accounts, failures, mailboxes, webhooks, nodes, tenants. Pure.
+//! What needs attention: accounts, failures, mailboxes, webhooks, nodes, tenants. Pure.
 //!
 //! A section without lines is not shown, so that a quiet gateway has a quiet screen.
 
@@ -9,7 +9,7 @@ use super::board::{LineTone, time};
 use super::source::ServerSnapshot;
 use crate::cli::output::{field, list, printable};
 
-/// A limit that is used so far is worth a look, in percent.
+/// The used part of a limit, in percent, from which it is shown.
 const LIMIT_NEAR: u64 = 90;
 
 /// Lines under a title.

@@ -1,7 +1,7 @@
-//! What is to be seen, made of what the server said. Pure.
+//! The content of the screen, made from the server's answers. Pure.
 //!
-//! Texts of strangers (a relay's reply, a webhook's address) lose their control characters here, before any of them reaches
-//! a terminal.
+//! Texts of strangers (a relay's reply, a webhook's address) lose their control characters here, before any
+//! of them reaches a terminal.
 
 use postway_domain::Time;
 use serde_json::Value;
@@ -11,51 +11,51 @@ use super::attention::{self, AttentionSection};
 use super::source::ServerSnapshot;
 use crate::cli::output::{field, list, printable};
 
-/// Whom we look at.
+/// The server that is watched.
 #[derive(Clone, Debug)]
 pub struct WatchedServer {
     /// The server's address.
     pub server: String,
-    /// The tenant, where one was named.
+    /// The tenant, if one was named.
     pub tenant: Option<String>,
 }
 
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineTone {
-    /// It is as it should be.
+    /// Nothing special.
     Plain,
     /// Of little interest.
     Quiet,
     /// It went well.
     Good,
-    /// Worth a look.
+    /// It needs attention.
     Warning,
     /// Something is wrong.
     Bad,
 }
 
-/// What is to be seen.
+/// The content of the screen.
 #[derive(Clone, Debug)]
 pub struct StatusBoard {
     /// The server, its version, how long it has been up, and its nodes.
     pub title: String,
     /// Whose mail, and when.
     pub corner: String,
-    /// Names and values, the most telling first.
+    /// Names and values, the most important first.
     pub figures: Vec<(&'static str, String, LineTone)>,
     /// Messages by state, in the order of their life.
     pub queue: Vec<(String, i64, LineTone)>,
     /// Accepted and sent in each minute of the last hour, the oldest first.
     pub accepted: Vec<u64>,
-    /// The same for sent.
+    /// Sent in each minute of the last hour.
     pub sent: Vec<u64>,
-    /// What needs a look, section by section.
+    /// What needs attention, by section.
     pub sections: Vec<AttentionSection>,
 }
 
 impl StatusBoard {
-    /// What there is to see of a station.
+    /// Makes the board of a server from its latest answers.
     pub fn new(station: &WatchedServer, news: &ServerSnapshot) -> Self {
         let overview = &news.overview;
         let minute = |name: &str| {
@@ -103,7 +103,7 @@ fn corner(station: &WatchedServer, overview: &Value) -> String {
     }
 }
 
-/// A queue that is so far behind is worth a look, and so far is wrong.
+/// The age of the oldest due message from which it needs attention, and from which it is wrong.
 const DUE_S: (u64, u64) = (60, 600);
 
 fn figures(overview: &Value) -> Vec<(&'static str, String, LineTone)> {

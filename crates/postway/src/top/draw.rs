@@ -1,4 +1,5 @@
-//! Drawing the board: header, figures, charts of the last hour, the queue on the left, what needs a look on the right.
+//! Drawing the board: header, figures, charts of the last hour, the queue on the left, what needs attention
+//! on the right.
 //!
 //! Made for 80×24 and more. On a smaller screen the charts go first, then lines from below; nothing breaks.
 
@@ -52,7 +53,7 @@ pub fn draw(frame: &mut Frame<'_>, board: Option<&StatusBoard>, away: Option<&st
     draw_sections(frame, attention, &board.sections, ink);
 }
 
-/// Colours, where there may be any; else weight alone.
+/// The styles of lines: with colours if they are allowed, else with weight alone.
 #[derive(Clone, Copy)]
 struct ColourPalette {
     colour: bool,

@@ -1,7 +1,7 @@
-//! The terminal: taken, drawn on, and given back as it was, however the command ends.
+//! The terminal: taken over, drawn on, and restored however the command ends.
 //!
-//! `q`, Escape, Ctrl-C and signals leave. A resize draws anew at once. A server that is away is told on the screen and
-//! asked again; a refusal will not heal by itself, so it ends the command.
+//! `q`, Escape, Ctrl-C and signals leave. A resize draws anew at once. If the server does not answer, the
+//! screen says so and it is asked again; a refusal is permanent, so it ends the command.
 
 use std::io;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::source::{ServerSnapshot, SnapshotSource};
 use crate::cli::failure::CommandFailure;
 use crate::server::shutdown::StopSignals;
 
-/// Shows the station, asking every `interval`, until somebody leaves.
+/// Shows the server, asking every `interval`, until the user leaves.
 pub async fn live(
     source: SnapshotSource,
     station: &WatchedServer,
@@ -34,7 +34,7 @@ pub async fn live(
     outcome
 }
 
-/// Gives the terminal back when it goes.
+/// Restores the terminal when it is dropped.
 struct TerminalRestore;
 
 impl Drop for TerminalRestore {

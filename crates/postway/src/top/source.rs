@@ -21,14 +21,15 @@ const TENANTS_MAX: usize = 50;
 /// Calls at once.
 const TOGETHER: usize = 4;
 
-/// What the server said.
+/// The server's answers at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct ServerSnapshot {
     /// `GET /v1/overview`.
     pub overview: Value,
     /// Accounts that are suspended or have limits, as `GET /v1/accounts/{id}` shows them.
     pub accounts: Vec<Value>,
-    /// Tenants with mail that waits, the most first: `tenant`, `waiting`, `oldest_due_seconds`. Empty for a tenant's own key.
+    /// Tenants with mail that waits, the most first: `tenant`, `waiting`, `oldest_due_seconds`. Empty for a
+    /// tenant's own key.
     pub tenants: Vec<Value>,
 }
 
@@ -57,7 +58,7 @@ impl SnapshotSource {
         Self { client, slow: None }
     }
 
-    /// What the server says now.
+    /// Asks the server.
     pub async fn ask(&mut self) -> Result<ServerSnapshot, CommandFailure> {
         match timeout(ANSWER_MAX, self.gather()).await {
             Ok(news) => news,

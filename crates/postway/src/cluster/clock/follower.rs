@@ -1,9 +1,10 @@
 //! How far another node's clock is from ours, by its heartbeats.
 //!
-//! A beat is heard some time after it was made, and nobody knows how long after: two loops of a second may keep their phase for
-//! hours. But it was made after the look that still found the beat before. So each beat bounds the distance on both sides, and
-//! only a distance that no bound allows to be small moves a clock, by the least that explains what was heard. Whatever the
-//! phase, clocks that go alike are left alone, and nothing adds up over restarts.
+//! A beat is read some time after it was written, and how long after is unknown: two loops of a second may
+//! keep their phase for hours. But it was written after the poll that still read the previous beat. So each
+//! beat bounds the distance on both sides, and only a distance that no bound allows to be small moves a
+//! clock, by the least that explains what was heard. Whatever the phase, clocks that go alike are left alone,
+//! and nothing adds up over restarts.
 
 use std::collections::VecDeque;
 
@@ -14,14 +15,14 @@ const SAMPLES: usize = 16;
 /// Clocks that differ by less are left alone.
 const NEAR_MS: i64 = 500;
 
-/// What the beats heard so far say.
+/// What the beats so far say about the distance of two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockDistance {
-    /// Too little.
+    /// Too few beats.
     Unknown,
     /// The clocks may well be alike.
     Near,
-    /// The other is at least so far ahead of ours; negative where it is behind.
+    /// The other clock is at least this many milliseconds ahead of ours; negative if it is behind.
     Off(i64),
 }
 
@@ -34,8 +35,7 @@ pub struct ClockFollower {
 }
 
 impl ClockFollower {
-    /// The node's counter stood there when it was looked at, between our two times, with the time that it had said by its own
-    /// clock.
+    /// Notes a poll: the node's counter and the time it wrote by its own clock, read between our two times.
     pub fn hear(&mut self, beat: i64, its_now: Time, (asked, told): (Time, Time)) {
         let before = self.last.replace((beat, asked));
         let Some((_, looked_at)) = before.filter(|(last, _)| *last != beat) else { return };
@@ -46,19 +46,20 @@ impl ClockFollower {
         }
     }
 
-    /// What is known from `enough` beats on.
+    /// The distance, once `enough` beats are known.
     pub fn distance(&self, enough: usize) -> ClockDistance {
         if self.bounds.len() < enough { ClockDistance::Unknown } else { Self::within(self.bounds.iter()) }
     }
 
-    /// What the last beat says alone.
+    /// The distance by the last beat alone.
     pub fn last(&self) -> ClockDistance {
         Self::within(self.bounds.iter().rev().take(1))
     }
 
     fn within<'b>(bounds: impl Iterator<Item = &'b (i64, i64)> + Clone) -> ClockDistance {
         let least = bounds.clone().map(|(least, _)| *least).max();
-        // The widest: a beat that took long to land was made before the look that did not find it yet.
+        // The widest bound: a beat that took long to be written was made before the poll that did not read it
+        // yet.
         let most = bounds.map(|(_, most)| *most).max();
         match (least, most) {
             (Some(least), _) if least > NEAR_MS => ClockDistance::Off(least),
@@ -68,7 +69,7 @@ impl ClockFollower {
         }
     }
 
-    /// Forgets what was measured against another time of ours.
+    /// Drops the measurements against an earlier time of ours.
     pub fn forget(&mut self) {
         *self = Self::default();
     }
@@ -82,7 +83,8 @@ mod tests {
         Time::from_millis(ms)
     }
 
-    /// Hears a node whose clock is so far ahead, and whose beats are made so long before they are heard.
+    /// Follows a node whose clock is `ahead_ms` ahead, and whose beats are read `age_ms` after they were
+    /// written.
     fn heard(ahead_ms: i64, age_ms: impl Fn(i64) -> i64) -> ClockFollower {
         let mut follower = ClockFollower::default();
         for n in 0..50 {

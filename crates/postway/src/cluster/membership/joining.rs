@@ -1,5 +1,5 @@
-//! Before a node registers, and when it comes back from where nobody saw it: it listens for a moment and takes over the others' time.
-//! Before it registers it also finds out whether somebody else already runs as this very node.
+//! Before a node registers, and when it returns after an absence, it listens for a moment and takes over the
+//! others' time. Before it registers it also finds out whether another process runs with its identity.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -14,14 +14,14 @@ use crate::cluster::clock::{ClockDistance, ClockFollower, NodeClock};
 
 /// How long to listen for other nodes before they are taken for gone: more than two beats.
 const AGREE_WITHIN: Duration = Duration::from_millis(2_500);
-/// How often to look meanwhile.
+/// How often to poll meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Beats that must say the same before the machine's time is given up for theirs: one may have been long on its way.
+/// Beats that must agree before the machine's time is replaced by theirs: one may have been delayed.
 const BEATS: usize = 2;
 
-/// Takes over the time of the other nodes. Looks often for a moment, until one of them moves its counter; where none does,
-/// none is alive, and the machine's clock is as good as any, as it is then: it may have been set while this node waited for the store.
-/// Returns the node that is alive under the same identity, if there is one.
+/// Takes over the time of the other nodes. Polls often for a moment, until one of them moves its counter. If
+/// none does, none is alive, and the machine's current time is used: it may have been set while this node
+/// waited for the store. Returns the node that is alive under the same identity, if there is one.
 pub(super) async fn agree(
     store: &dyn Store,
     clock: &NodeClock,
@@ -34,8 +34,8 @@ pub(super) async fn agree(
     Ok(heard.namesake)
 }
 
-/// The same for a node that runs and was away: frozen, or cut off. What the others' time was set to meanwhile it has not heard. Returns
-/// whether there is anybody to agree with.
+/// Takes over the others' time on a running node that was frozen or cut off, and has missed changes of it.
+/// Returns whether another node is alive.
 pub(super) async fn agree_anew(
     store: &dyn Store,
     clock: &NodeClock,
@@ -44,11 +44,11 @@ pub(super) async fn agree_anew(
     Ok(listen(store, clock, &me.identity, Some(me.incarnation)).await?.is_agreed)
 }
 
-/// What was heard.
+/// What listening showed.
 struct HeardBeats {
-    /// Who is alive under the same identity.
+    /// A living node with the same identity.
     namesake: Option<NodeRecord>,
-    /// Whether somebody has said what time it is.
+    /// Whether another node's time is known.
     is_agreed: bool,
 }
 
@@ -74,7 +74,7 @@ async fn listen(
         }
         let is_over = started.elapsed() > AGREE_WITHIN;
         let enough = if is_over { 1 } else { BEATS };
-        // The oldest that says anything.
+        // The oldest node with a known distance.
         let said = others.iter().filter_map(|node| followers.get(&node.incarnation));
         let known = said
             .map(|said| (said.distance(1), said.distance(enough)))

@@ -1,22 +1,22 @@
-//! One way in and how fast it accepts: what each round took, and the middle of them.
+//! How fast one route accepts mail: the figures of each round, and their median.
 
 use serde::Serialize;
 
 use super::load::LoadResult;
 use super::measure::{ResourceMeter, percentile};
 
-/// One way in: the middle of its rounds.
+/// The figures of one route: the medians of its rounds.
 #[derive(Debug, Default, Serialize)]
 pub struct AcceptanceFigures {
     pub accepted_per_second: f64,
     pub cpu_seconds_per_1000: Option<f64>,
     p50_ms: f64,
     p99_ms: f64,
-    /// Each round.
+    /// The figures of each round.
     rounds: Vec<f64>,
 }
 
-/// What one round took.
+/// The figures of one round.
 pub struct AcceptanceRound {
     rate: f64,
     /// CPU-seconds for 1,000 messages.
@@ -39,7 +39,7 @@ impl AcceptanceRound {
 }
 
 impl AcceptanceFigures {
-    /// The middle of the rounds, the lower of two.
+    /// The median of the rounds; of two middle values, the lower one.
     pub fn of(rounds: &[AcceptanceRound]) -> Self {
         let middle = |figure: &dyn Fn(&AcceptanceRound) -> Option<f64>| {
             let mut values = rounds.iter().map(figure).collect::<Option<Vec<f64>>>()?;
@@ -55,7 +55,7 @@ impl AcceptanceFigures {
         }
     }
 
-    /// As a column of figures.
+    /// The figures as a column.
     pub fn column(&self) -> [String; 5] {
         let each: Vec<String> = self.rounds.iter().map(|rate| format!("{rate:.0}")).collect();
         [

@@ -1,4 +1,4 @@
-//! What `postway bench` can be told.
+//! The arguments of `postway bench`.
 
 use std::path::PathBuf;
 
@@ -29,13 +29,15 @@ pub struct BenchArgs {
     /// SMTP connections that the account may open
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub connections: u32,
-    /// Who takes the mail: auto (smtp-sink if there is one), smtp-sink, builtin (counts exactly), or HOST:PORT
+    /// The SMTP server that takes the mail: auto (smtp-sink if there is one), smtp-sink, builtin (counts
+    /// exactly), or HOST:PORT
     #[arg(long, value_name = "SINK", default_value = "auto")]
     pub sink: SinkChoice,
     /// Messages sent one at a time to measure latency without load; 0: none
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     pub idle_latency: u32,
-    /// Messages put on an account that cannot send, before the rest: shows memory and speed with a backlog
+    /// Messages queued on an account that cannot send, before the others: shows memory and speed with a
+    /// backlog
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
     pub queued: u32,
     /// Give up after this time
@@ -47,46 +49,54 @@ pub struct BenchArgs {
     /// The database of the server that is started: an empty one, whose URL this is [default: a SQLite file]
     #[arg(long, value_name = "URL")]
     pub database: Option<String>,
-    /// Servers on the one database; with more than one, the same load also goes through one alone, to compare
+    /// Servers that share the database; with more than one, the same load also goes through a single one, to
+    /// compare
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16), conflicts_with_all = ["fairness", "limits"])]
     pub nodes: u32,
-    /// Measure what one tenant's backlog costs another: nine mails in ten are a backlog, the tenth a trickle beside it
+    /// Measure what one tenant's backlog costs another: nine mails in ten are a backlog, the tenth a trickle
+    /// beside it
     #[arg(long, conflicts_with = "limits")]
     pub fairness: bool,
     /// Measure what limits and turns among tenants cost, against a plain account
     #[arg(long)]
     pub limits: bool,
-    /// Measure what one webhook costs, and how fast it is told: with and without, in turns
+    /// Measure what one webhook costs and how fast it is notified: with and without it, in turns
     #[arg(long, conflicts_with_all = ["fairness", "limits", "nodes"])]
     pub webhook: bool,
-    /// Measure how soon webhooks are told of which half are dead: so many, in tenants of 100
+    /// Measure how soon N webhooks are notified of which half are dead, in tenants of 100
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=20_000), conflicts_with_all = ["fairness", "limits", "nodes", "webhook"])]
     pub subscribers: u32,
-    /// Measure how soon rows of an outbox are accepted, in this PostgreSQL; it is installed there, and its rows go again
+    /// Measure how soon rows of an outbox are accepted, in this PostgreSQL; the outbox is installed there,
+    /// and its rows are removed again
     #[arg(long, value_name = "URL", conflicts_with_all = ["fairness", "limits", "nodes", "webhook", "subscribers"])]
     pub outbox: Option<String>,
-    /// Measure how fast mail is accepted over SMTP, against HTTP: in turns, over 20 connections or --concurrency
+    /// Measure how fast mail is accepted over SMTP, against HTTP: in turns, over 20 connections or
+    /// --concurrency
     #[arg(long, conflicts_with_all = ["fairness", "limits", "nodes", "webhook", "subscribers", "outbox"])]
     pub smtp: bool,
-    /// Measure what the doors of other systems cost over our own route: in turns, over 20 connections or --concurrency
+    /// Measure what the compatibility APIs cost compared with our own route: in turns, over 20 connections or
+    /// --concurrency
     #[arg(long, conflicts_with_all = ["fairness", "limits", "nodes", "webhook", "subscribers", "outbox", "smtp"])]
     pub doors: bool,
-    /// Measure the calls of the page with so many messages stored [a million when no number is given]; may need --timeout-seconds 1800
+    /// Measure the calls of the page with N messages stored [default: a million]; may need --timeout-seconds
+    /// 1800
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1000000", value_parser = clap::value_parser!(u32).range(1_000..=10_000_000), conflicts_with_all = ["fairness", "limits", "nodes", "webhook", "subscribers", "outbox", "smtp", "doors"])]
     pub page: Option<u32>,
-    /// Kill the server with SIGKILL so many times under load, and compare what clients, sink and store have; also with --nodes
+    /// Kill the server with SIGKILL N times under load, and compare the records of clients, sink and store;
+    /// also with --nodes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), conflicts_with_all = ["fairness", "limits", "webhook", "subscribers", "outbox", "smtp", "doors", "page"])]
     pub kills: Option<u32>,
-    /// With --webhook and --subscribers: of what webhooks are told; * is everything
+    /// With --webhook and --subscribers: the events that webhooks are notified of; * is all
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "*")]
     pub events: Vec<String>,
-    /// How often a comparison (--nodes, --limits, --webhook, --smtp, --doors) is repeated, or --subscribers told of a mail
+    /// How often a comparison (--nodes, --limits, --webhook, --smtp, --doors) is repeated, or how many mails
+    /// --subscribers are notified of
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
-    /// With --fairness and --kills: how long the sink takes over a mail
+    /// With --fairness and --kills: how long the sink takes for a mail
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     pub sink_delay_ms: u64,
-    /// With --fairness: messages that the server may have in hand, so few that tenants compete for them
+    /// With --fairness: the most messages the server sends at once, few enough that tenants compete
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub in_flight: u32,
     /// With --fairness: mails a second of the tenant with the trickle
@@ -107,7 +117,7 @@ pub enum BenchMode {
 }
 
 impl BenchArgs {
-    /// What cannot be measured together, where the flags alone do not say so.
+    /// Refuses combinations of flags that clap alone does not refuse.
     pub fn check(&self, names_a_server: bool) -> Result<(), CommandFailure> {
         let tells = self.webhook || self.subscribers > 0;
         let takes = self.outbox.is_some() || self.page.is_some() || self.doors || self.kills.is_some();
@@ -128,12 +138,12 @@ impl BenchArgs {
         Ok(())
     }
 
-    /// Whether the webhooks are told of this.
+    /// Whether the webhooks are notified of this event.
     pub fn is_told(&self, name: &str) -> bool {
         self.events.iter().any(|event| event == "*" || event == name)
     }
 
-    /// The load's shape for so many messages.
+    /// The shape of a load of `messages` messages.
     pub fn shape(&self, messages: u32, mode: BenchMode) -> LoadShape {
         let (per_request, connections) = match mode {
             BenchMode::Single => (1, 64),

@@ -1,7 +1,7 @@
-//! The books after a run: what the store says became of each message.
+//! The audit after a run: the outcome of each message, according to the store.
 //!
-//! The end of a run is seen from `GET /v1/stats`; then every page of the run's batch is read for states, latencies
-//! and uids, to be compared with what the sink took.
+//! `GET /v1/stats` says when a run has ended; then every page of its batch is read for states, latencies and
+//! uids, which are compared with what the sink took.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -21,7 +21,7 @@ const PAGE: u32 = 100;
 const POLL_MIN: Duration = Duration::from_millis(10);
 const POLL_MAX: Duration = Duration::from_millis(250);
 
-/// What the store has of one run.
+/// The messages of one run, according to the store.
 #[derive(Debug, Default)]
 pub struct StoreAudit {
     /// How many messages are in which state.
@@ -32,9 +32,9 @@ pub struct StoreAudit {
     pub sent: Vec<Uuid>,
     /// How many messages the store has.
     pub listed: u64,
-    /// The state of each.
+    /// The state of each message.
     pub states: HashMap<Uuid, String>,
-    /// Those that took more than one attempt.
+    /// The messages that took more than one attempt.
     pub tried_again: Vec<Uuid>,
 }
 
@@ -51,7 +51,7 @@ pub async fn finished(tenants: &[&ApiClient]) -> Result<u64, CommandFailure> {
     Ok(sum)
 }
 
-/// Waits until so many messages are in a final state; false if the deadline came first.
+/// Waits until `count` messages are in a final state; false if the deadline came first.
 ///
 /// It asks seldom while much is left, since asking costs the server, and often at the end, to see it exactly.
 pub async fn wait_until_finished(
@@ -95,7 +95,7 @@ pub async fn read(client: &ApiClient, batch: &str, books: &mut StoreAudit) -> Re
     }
 }
 
-/// From one time of an answer to another; none where one is missing, zero where they are out of order.
+/// From one time of an answer to another; `None` if one is missing, zero if they are out of order.
 pub fn milliseconds_between(from: Option<&Value>, to: Option<&Value>) -> Option<u64> {
     let at = |value: Option<&Value>| Some(value?.as_str()?.parse::<Timestamp>().ok()?.as_millisecond());
     Some(u64::try_from(at(to)? - at(from)?).unwrap_or(0))

@@ -1,7 +1,8 @@
-//! The same load done in several ways, in turns, and the ratios: on a shared machine they say more than a rate.
+//! The same load done in several ways, in turns. On a shared machine, ratios say more than rates.
 //!
-//! Each round does all of them, and every other round in the other order, so that what drifts (tables that grow, a
-//! neighbour on the machine) weighs on all alike. Figures are medians over the rounds, ratios are to the first way.
+//! Each round does all of them, and every other round in the other order, so that drift (growing tables, a
+//! neighbour on the machine) affects all ways equally. Figures are medians over the rounds, ratios are to the
+//! first way.
 
 use serde::Serialize;
 use serde_json::json;
@@ -26,14 +27,14 @@ const CPU: Figure = |report| report.cpu_seconds_per_1000;
 /// Limits that are counted and never reached.
 const LIMITS: (u32, u32, u32) = (10_000_000, 100_000_000, 1_000_000_000);
 
-/// What the ways of doing the same came to.
+/// The figures of several ways of doing the same.
 #[derive(Debug, Serialize)]
 pub struct BenchComparison {
     pub(super) sides: Vec<ComparedSide>,
     pub(super) warnings: Vec<String>,
 }
 
-/// One of the ways.
+/// The figures of one way.
 #[derive(Debug, Serialize)]
 pub(super) struct ComparedSide {
     name: String,
@@ -98,7 +99,8 @@ async fn limits_on(
     Ok(compared.finish())
 }
 
-/// The load through an account with limits of each tenant. Together they have as many connections as the plain one.
+/// The load through an account with limits of each tenant. Together they have as many connections as the
+/// plain one.
 async fn limited(trial: &BenchTrial<'_>, tenants: &[ApiClient]) -> Result<BenchReport, CommandFailure> {
     let run = run_name();
     let relay = BenchRelay::start(&trial.args.sink).await?;
@@ -117,7 +119,7 @@ async fn limited(trial: &BenchTrial<'_>, tenants: &[ApiClient]) -> Result<BenchR
     trial.measure(&run, &ways, &tenants, relay).await
 }
 
-/// Which side is measured when.
+/// The order in which the sides are measured.
 pub(super) fn order(rounds: u32, sides: usize) -> impl Iterator<Item = usize> {
     (0..rounds).flat_map(move |round| {
         (0..sides).map(move |side| if round % 2 == 0 { side } else { sides - 1 - side })
@@ -125,7 +127,7 @@ pub(super) fn order(rounds: u32, sides: usize) -> impl Iterator<Item = usize> {
 }
 
 impl ComparedSide {
-    /// The middle of the rounds, the lower of two; none where a round does not know.
+    /// The median of the rounds, the lower of two middle values; `None` if a round has no figure.
     fn median(&self, figure: impl Fn(&BenchReport) -> Option<f64>) -> Option<f64> {
         let mut values = self.passes.iter().map(figure).collect::<Option<Vec<f64>>>()?;
         values.sort_by(f64::total_cmp);
@@ -138,7 +140,7 @@ impl ComparedSide {
 }
 
 impl BenchComparison {
-    /// Nothing measured yet.
+    /// A comparison without measurements.
     pub(super) fn of<const N: usize>(names: [String; N]) -> Self {
         let side =
             |name| ComparedSide { name, sent_per_second_ratio: None, cpu_ratio: None, passes: Vec::new() };

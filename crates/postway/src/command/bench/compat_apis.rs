@@ -1,10 +1,11 @@
-//! What the doors of other systems cost over our own routes: the same mail by each, one a request and many, on one server.
-//! Each door has its turn beside the route of ours that does the same, and every other round before it: of two loads that
-//! follow each other the ratio says more than figures taken minutes apart.
+//! What the compatibility APIs cost compared with our own routes: the same mail through each, one message a
+//! request and many, on one server. Each API is measured next to our route that does the same, in alternating
+//! order: the ratio of two loads that follow each other says more than figures taken minutes apart.
 //!
-//! The tenant's account is suspended, so what is measured is acceptance alone, each mail durable when it is answered. A
-//! door whose messages have ids of their sender's is held against our route with ids, another against it without: looking
-//! an id up is no cost of a door. Fails if a mail that was answered is not in the store.
+//! The tenant's account is suspended, so what is measured is acceptance alone, each mail durable when it is
+//! answered. An API whose messages carry their sender's ids is compared with our route with ids, another with
+//! our route without: looking up an id is not a cost of the API. Fails if a mail that was answered is not in
+//! the store.
 
 use reqwest::Method;
 use serde::Serialize;
@@ -22,22 +23,22 @@ use crate::cli::client::{ApiClient, RequestBody};
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::CommandOutput;
 
-/// Connections at once, unless told otherwise.
+/// The default number of connections.
 const CONNECTIONS: u32 = 20;
-/// Messages of a request that brings many; one of the doors takes no more.
+/// Messages of a request that carries many; one of the APIs takes no more.
 const MANY: u32 = 100;
 
-/// A way to hand mail over.
+/// A route that accepts mail.
 struct CompatRoute {
     name: &'static str,
     path: &'static str,
-    /// The status that says that all were taken.
+    /// The status that says that all were accepted.
     taken: u16,
-    /// Our own route that does the same, by its place.
+    /// The index of our own route that does the same.
     beside: usize,
     /// Messages of a request.
     each: u32,
-    /// What stands around them.
+    /// The JSON around the messages.
     frame: (&'static str, &'static str),
     message: fn(&str, &str) -> String,
 }
@@ -63,7 +64,7 @@ const WAYS: [CompatRoute; 13] = [
     CompatRoute { name: "postmark, many", path: "/compat/postmark/email/batch", taken: 200, beside: 3, each: MANY, frame: LIST, message: of_postmark },
 ];
 
-/// Ours; 004 and Resend say it in the same words.
+/// Our own body; 004 and Resend have the same fields.
 fn ours(_: &str, text: &str) -> String {
     format!(
         r#"{{"from":"bench@example.com","to":"r{NUMBER}@example.net","subject":"Bench {NUMBER}","html":"{text}"}}"#
@@ -94,7 +95,7 @@ fn of_postmark(_: &str, text: &str) -> String {
     )
 }
 
-/// What was found.
+/// The result of the measurement.
 #[derive(Debug, Serialize)]
 pub struct CompatBench {
     messages: u32,
@@ -105,13 +106,13 @@ pub struct CompatBench {
     warnings: Vec<String>,
 }
 
-/// One way, and its cost by our own route's.
+/// One route, and its cost relative to our own.
 #[derive(Debug, Serialize)]
 struct MeasuredRoute {
     name: &'static str,
     #[serde(flatten)]
     side: AcceptanceFigures,
-    /// The middle of its rounds.
+    /// The median of its rounds.
     cpu_ratio: Option<f64>,
 }
 

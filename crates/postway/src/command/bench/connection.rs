@@ -1,4 +1,4 @@
-//! A keep-alive HTTP/1.1 connection that reads of an answer only what the bench needs.
+//! A keep-alive HTTP/1.1 connection that reads only those parts of an answer that the bench needs.
 //!
 //! It understands answers with a Content-Length, which is what the server gives; anything else is an error.
 
@@ -38,7 +38,7 @@ impl BenchConnection {
         Ok(Self { stream, buffer: Vec::with_capacity(16 * 1024) })
     }
 
-    /// Posts one message of the plan; its uid.
+    /// Posts one message of the plan, and returns its uid.
     pub async fn post_one(&mut self, plan: &LoadPlan, number: u32) -> anyhow::Result<Uuid> {
         #[derive(Deserialize)]
         struct AcceptedMessage {
@@ -58,7 +58,7 @@ impl BenchConnection {
         &self.buffer[answer.body_at..]
     }
 
-    /// Sends one request and reads its whole answer.
+    /// Sends one request and reads its complete answer.
     pub async fn exchange(&mut self, request: &[u8]) -> anyhow::Result<BenchAnswer> {
         self.stream.write_all(request).await?;
         self.buffer.clear();

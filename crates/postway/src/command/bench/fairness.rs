@@ -1,8 +1,8 @@
 //! One tenant's trickle, alone and beside another's backlog.
 //!
-//! The sink takes its time over each mail, as relays do, and the server may have few mails in hand, so that tenants
-//! compete for slots and not for the two or three processors that the load uses too. One tenant sends at a steady
-//! pace, first alone, then while another has nine times as much waiting. Measured is the time from accept to sent, and
+//! The sink is slow, as relays are, and the server may send only few mails at once, so that tenants compete
+//! for slots and not for the processors that the load uses too. One tenant sends at a steady pace, first
+//! alone, then while another has nine times as much waiting. Measured is the time from accept to sent, and
 //! how much of it the mail waited to be claimed. Fails if the backlog was gone before the trickle was.
 
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::cli::client::ApiClient;
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::CommandOutput;
 
-/// Of so many mails, one is the trickle's.
+/// One mail in this many belongs to the trickle.
 const ONE_IN: u32 = 10;
 
 /// How long mails took.
@@ -41,11 +41,11 @@ struct TrickleFigures {
     messages: u32,
     sent: u64,
     accept_to_sent: LatencySpread,
-    /// The part of it before the mail was claimed.
+    /// The time until the mail was claimed.
     until_claimed: LatencySpread,
 }
 
-/// What a backlog costs the neighbour.
+/// What a backlog costs another tenant.
 #[derive(Debug, Default, Serialize)]
 pub struct FairnessReport {
     alone: TrickleFigures,
@@ -156,7 +156,7 @@ async fn trickle(
     Ok(())
 }
 
-/// What the store has of a trickle; read when all is over, since asking costs the server.
+/// The messages of a trickle, according to the store; read at the end, because reading costs the server.
 async fn read(client: &ApiClient, batch: &str, messages: u32) -> Result<TrickleFigures, CommandFailure> {
     let mut books = StoreAudit::default();
     audit::read(client, batch, &mut books).await?;

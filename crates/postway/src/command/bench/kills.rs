@@ -1,10 +1,12 @@
-//! What `kill -9` costs: servers are killed at random moments under load, again and again, and the books compared.
+//! What `kill -9` costs: servers are killed at random moments under load, again and again, and the records
+//! are compared.
 //!
-//! Clients post one mail after the other, each until it is acknowledged, and keep what they were told. A server that was
-//! killed is started again in its folder. When everything is settled, three ledgers must agree: the clients', the sink's
-//! and the store's. The sink takes its time over each mail, so that many kills strike between the final dot and its
-//! answer, where no sender can know whether the mail was taken. Fails if an acknowledged mail is lost, if a mail came
-//! twice without a doubt on record, or if the store does not know of a mail that the sink took.
+//! Clients post one mail after the other, each until it is acknowledged, and remember the acknowledged uids.
+//! A server that was killed is started again in its folder. When everything is settled, three ledgers must
+//! agree: the clients', the sink's and the store's. The sink is slow, so that many kills happen between the
+//! final dot and its answer, when no sender can know whether the mail was taken. Fails if an acknowledged
+//! mail is lost, if a mail came twice without a doubt on record, or if the store does not know of a mail that
+//! the sink took.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,33 +33,34 @@ use crate::cli::output::{CommandOutput, list};
 
 /// How long a server works between two kills, in milliseconds.
 const LIFE_MS: std::ops::Range<u64> = 100..900;
-/// Clients that post at the same time, unless --concurrency says otherwise.
+/// The default number of clients that post at the same time.
 const CLIENTS: u32 = 8;
-/// Between two mails of a client, and before a mail is posted again: a load, not a flood, so that the books stay short.
+/// Between two mails of a client, and before a mail is posted again: a load, not a flood, so that the books
+/// stay short.
 const PACE: Duration = Duration::from_millis(10);
 const POLL: Duration = Duration::from_millis(100);
-/// The states of a mail that is still to be sent; one in doubt is, unless it is held.
+/// The states of a mail that is still to be sent; one in doubt is, unless it is on hold.
 const UNDER_WAY: [&str; 5] = ["accepted", "validating", "ready", "scheduled", "sending"];
 
-/// What the kills did.
+/// The result of the kills.
 #[derive(Debug, Default, Serialize)]
 pub struct KillReport {
     kills: u32,
     nodes: u32,
     sink_delay_ms: u64,
-    /// Mails that a client was told are safe.
+    /// Mails that were acknowledged to a client.
     acknowledged: u64,
-    /// Of these, what neither the store nor the sink has.
+    /// Acknowledged mails that neither the store nor the sink has.
     lost: u64,
     /// Taken by the sink, and in the store neither sent nor in doubt.
     unknown: u64,
     /// Copies at the sink beyond one for each mail.
     repeated: u64,
-    /// Of these, more than the mail's history has doubts.
+    /// Copies beyond those that the doubts in the mail's history explain.
     repeated_without_doubt: u64,
     /// How often a mail was in doubt.
     doubts: u64,
-    /// Still in doubt at the end, because they were struck too often: they wait for somebody's word.
+    /// Mails still in doubt at the end, on hold because they were in doubt too often.
     held: u64,
     by_status: BTreeMap<String, u64>,
     /// From a kill until the server was ready again.
@@ -69,7 +72,7 @@ pub struct KillReport {
     warnings: Vec<String>,
 }
 
-/// Kills servers of its own.
+/// Starts servers, and kills them.
 pub async fn run(
     args: &BenchArgs,
     kills: u32,
@@ -240,7 +243,7 @@ impl KillClients {
         Self { stop, tasks }
     }
 
-    /// Lets each finish its mail; what they were told is safe.
+    /// Lets each client finish its mail, and returns the acknowledged uids.
     async fn stop(mut self) -> anyhow::Result<Vec<Uuid>> {
         self.stop.cancel();
         let mut acknowledged = Vec::new();
@@ -269,7 +272,7 @@ async fn post_until_stopped(
                 acknowledged.push(uid);
                 break;
             }
-            // Dead, or not up yet; perhaps another is.
+            // This server is dead, or not up yet; another may answer.
             (connection, turn) = (None, turn + 1);
             tokio::time::sleep(PACE).await;
         }
@@ -295,7 +298,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// What is found where `uids[n]` is in the n-th state and came so often, and all were acknowledged.
+    /// The report for acknowledged mails, where `uids[n]` is in the n-th state and reached the sink the n-th
+    /// number of times.
     fn found(ledger: &[(Option<&str>, u32)]) -> KillReport {
         let (mut books, mut arrived, mut acknowledged) =
             (StoreAudit::default(), ArrivedMail::default(), Vec::new());

@@ -1,8 +1,9 @@
 //! The load: many connections that post as fast as the server answers.
 //!
-//! It shares the machine with the server it measures, so it must cost little: requests are prebuilt bytes in which
-//! only a number changes, written to plain keep-alive connections, and of an answer only what is needed is read.
-//! 429 and 503 are obeyed; a lost connection is opened again and the request repeated, which its id makes safe.
+//! It shares the machine with the server it measures, so it must cost little: requests are prebuilt bytes in
+//! which only a number changes, written to plain keep-alive connections, and of an answer only what is needed
+//! is read. 429 and 503 are obeyed; a lost connection is opened again and the request repeated, which its id
+//! makes safe.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -20,12 +21,12 @@ use crate::cli::client::ApiClient;
 
 /// The digits of a message's number: fixed, so that every request is as long as the last.
 const DIGITS: usize = 8;
-/// Stands for a message's number.
+/// The placeholder of a message's number.
 pub const NUMBER: &str = "########";
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
 const REPEATS_MAX: u32 = 20;
 
-/// How much, and in which pieces.
+/// The size of a load, and of its requests.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadShape {
     pub size: u32,
@@ -42,22 +43,22 @@ pub struct LoadPlan {
     address: String,
     shape: LoadShape,
     head: String,
-    /// What stands before the messages in a body, and after.
+    /// The JSON before the messages in a body, and after.
     frame: (String, &'static str),
     message: Vec<u8>,
-    /// Where the number stands in `message`.
+    /// The offsets of the number in `message`.
     number_at: Vec<usize>,
-    /// The status that says that it was taken.
+    /// The status that says that it was accepted.
     taken: u16,
 }
 
-/// What became of the load.
+/// The result of a load.
 #[derive(Debug, Default)]
 pub struct LoadResult {
     pub accepted: u64,
     pub rejected: u64,
     pub repeated: u64,
-    /// One for each request, in microseconds.
+    /// The latency of each request, in microseconds.
     pub latencies: Vec<u64>,
     pub elapsed: Duration,
     pub problem: Option<String>,
@@ -91,8 +92,8 @@ impl LoadPlan {
         Self::of(client, path, (&opening, closing), message, 202, shape)
     }
 
-    /// Messages posted to a path as the JSON that is given, with [`NUMBER`] wherever a message's number stands. Those of a
-    /// request stand in a frame, and all are taken where its status says so.
+    /// Messages posted to a path as the JSON that is given, with [`NUMBER`] wherever a message's number
+    /// stands. Those of a request stand in a frame, and all are taken where its status says so.
     pub fn of(
         client: &ApiClient,
         path: &str,
@@ -149,8 +150,8 @@ pub fn text(size: usize) -> String {
     LINE.chars().cycle().take(size).collect::<String>().replace('\n', "\\n")
 }
 
-/// Posts everything, until done or the deadline. The plans have one shape and share its messages among them; the
-/// connections are dealt out to them in turn.
+/// Posts everything, until done or the deadline. The plans have one shape and share its messages among them;
+/// the connections are dealt out to them in turn.
 pub async fn run(plans: Vec<LoadPlan>, deadline: Instant, bar: &ProgressBar) -> anyhow::Result<LoadResult> {
     let shape = plans.first().context("a load needs somewhere to go")?.shape;
     let plans: Vec<Arc<LoadPlan>> = plans.into_iter().map(Arc::new).collect();
@@ -212,7 +213,7 @@ async fn post_until_done(
     }
 }
 
-/// Posts one request until it is taken; how many messages were accepted.
+/// Posts one request until it is accepted, and returns the number of accepted messages.
 async fn post(
     connection: &mut BenchConnection,
     plan: &LoadPlan,

@@ -1,7 +1,7 @@
 //! What a run costs: CPU time and memory of the servers' processes, and their own counters, summed.
 //!
-//! CPU time and memory are read from `/proc`, so on Linux only; elsewhere, or where the process is not known, they
-//! are left out of the report.
+//! CPU time and memory are read from `/proc`, so on Linux only; elsewhere, or where the process is not known,
+//! they are left out of the report.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::cli::failure::CommandFailure;
 /// `/proc/PID/stat` counts in these; fixed at 100 for user space on every Linux platform that we build for.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// How long the servers are watched to see whether they rest, and how often.
+/// How long and how often the servers are watched to see whether they are idle.
 const REST_LOOK: Duration = Duration::from_millis(250);
 const REST_LOOKS_MAX: u32 = 40;
-/// Of a core; more than this is work.
+/// The share of a core up to which a server counts as idle.
 const REST_SHARE: f64 = 0.1;
 
-/// Readings at one moment; absent where they cannot be had.
+/// Readings at one moment; `None` if they are not available.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResourceMeter {
     pub cpu_seconds: Option<f64>,
@@ -46,8 +46,8 @@ impl ResourceMeter {
         Ok(sum.unwrap_or_default())
     }
 
-    /// The same once the servers rest, so that a load is charged with all of its work and none of another's. Waits some
-    /// seconds at most.
+    /// Reads once the servers are idle, so that a load is charged with all of its work and with no other.
+    /// Waits a few seconds at most.
     pub async fn read_at_rest(nodes: &[BenchServer]) -> Result<Self, CommandFailure> {
         let mut last = Self::read(nodes).await?;
         for _ in 0..REST_LOOKS_MAX {
@@ -101,7 +101,7 @@ impl ResourceMeter {
     }
 }
 
-/// User and system time. The name in parentheses may hold anything, so fields are counted after it.
+/// User and system time. The name in parentheses may contain anything, so fields are counted after it.
 fn cpu_seconds(stat: &str) -> Option<f64> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |index: usize| fields.get(index)?.parse::<f64>().ok();

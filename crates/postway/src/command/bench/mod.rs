@@ -1,14 +1,15 @@
 //! `postway bench`: drives the real path, HTTP in and SMTP out, and prints what was measured.
 //!
-//! On its own it starts a server of this binary in a fresh folder and a sink, so that one command on one machine
-//! gives figures to compare; with `--url` it measures a running server. `--nodes`, `--limits` and `--webhook` compare two
-//! ways of doing the same in one run, in turns; `--fairness` measures one tenant beside another's backlog,
-//! `--subscribers` living webhooks beside dead ones, `--smtp` acceptance over SMTP beside HTTP, `--doors` acceptance by other systems'
-//! routes beside our own, `--page` the calls of the page with a million messages stored; `--kills` kills its servers under load and
-//! compares the books. It counts loss and duplicates beside the rates, because a rate
-//! without them says nothing. It is bounded in messages and in time, and leaves nothing running; on a server given with
-//! `--url`, its accounts and messages (`bench-…`) stay, and so does what it wrote to `--database`. It fails (exit code 1)
-//! if a message or a notification is lost, a message sent twice without doubt, or something not done in time.
+//! On its own it starts a server of this binary in a fresh folder and a sink, so that one command on one
+//! machine gives figures to compare; with `--url` it measures a running server. `--nodes`, `--limits` and
+//! `--webhook` compare two ways of doing the same in one run, in turns; `--fairness` measures one tenant
+//! beside another's backlog, `--subscribers` living webhooks beside dead ones, `--smtp` acceptance over SMTP
+//! beside HTTP, `--doors` acceptance by the compatibility APIs beside our own routes, `--page` the calls of
+//! the page with a million messages stored; `--kills` kills its servers under load and compares the records.
+//! It counts loss and duplicates beside the rates, because a rate without them says nothing. It is bounded in
+//! messages and in time, and leaves nothing running; on a server given with `--url`, its accounts and
+//! messages (`bench-…`) stay, and so does what it wrote to `--database`. It fails (exit code 1) if a message
+//! or a notification is lost, a message sent twice without doubt, or something not done in time.
 
 mod acceptance;
 mod args;
@@ -104,7 +105,7 @@ pub async fn run(context: &CommandContext, args: BenchArgs) -> Result<(), Comman
     show(context, &report, |output| report.render(output), report.problem())
 }
 
-/// Prints what was found, then fails if it is a failure.
+/// Prints the result, then fails if `problem` says why.
 fn show(
     context: &CommandContext,
     found: &impl Serialize,
@@ -124,7 +125,7 @@ fn run_name() -> String {
     format!("bench-{:08x}", rand::random::<u32>())
 }
 
-/// Makes an SMTP account; `more` is what it has beyond host, port and connections.
+/// Creates an SMTP account; `more` has its settings beyond host, port and connections.
 async fn create_account(
     client: &ApiClient,
     id: &str,
@@ -142,7 +143,7 @@ async fn create_account(
     Ok(created.get("id").and_then(Value::as_str).unwrap_or(id).to_owned())
 }
 
-/// Makes a tenant; how to speak for it.
+/// Creates a tenant, and returns a client for it.
 async fn create_tenant(
     recipe: &ServerRecipe,
     node: &BenchServer,

@@ -1,9 +1,9 @@
 //! How soon rows of an outbox are accepted: one at a time, and many at once.
 //!
-//! The outbox is installed into the PostgreSQL that `--outbox` names, and a server of this binary serves it with
-//! `batch_timeout = 0`. Times are the rows' own: from the beginning of their transaction to their acceptance, so the
-//! application's commit is in them. Fails if a row is not accepted, or two rows share a message. What was installed stays;
-//! the rows go.
+//! The outbox is installed into the PostgreSQL that `--outbox` names, and a server of this binary serves it
+//! with `batch_timeout = 0`. Times are the rows' own: from the beginning of their transaction to their
+//! acceptance, so the application's commit is in them. Fails if a row is not accepted, or two rows share a
+//! message. The outbox stays installed; the rows are removed.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ const SCHEMA: &str = "postway";
 const ROWS: u32 = 500;
 const POLL: Duration = Duration::from_millis(2);
 
-/// What was found.
+/// The result of the measurement.
 #[derive(Debug, Serialize)]
 pub struct OutboxBench {
     rows: u32,
@@ -112,14 +112,14 @@ async fn measure(
     })
 }
 
-/// Waits until so many rows of a run are accepted, or the deadline; how they fared.
+/// Waits until `count` rows of a run are accepted, or until the deadline, and returns their figures.
 async fn wait_for(
     application: &mut Rehearsal,
     run: &str,
     rows: u32,
     deadline: Instant,
 ) -> Result<Fared, CommandFailure> {
-    // Whoever looks at many rows often is in the way of those who write them.
+    // Reading many rows often would disturb those who write them.
     let pause = POLL.max(Duration::from_micros(10) * rows);
     loop {
         let fared = application.fared(run).await.map_err(failure)?;

@@ -1,9 +1,9 @@
-//! How long the calls of the page take with so many messages stored.
+//! How long the calls of the page take with many messages stored.
 //!
-//! A server of this binary is filled through the API: half of the messages wait in a suspended batch, a few are planned or
-//! suppressed, the rest goes to the sandbox. Then each call is made again and again, one at a time, and timed from the request to
-//! the last byte of its answer. Among them are those with nothing to find, which have to look the furthest. Fails if the median
-//! of a call is above the aim.
+//! A server of this binary is filled through the API: half of the messages wait in a suspended batch, a few
+//! are planned or suppressed, the rest goes to the sandbox. Then each call is made again and again, one at a
+//! time, and timed from the request to the last byte of its answer. Among them are those with nothing to
+//! find, which have to look the furthest. Fails if the median of a call is above the aim.
 
 use std::time::Duration;
 
@@ -23,19 +23,19 @@ use crate::cli::client::{ApiClient, RequestBody};
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::CommandOutput;
 
-/// What a page may take of the server's time.
+/// The time that a call of the page may take.
 const AIM_MS: f64 = 100.0;
 /// How often each call is made.
 const CALLS: usize = 20;
 const PER_REQUEST: u32 = 1_000;
 const REQUESTS_TOGETHER: usize = 4;
-/// So many that the messages are out in minutes.
+/// Enough connections that the messages are sent within minutes.
 const CONNECTIONS: u32 = 400;
 const POLL: Duration = Duration::from_secs(1);
 /// Far enough that nothing planned becomes due.
 const AHEAD_HOURS: i64 = 7 * 24;
 
-/// What was found.
+/// The result of the measurement.
 #[derive(Debug, Serialize)]
 pub struct PageBench {
     messages: u32,
@@ -77,7 +77,7 @@ async fn measure(
     deadline: Instant,
 ) -> Result<PageBench, CommandFailure> {
     let client = &node.client;
-    // Whose messages lie between ours, and must cost us nothing.
+    // The messages of this tenant lie between ours and must cost us nothing.
     let other = create_tenant(recipe, node, "other").await?;
     for tenant in [client, &other] {
         let body = json!({"max_connections": CONNECTIONS});
@@ -157,7 +157,8 @@ fn is_others(number: u32) -> bool {
     number / PER_REQUEST % 10 == 9
 }
 
-/// Waits until so many have been sent, or the deadline; the counts then, and whether it was in time.
+/// Waits until `count` messages have been sent, or until the deadline; returns the counts, and whether it was
+/// in time.
 async fn wait_until_sent(
     client: &ApiClient,
     wanted: u64,
@@ -176,7 +177,8 @@ async fn wait_until_sent(
     }
 }
 
-/// What the page asks for: its overview, lists by each filter and by several, deep pages, single messages, and the rest.
+/// What the page asks for: its overview, lists by each filter and by several, deep pages, single messages,
+/// and the rest.
 async fn paths(client: &ApiClient) -> Result<Vec<String>, CommandFailure> {
     let oldest =
         client.get(&["v1", "messages"], &[("account", "rare".to_owned()), ("limit", "1".to_owned())]).await?;

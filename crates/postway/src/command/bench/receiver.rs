@@ -1,8 +1,9 @@
 //! The built-in receiver of webhooks: an HTTP server that takes everything at once and counts `webhook-id`s.
 //!
-//! It keeps connections open and answers 204 as soon as a body is complete, so that what is measured is the sender. It
-//! knows each notification by its id, so loss, repeats and order are counted exactly; it verifies no signature. The last
-//! piece of the path tells subscribers apart. It runs on a thread of its own and listens on loopback only.
+//! It keeps connections open and answers 204 as soon as a body is complete, so that what is measured is the
+//! sender. It knows each notification by its id, so loss, repeats and order are counted exactly; it verifies
+//! no signature. The last piece of the path tells subscribers apart. It runs on a thread of its own and
+//! listens on loopback only.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -31,11 +32,11 @@ pub struct WebhookReceiver {
 /// What arrived since it was last asked.
 #[derive(Debug, Default)]
 pub struct HeardCalls {
-    /// The places in the history of a message that a subscriber was told of, in the order of their arrival.
+    /// The positions of the events that a subscriber was notified of, by message, in the order of arrival.
     pub by_message: HashMap<(u32, Uuid), Vec<i64>>,
     /// When each notification came for the first time, and to whom.
     pub arrivals: Vec<(u32, Instant)>,
-    /// Arrivals of what was there already.
+    /// Repeated notifications.
     pub repeated: u64,
     /// Notifications that came after a later one of the same message.
     pub out_of_order: u64,
@@ -49,7 +50,7 @@ struct CallLedger {
     arrived: Notify,
 }
 
-/// One call.
+/// One received call.
 #[derive(Debug, PartialEq, Eq)]
 struct ReceivedCall {
     subscriber: u32,
@@ -89,7 +90,7 @@ impl WebhookReceiver {
         format!("http://{}/hook/{subscriber}", self.address)
     }
 
-    /// Waits until so many notifications have arrived, each counted once; forever if they do not.
+    /// Waits until `count` distinct notifications have arrived; forever if they do not.
     pub async fn wait_for(&self, notifications: u64) {
         loop {
             let arrived = self.ledger.arrived.notified();

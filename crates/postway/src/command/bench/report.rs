@@ -1,8 +1,8 @@
-//! What a bench found, for people and for programs.
+//! The result of a bench, as a table and as JSON.
 //!
-//! Loss: accepted, but not in the store; or sent by the store's word, but not at the sink. Duplicates: mails at the
-//! sink beyond one for each message. With a sink that knows ids both are exact; with one that only counts, a loss and
-//! a duplicate could hide each other, so the report says which it was.
+//! Loss: accepted, but not in the store; or sent according to the store, but not at the sink. Duplicates:
+//! mails at the sink beyond one for each message. With a sink that knows ids both are exact; with one that
+//! only counts, a loss and a duplicate could hide each other, so the report says which it was.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -111,7 +111,7 @@ impl BenchReport {
         self.sent_per_second = per_second(books.sent.len() as u64, elapsed);
     }
 
-    /// Loss and duplicates: the store's books against the sink's.
+    /// Loss and duplicates: the store's records against the sink's.
     pub fn set_books(
         &mut self,
         books: &StoreAudit,

@@ -35,9 +35,9 @@ pub struct ServerRecipe {
 /// A server to measure.
 #[derive(Debug)]
 pub struct BenchServer {
-    /// How to speak to it.
+    /// A client of it.
     pub client: ApiClient,
-    /// Its process, where known.
+    /// Its process id, if known.
     pub pid: Option<u32>,
     own: Option<OwnProcess>,
 }
@@ -68,8 +68,8 @@ impl ServerRecipe {
         self
     }
 
-    /// Starts so many servers, each on a free port of this machine and in a folder of its own, and waits until they
-    /// are ready.
+    /// Starts `count` servers, each on a free port of this machine and in a folder of its own, and waits
+    /// until they are ready.
     pub async fn start(&self, count: u32) -> Result<Vec<BenchServer>, CommandFailure> {
         let mut nodes = Vec::new();
         for _ in 0..count {
@@ -103,7 +103,7 @@ impl ServerRecipe {
         Ok(node)
     }
 
-    /// Kills a server where it stands and starts it again in its folder; how long it was not ready.
+    /// Kills a server, starts it again in its folder, and returns how long it was not ready.
     pub async fn kill_and_start(&self, node: &mut BenchServer) -> Result<Duration, CommandFailure> {
         let own = node.own.as_mut().context("a server that was not started here is not killed")?;
         let killed = Instant::now();
@@ -118,7 +118,8 @@ impl ServerRecipe {
         let program = std::env::current_exe().context("cannot find this program to start it as a server")?;
         let log = File::create(folder.join("server.log")).context("cannot make the server's log")?;
         let mut command = Command::new(program);
-        // Neither the caller's variables nor a postway.toml where the caller stands may change what is measured.
+        // Neither the caller's variables nor a postway.toml where the caller stands may change what is
+        // measured.
         for (name, _) in
             std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("POSTWAY_"))
         {
@@ -135,7 +136,7 @@ impl ServerRecipe {
     }
 }
 
-/// Stops what was started here; what a reader of the figures should know.
+/// Stops what was started here, and returns warnings about the figures.
 pub async fn stop(nodes: Vec<BenchServer>) -> anyhow::Result<Vec<String>> {
     let mut warnings = Vec::new();
     for node in nodes {
@@ -145,7 +146,7 @@ pub async fn stop(nodes: Vec<BenchServer>) -> anyhow::Result<Vec<String>> {
 }
 
 impl BenchServer {
-    /// One that already runs.
+    /// A server that already runs.
     pub fn running(client: ApiClient, pid: Option<u32>) -> Self {
         Self { client, pid, own: None }
     }

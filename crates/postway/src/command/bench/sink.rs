@@ -1,8 +1,9 @@
 //! The built-in sink: an SMTP server that takes everything, keeps nothing, and counts Message-IDs.
 //!
-//! It knows each of our mails by the uid in its Message-ID, so loss and duplicates are counted exactly, and it
-//! knows when its 250 went out. It can be told to take its time over each mail, as relays do. It runs on a thread of
-//! its own, so that the load does not delay it. It offers no TLS and no authentication, and listens on loopback only.
+//! It knows each of our mails by the uid in its Message-ID, so loss and duplicates are counted exactly, and
+//! it knows when its 250 went out. It can wait before it answers each mail, as relays do. It runs on a thread
+//! of its own, so that the load does not delay it. It offers no TLS and no authentication, and listens on
+//! loopback only.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -49,7 +50,7 @@ impl BuiltinSink {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), delay)
     }
 
-    /// The same at a given address.
+    /// Starts a sink at a given address.
     pub fn start_at(listen: SocketAddr, delay: Duration) -> anyhow::Result<Self> {
         let listener = std::net::TcpListener::bind(listen)
             .with_context(|| format!("the sink cannot listen on {listen}"))?;
@@ -78,7 +79,7 @@ impl BuiltinSink {
         Ok(Self { address, ledger, arrivals, stop, thread })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -88,7 +89,7 @@ impl BuiltinSink {
         self.arrivals.recv().await.map(|(uid, _)| uid)
     }
 
-    /// Waits until this mail was answered with 250; when that was.
+    /// Waits until this mail was answered with 250, and returns when that was.
     pub async fn arrival_of(&mut self, uid: Uuid) -> anyhow::Result<Instant> {
         while let Some((arrived, at)) = self.arrivals.recv().await {
             if arrived == uid {
@@ -98,7 +99,7 @@ impl BuiltinSink {
         anyhow::bail!("the sink ended")
     }
 
-    /// Stops it; what it took.
+    /// Stops it, and returns what it took.
     pub fn stop(self) -> anyhow::Result<ArrivedMail> {
         self.stop.cancel();
         self.thread.join().map_err(|_| anyhow::anyhow!("the sink's thread panicked"))?;
@@ -137,7 +138,7 @@ async fn serve(mut stream: TcpStream, ledger: &SinkLedger, delay: Duration) -> s
         }
         let told = stream.write_all(&replies).await;
         replies.clear();
-        // A mail whose client died before it was told is taken all the same.
+        // A mail counts as taken even if its client died before the answer.
         if !dialogue.taken.is_empty() {
             ledger.note(&mut dialogue.taken);
         }
@@ -154,7 +155,7 @@ impl SinkLedger {
             match uid {
                 Some(uid) => {
                     *arrived.by_uid.entry(uid).or_default() += 1;
-                    // Nobody may be waiting for arrivals; the count stands.
+                    // The receiver of arrivals may be gone; the count remains.
                     self.arrivals.send((uid, now)).unwrap_or_default();
                 }
                 None => arrived.foreign += 1,

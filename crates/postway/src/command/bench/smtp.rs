@@ -1,8 +1,9 @@
-//! How fast mail is accepted over SMTP, beside the same mail over HTTP: in turns, on one server of this binary.
+//! How fast mail is accepted over SMTP, beside the same mail over HTTP: in turns, on one server of this
+//! binary.
 //!
-//! The mail is for an account that is suspended, so what is measured is acceptance alone, each mail durable when it is
-//! answered. Both ways have as many connections, and each connection has one mail under way. Fails if a mail that was
-//! answered is not in the store, or if not all are accepted in time.
+//! The mail is for an account that is suspended, so what is measured is acceptance alone, each mail durable
+//! when it is answered. Both ways have as many connections, and each connection has one mail under way. Fails
+//! if a mail that was answered is not in the store, or if not all are accepted in time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -31,18 +32,18 @@ use crate::cli::client::RequestBody;
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::CommandOutput;
 
-/// Sessions at once, unless told otherwise.
+/// The default number of sessions.
 const SESSIONS: u32 = 20;
 const REPLY_BYTES_MAX: usize = 64 * 1024;
 
-/// What was found.
+/// The result of the measurement.
 #[derive(Debug, Serialize)]
 pub struct SmtpBench {
     messages: u32,
     sessions: u32,
     http: AcceptanceFigures,
     smtp: AcceptanceFigures,
-    /// SMTP by HTTP, of the middle rounds.
+    /// The ratio of SMTP to HTTP, of the median rounds.
     accepted_per_second_ratio: f64,
     cpu_ratio: Option<f64>,
     lost: u64,
@@ -127,7 +128,7 @@ fn login(key: &str) -> String {
 /// A mail, ready but for its number.
 struct NumberedMail {
     text: String,
-    /// Where the number stands.
+    /// The offsets of the number.
     number_at: Vec<usize>,
 }
 
@@ -156,7 +157,7 @@ impl NumberedMail {
     }
 }
 
-/// Who sends, and what.
+/// The login and the mail of a sender.
 struct BenchSender {
     address: String,
     login: String,
@@ -235,7 +236,7 @@ impl BenchSender {
     }
 }
 
-/// A client that reads of a reply only its code.
+/// An SMTP client that reads only the code of a reply.
 struct BenchSmtpSession {
     stream: TcpStream,
     unread: Vec<u8>,

@@ -1,7 +1,7 @@
-//! Who takes the mail of a bench: the built-in sink, Postfix's `smtp-sink`, or somebody's own.
+//! The SMTP server that takes the mail of a bench: the built-in sink, Postfix's `smtp-sink`, or another one.
 //!
-//! `smtp-sink` is what others measure with, and cheap; it counts mails but not their ids. The built-in sink knows
-//! every id. A sink given as HOST:PORT tells us nothing: loss is then known from the store alone.
+//! `smtp-sink` is what others measure with, and cheap; it counts mails but not their ids. The built-in sink
+//! knows every id. A sink given as HOST:PORT reports nothing: loss is then known from the store alone.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
@@ -61,19 +61,19 @@ pub enum BenchRelay {
     Other(String, u16),
 }
 
-/// What the sink says that it took.
+/// What the sink took, according to itself.
 #[derive(Debug)]
 pub struct SinkCount {
     /// The sink's name in the report.
     pub name: String,
     /// How many mails, if it counts.
     pub mails: Option<u64>,
-    /// Which, if it knows.
+    /// The mails themselves, if it knows them.
     pub arrived: Option<ArrivedMail>,
 }
 
 impl BenchRelay {
-    /// Starts what was chosen.
+    /// Starts the chosen sink.
     pub async fn start(choice: &SinkChoice) -> anyhow::Result<Self> {
         match (choice, find_smtp_sink()) {
             (SinkChoice::Other(host, port), _) => Ok(Self::Other(host.clone(), *port)),
@@ -103,7 +103,7 @@ impl BenchRelay {
         }
     }
 
-    /// Stops it; what it took.
+    /// Stops it, and returns what it took.
     pub async fn stop(self) -> anyhow::Result<SinkCount> {
         match self {
             Self::Builtin(sink) => {

@@ -1,8 +1,9 @@
-//! Many webhooks of which half are dead: how soon the living are told.
+//! Many webhooks of which half are dead: how soon the living ones are notified.
 //!
-//! Of the dead, every other refuses connections, and the rest take them and never answer. In each round every tenant sends
-//! one mail, and all its webhooks are to be told; in the first nobody is known yet, in the others the living have answered
-//! before. Measured is the time from the request to the call. Fails if one of the living is not told.
+//! Of the dead, every other refuses connections, and the rest take them and never answer. In each round every
+//! tenant sends one mail, and all its webhooks are notified. In the first round the server knows nothing of
+//! the webhooks; in the others the living ones have answered before. The time from the request to the call is
+//! measured. Fails if a living webhook is not notified.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +34,7 @@ const PER_TENANT: u32 = 100;
 /// Tenants whose webhooks are made at the same time.
 const SEEDED_AT_ONCE: usize = 8;
 
-/// What was found.
+/// The result of the measurement.
 #[derive(Debug, Default, Serialize)]
 pub struct SubscribersBench {
     living: u32,
@@ -58,7 +59,7 @@ struct SubscriberRound {
     cpu_seconds: Option<f64>,
 }
 
-/// What a webhook is like.
+/// How a webhook behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReceiverKind {
     Living,
@@ -186,7 +187,7 @@ async fn round(
         posted.push((sender.webhooks.end, std::time::Instant::now()));
         connection.post_one(&plan, number).await?;
     }
-    // The deadline is told by what is missing.
+    // Missing notifications show that the deadline passed.
     let _ = timeout_at(deadline, receiver.wait_for(expected)).await;
     let after = ResourceMeter::read(nodes).await?;
     let cpu = before.cpu_seconds.zip(after.cpu_seconds).map(|(before, after)| after - before);

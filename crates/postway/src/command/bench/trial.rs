@@ -1,4 +1,4 @@
-//! One load through one set of servers, and its books.
+//! One load through one set of servers, and its audit.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use super::{create_account, progress, run_name};
 use crate::cli::client::{ApiClient, RequestBody};
 use crate::cli::failure::CommandFailure;
 
-/// An address to which no mail is ever sent: port 9 (discard) of this machine, where nobody listens.
+/// An address to which no mail is ever sent: port 9 (discard) of this machine, where nothing listens.
 pub const NOWHERE: (&str, u16) = ("127.0.0.1", 9);
 const IDLE_WAIT_MAX: Duration = Duration::from_secs(10);
 
@@ -47,7 +47,7 @@ pub struct FinishedLoad {
     pub elapsed: Duration,
     /// The servers' readings before it.
     pub before: ResourceMeter,
-    /// And after.
+    /// The servers' readings after it.
     pub after: ResourceMeter,
 }
 
@@ -75,7 +75,7 @@ impl BenchTrial<'_> {
         self.measure(run, &ways, &[self.client()], relay).await
     }
 
-    /// The load itself, then the books of each tenant are compared with the sink's.
+    /// The load itself, then the store's records of each tenant are compared with the sink's.
     pub async fn measure(
         &self,
         run: &str,
@@ -112,7 +112,7 @@ impl BenchTrial<'_> {
         Ok(FinishedLoad { loaded, done, elapsed, before, after })
     }
 
-    /// What became of a load, by the books of each tenant and by the sink's.
+    /// The result of a load, by the store's records of each tenant and by the sink's.
     pub async fn audit(
         &self,
         run: &str,
@@ -152,7 +152,8 @@ impl BenchTrial<'_> {
         Ok(Some(QueuedMemory { messages: loaded.accepted, resident_mib: meter.resident_mib }))
     }
 
-    /// One message at a time, from the request to the sink's 250; always with our own sink, which knows when that was.
+    /// One message at a time, from the request to the sink's 250; always with our own sink, which knows when
+    /// that was.
     async fn idle(&self, run: &str) -> Result<Option<IdleLatency>, CommandFailure> {
         let messages = self.args.idle_latency;
         if messages == 0 {

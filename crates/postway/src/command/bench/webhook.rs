@@ -1,8 +1,9 @@
-//! What one webhook costs: the same load for a tenant that tells nobody and for one with a webhook, in turns.
+//! What one webhook costs: the same load for a tenant without a webhook and for one with a webhook, in turns.
 //!
-//! The receiver is our own and answers at once. Sending is measured as ever, from accept to sent; telling may end later,
-//! and is measured from the first call to the last. Its CPU time is what the passes with the webhook took more than those
-//! without, acknowledgements included. Fails if a notification is lost, comes out of order, or not in time.
+//! The receiver is our own and answers at once. Sending is measured from accept to sent; notifying may end
+//! later, and is measured from the first call to the last. Its CPU time is what the passes with the webhook
+//! took more than those without, acknowledgements included. Fails if a notification is lost, comes out of
+//! order, or not in time.
 
 use std::time::Duration;
 
@@ -24,11 +25,11 @@ use crate::cli::client::{ApiClient, RequestBody};
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::CommandOutput;
 
-/// What happens to a mail of a bench, of all that a webhook can be told.
+/// The events of a bench's mail that a webhook can be notified of.
 pub const TOLD: [&str; 2] = ["email.accepted", "email.sent"];
 const POLL: Duration = Duration::from_millis(20);
 
-/// What was found.
+/// The result of the measurement.
 #[derive(Debug, Serialize)]
 pub struct WebhookBench {
     #[serde(flatten)]
@@ -109,7 +110,7 @@ async fn measure(
     Ok(WebhookBench { compared: compared.finish(), events, told, cpu_seconds_per_1000_notifications })
 }
 
-/// One load, and what was told of it: the report, the CPU time of all of it, and the notifications.
+/// One load with its notifications: the report, the CPU time, and the figures of the notifications.
 async fn pass(
     trial: &BenchTrial<'_>,
     client: &ApiClient,
@@ -156,7 +157,7 @@ async fn wait_until_told(
     Ok(false)
 }
 
-/// The middle of these, the lower of two.
+/// The median, the lower of two middle values.
 fn middle(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len().saturating_sub(1) / 2).copied()

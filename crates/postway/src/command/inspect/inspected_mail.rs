@@ -1,4 +1,4 @@
-//! What `postway inspect` prints of one mail.
+//! The JSON that `postway inspect` prints for one mail.
 
 use postway_domain::{MessageUid, Time};
 use postway_mime::{
@@ -8,7 +8,7 @@ use postway_mime::{
 use serde::Serialize;
 use serde_json::Value;
 
-/// One line. What the mail does not say is null.
+/// The JSON line of one mail. Fields that the mail does not state are null.
 #[derive(Debug, Serialize)]
 pub(super) struct InspectedMail<'a> {
     file: &'a str,
@@ -17,7 +17,7 @@ pub(super) struct InspectedMail<'a> {
     original: InspectedOriginal,
     feedback_type: Option<String>,
     pec: Option<InspectedReceipt>,
-    /// What made the judgement, when that is asked for.
+    /// The features behind the classification, if `--why` asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<Value>,
 }
@@ -41,7 +41,7 @@ struct InspectedOriginal {
     postway_id: Option<String>,
 }
 
-/// A receipt of certified mail, in the words of the rules where it has them.
+/// A receipt of certified mail (PEC), in the terms of its technical rules.
 #[derive(Debug, Serialize)]
 struct InspectedReceipt {
     kind: String,
@@ -74,7 +74,7 @@ struct InspectedReceiptRecipient {
 }
 
 impl<'a> InspectedMail<'a> {
-    /// What a mail is, judged at `now`.
+    /// Classifies a mail as of `now`.
     pub(super) fn new(file: &'a str, mail: &[u8], trust: &TrustStore, now: Time) -> Self {
         match pec::read(mail) {
             Some(receipt) => Self::receipt(file, receipt, pec::verify(mail, trust, now)),
@@ -82,7 +82,8 @@ impl<'a> InspectedMail<'a> {
         }
     }
 
-    /// What a mail is, and why. A receipt of certified mail is one by its own rules, and has no weights.
+    /// Classifies a mail and explains the result. Receipts of certified mail follow their own rules and have
+    /// no weights.
     pub(super) fn with_reasons(file: &'a str, mail: &[u8], trust: &TrustStore, now: Time) -> Self {
         if pec::read(mail).is_some() {
             return Self::new(file, mail, trust, now);
@@ -143,8 +144,8 @@ impl From<Finding> for InspectedRecipient {
 }
 
 impl InspectedRecipient {
-    /// A recipient that a receipt is about. Certified mail has its own words for what went wrong; providers put a code
-    /// before their explanation, if they have one.
+    /// A recipient of a receipt. Certified mail has its own terms for failures; some providers put a status
+    /// code before the explanation.
     fn of_receipt(receipt: &Receipt, address: &str) -> Self {
         let (action, class) = match receipt.event() {
             PecEvent::Delivered => (Some(Action::Delivered), None),

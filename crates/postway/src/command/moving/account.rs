@@ -1,4 +1,4 @@
-//! Accounts, and which of them a tenant's mail takes when it names none.
+//! Accounts, and which of them is the default account of a tenant.
 
 use postway_domain::AccountId;
 use postway_moving::{Carried, Kind};
@@ -11,7 +11,7 @@ use crate::cli::client::RequestBody;
 use crate::cli::failure::CommandFailure;
 
 impl MovingClient {
-    /// Makes an account unless it is there. One that is stays as it is.
+    /// Creates an account unless it exists. An existing one is not changed.
     pub(super) async fn carry_account(
         &mut self,
         row: &Carried,
@@ -43,7 +43,8 @@ impl MovingClient {
         Ok(())
     }
 
-    /// Whether mail that names no account leaves: by the tenant's own default, or by the one account that it moves with.
+    /// Whether mail that names no account can leave: through the tenant's default account, or through the
+    /// only account that it moves with.
     pub(super) async fn leaves_by_default(
         &mut self,
         tenant: &str,
@@ -69,7 +70,7 @@ impl MovingClient {
                 self.set_default(tenant, only, report).await?;
                 true
             }
-            // Whoever has a tenant for trials wants its mail captured.
+            // A test tenant wants its mail captured.
             _ => shown["test"] == true,
         };
         if !leaves && moved.len() > 1 {
@@ -99,7 +100,8 @@ impl MovingClient {
         Ok(())
     }
 
-    /// Settles the default account of every tenant that moved with accounts, whether its mail needs one or not.
+    /// Settles the default account of every tenant that moved with accounts, whether its mail needs one or
+    /// not.
     pub(super) async fn settle_defaults(&mut self, report: &mut MovingReport) -> Result<(), CommandFailure> {
         let tenants: Vec<String> = self.accounts.keys().cloned().collect();
         for tenant in tenants {

@@ -1,7 +1,8 @@
-//! Brings rows to the server, or tries them there: one way for both, so that a rehearsal is worth something.
+//! Imports rows into the server, or tries them there: both take the same path, so that a rehearsal proves
+//! something.
 //!
-//! Rows come in an order that works: tenants before accounts, accounts before mail. In a rehearsal what comes first is not
-//! there for what comes later; the carrier remembers what would have been made.
+//! Rows come in an order that works: tenants before accounts, accounts before mail. In a rehearsal earlier
+//! rows do not exist for later ones, so it remembers what would have been created.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,30 +17,30 @@ use super::report::MovingReport;
 use crate::cli::client::{ApiClient, RequestBody, refusal};
 use crate::cli::failure::CommandFailure;
 
-/// How often a server that is busy is asked again.
+/// How often a request to a busy server is repeated.
 const BUSY_TRIES_MAX: u32 = 60;
-/// And after how long.
+/// How long to wait before each repetition.
 const BUSY_WAIT: Duration = Duration::from_secs(1);
 
-/// Whether rows are tried or brought.
+/// Whether rows are tried or imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MovingMode {
     /// Nothing is written.
     Rehearse,
-    /// What passes is made.
+    /// Rows that pass are imported.
     Import,
 }
 
-/// See the module.
+/// The client that tries or imports rows.
 pub struct MovingClient {
     pub(super) client: ApiClient,
     pub(super) system: ReferenceSystem,
     pub(super) mode: MovingMode,
     home: String,
     renamed: Vec<(String, String)>,
-    /// Tenants that were asked for: as the server shows them, or null where there is none.
+    /// The tenants that were looked up, as the server shows them, or null if they do not exist.
     pub(super) tenants: BTreeMap<String, Value>,
-    /// Those that a rehearsal would have made.
+    /// The tenants that a rehearsal would have created.
     pub(super) planned_tenants: BTreeSet<String>,
     /// The old system's accounts, by tenant, with whether the server has them by now.
     pub(super) accounts: BTreeMap<String, BTreeMap<String, bool>>,
@@ -48,7 +49,7 @@ pub struct MovingClient {
     pub(super) page: MovingPage,
 }
 
-/// What the server said.
+/// An answer of the server.
 pub(super) struct MovingAnswer {
     pub(super) status: StatusCode,
     pub(super) body: Value,
@@ -99,7 +100,7 @@ impl MovingClient {
         }
     }
 
-    /// Tries or brings a row. Mail may wait for more of it.
+    /// Tries or imports a row. Mail is collected into batches first.
     pub async fn carry(&mut self, mut row: Carried, report: &mut MovingReport) -> Result<(), CommandFailure> {
         let tenant = self.tenant_of(row.tenant.as_deref());
         if row.form == Form::Theirs {
@@ -131,20 +132,21 @@ impl MovingClient {
         }
     }
 
-    /// All rows of a kind have come: what waits is brought, and tenants that moved with accounts get theirs.
+    /// Ends a kind of rows: collected mail is imported, and tenants that moved with accounts get their
+    /// default account.
     pub async fn end_step(&mut self, report: &mut MovingReport) -> Result<(), CommandFailure> {
         self.flush(report).await?;
         self.settle_defaults(report).await
     }
 
-    /// The tenant that a row is for here.
+    /// The tenant here that a row belongs to.
     pub(super) fn tenant_of(&self, named: Option<&str>) -> String {
         let named = named.unwrap_or(&self.home);
         let renamed = self.renamed.iter().find(|(old, _)| old == named);
         renamed.map_or(named, |(_, new)| new).to_owned()
     }
 
-    /// The tenant as the server shows it; null where there is none.
+    /// The tenant as the server shows it; null if it does not exist.
     pub(super) async fn tenant(&mut self, id: &str) -> Result<Value, CommandFailure> {
         if let Some(known) = self.tenants.get(id) {
             return Ok(known.clone());
@@ -154,7 +156,7 @@ impl MovingClient {
         Ok(found)
     }
 
-    /// Whether the tenant is there, or would be by now; says what is wrong if neither.
+    /// Checks that the tenant exists, or would exist by now, and reports a fault otherwise.
     pub(super) async fn expect_tenant(
         &mut self,
         place: &Place,
@@ -172,13 +174,13 @@ impl MovingClient {
         Ok(false)
     }
 
-    /// Where a tenant's things are tried: in its own house, or while there is none in the one that is always there.
+    /// The tenant to try rows in: their own, or the default tenant while their own does not exist.
     pub(super) fn trial_tenant<'t>(&'t self, tenant: &'t str) -> &'t str {
         let is_there = self.tenants.get(tenant).is_some_and(|tenant| !tenant.is_null());
         if is_there { tenant } else { &self.home }
     }
 
-    /// Makes something, or has it checked only.
+    /// Creates something, or only has it checked.
     pub(super) async fn make(
         &mut self,
         tenant: Option<&str>,
@@ -197,13 +199,13 @@ impl MovingClient {
         Ok(Err(self.refused(&row.place, row.kind, row.form, &answer)?))
     }
 
-    /// What the server shows; none where it knows no such thing.
+    /// Reads something from the server; `None` if it does not exist.
     pub(super) async fn find(
         &mut self,
         tenant: Option<&str>,
         path: &[&str],
     ) -> Result<Option<Value>, CommandFailure> {
-        // A path cannot carry these; whatever is made under such an id is refused with the reason.
+        // A path cannot contain these; creating something under such an id is refused with the reason.
         if path.iter().any(|step| matches!(*step, "" | "." | "..")) {
             return Ok(None);
         }
@@ -243,7 +245,7 @@ impl MovingClient {
         Ok(self.faults(place, kind, form, &answer.body["error"]))
     }
 
-    /// The faults of one row, in the words of the old system.
+    /// The faults of one row, with the field names of the old system.
     pub(super) fn faults(&self, place: &Place, kind: Kind, form: Form, error: &Value) -> Vec<Fault> {
         let details = error["details"].as_array().map_or(&[][..], Vec::as_slice);
         let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
@@ -261,7 +263,7 @@ impl MovingClient {
         details.iter().map(fault).collect()
     }
 
-    /// The door whose words the rows are in.
+    /// The compatibility API whose field names the rows use.
     fn door(&self) -> DoorName {
         match self.system {
             ReferenceSystem::Outbox => DoorName::Reference000,

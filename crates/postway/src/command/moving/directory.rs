@@ -7,7 +7,7 @@ use super::report::MovingReport;
 use crate::cli::failure::CommandFailure;
 
 impl MovingClient {
-    /// Makes an entry of the directory unless there is one with its external id.
+    /// Creates a recipient unless one with its external id exists.
     pub(super) async fn carry_recipient(
         &mut self,
         row: &Carried,
@@ -18,7 +18,7 @@ impl MovingClient {
         self.carry_one(row, tenant, "recipients", &known, report).await
     }
 
-    /// Has a mailbox watched unless it is.
+    /// Creates a mailbox unless it exists.
     pub(super) async fn carry_mailbox(
         &mut self,
         row: &Carried,

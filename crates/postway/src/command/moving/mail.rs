@@ -1,4 +1,4 @@
-//! Mail and suppressed addresses: by the page, one call for each tenant of it.
+//! Mail and suppressed addresses: imported in pages, with one call for each tenant.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) struct MovingPage {
     bytes: usize,
 }
 
-/// One message on its way.
+/// One message to import.
 #[derive(Clone)]
 struct MovingMessage {
     place: Place,
@@ -31,17 +31,17 @@ struct MovingMessage {
     request_id: Option<String>,
 }
 
-/// What a rehearsal tries once more.
+/// The messages that a rehearsal tries a second time.
 #[derive(Default)]
 struct SecondTrial {
-    /// Without a recipient that is still to be made.
+    /// Messages whose recipient does not exist yet, tried without it.
     without_recipient: Vec<MovingMessage>,
-    /// With the files that a batch does not fetch.
+    /// Messages with files, which a batch does not fetch.
     with_files: Vec<MovingMessage>,
 }
 
 impl MovingClient {
-    /// Keeps a row until there is a page of them.
+    /// Collects a row until a page is full.
     pub(super) async fn collect(
         &mut self,
         row: Carried,
@@ -59,7 +59,7 @@ impl MovingClient {
         Ok(())
     }
 
-    /// Tries or brings what waits.
+    /// Tries or imports the collected rows.
     pub(super) async fn flush(&mut self, report: &mut MovingReport) -> Result<(), CommandFailure> {
         let MovingPage { rows, .. } = std::mem::take(&mut self.page);
         let mut by_tenant: BTreeMap<String, Vec<Carried>> = BTreeMap::new();
@@ -140,7 +140,8 @@ impl MovingClient {
         Ok(())
     }
 
-    /// Tries mail whose tenant, account or recipient may not be there yet: what would be made is left out of it.
+    /// Tries mail whose tenant, account or recipient may not be there yet: what would be made is left out of
+    /// it.
     async fn rehearse(
         &mut self,
         tenant: &str,
@@ -160,7 +161,8 @@ impl MovingClient {
                 letter.body.remove("account");
             }
             if is_new {
-                // In the other tenant the id may be somebody else's, and files of an endpoint are not to be had.
+                // In the other tenant the id may belong to another message, and files of an endpoint are not
+                // available.
                 letter.body.remove("id");
                 if let Some(Value::Array(files)) = letter.body.get_mut("attachments") {
                     files.retain(|file| file["fetch_mode"] != "endpoint");
@@ -175,7 +177,7 @@ impl MovingClient {
             with_files.extend(known.with_files);
         }
         match is_new {
-            // Where files may come from is the tenant's to say, and there is none yet.
+            // The tenant decides where files may come from, and it does not exist yet.
             true => report.carried(Kind::Message, with_files.len() as u64),
             false => {
                 for letter in with_files {
@@ -203,7 +205,8 @@ impl MovingClient {
         Ok(())
     }
 
-    /// Posts a batch, in halves where it is too large. Gives back what a rehearsal should try once more.
+    /// Posts a batch, in halves where it is too large. Returns the messages that a rehearsal should try
+    /// again.
     async fn post(
         &mut self,
         tenant: &str,
@@ -233,14 +236,15 @@ impl MovingClient {
         Ok(once_more)
     }
 
-    /// What a call that brings mail says of all of it. 000 knew no bound of subjects, and its door has none.
+    /// The fields that a call sets for all of its mail. 000 had no bound for subjects, so its compatibility
+    /// API has none.
     fn query(&self, dry_run: bool) -> Vec<(&'static str, String)> {
         let any_subject = self.system == ReferenceSystem::Outbox;
         let flags = [("dry_run", dry_run), ("any_subject", any_subject)];
         flags.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| (name, "true".to_owned())).collect()
     }
 
-    /// Letters that go by one call each: a call has one request id.
+    /// Groups of messages that need a call of their own: a call has one request id.
     fn by_request(&self, letters: Vec<MovingMessage>) -> Vec<Vec<MovingMessage>> {
         if self.mode == MovingMode::Rehearse {
             return vec![letters];
@@ -300,7 +304,7 @@ fn has_files_elsewhere(body: &Map<String, Value>) -> bool {
     files.iter().any(|file| !is_here(file))
 }
 
-/// Whether nothing but the entry of the directory is at fault: it is moved before the mail is.
+/// Whether only a missing recipient is at fault: recipients are imported before the mail.
 fn is_about_recipient(error: &Value) -> bool {
     let details = error["details"].as_array().map_or(&[][..], Vec::as_slice);
     let is_of_it =
@@ -318,7 +322,7 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-/// A place where a test can make the command die, as a power cut would.
+/// A point where a test can make the command die, as a power cut would.
 fn crash_point(name: &'static str) {
     #[cfg(feature = "failpoints")]
     fail::fail_point!(name, |_| std::process::abort());

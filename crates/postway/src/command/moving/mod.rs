@@ -1,8 +1,9 @@
-//! `postway moving`: from another system to this one, rehearsed first.
+//! `postway moving`: the move from another system to this one, rehearsed first.
 //!
-//! `check` reads the old system's database, tries what is there against a running server by its dry runs, and lists what
-//! carries over, what does not, and what is wrong by row. It writes nothing anywhere. `import` does the same and then, if nothing is
-//! wrong, makes it so through the same calls. Everything keeps the id that it had, so an import that was killed is simply run again.
+//! `check` reads the old system's database, tries what is there against a running server by its dry runs, and
+//! lists what carries over, what does not, and what is wrong by row. It writes nothing anywhere. `import`
+//! does the same and then, if nothing is wrong, makes it so through the same calls. Everything keeps the id
+//! that it had, so an import that was killed is simply run again.
 
 mod account;
 mod carrier;
@@ -35,9 +36,9 @@ use crate::config::ConfigSecret;
 
 #[derive(Debug, Subcommand)]
 pub enum MovingCommand {
-    /// Say what would carry over from an old system, what would not, and why; write nothing
+    /// List what would carry over from an old system, what would not, and why; write nothing
     Check(MovingSourceArgs),
-    /// Check, and bring over what carries over; run again, it brings what is missing
+    /// Check, then import what carries over; a second run imports what is missing
     Import(MovingImportArgs),
 }
 
@@ -55,10 +56,11 @@ pub struct MovingSourceArgs {
     /// 000: what that folder was called where the paths were written, if it was moved
     #[arg(long, value_name = "FOLDER", requires = "payloads")]
     payloads_were: Option<PathBuf>,
-    /// 001, 004: an old tenant or company and the tenant that it is here; may be repeated [default: the same id]
+    /// 001, 004: an old tenant or company and the tenant that it is here; may be repeated [default: the same
+    /// id]
     #[arg(long, value_name = "OLD=TENANT")]
     tenant_of: Vec<String>,
-    /// 001: have addresses that bounced for good get no mail
+    /// 001: suppress addresses that bounced permanently
     #[arg(long)]
     suppress_hard_bounces: bool,
     /// 002: where the mailboxes are, for all or for one domain; may be repeated
@@ -70,7 +72,7 @@ pub struct MovingSourceArgs {
     /// 002: how connections there are protected [default: implicit]
     #[arg(long, value_parser = ["implicit", "starttls", "none"])]
     imap_tls: Option<String>,
-    /// Also bring mail of which nobody knows whether it was sent; it may arrive twice
+    /// Also import mail that may have been sent already; it may arrive twice
     #[arg(long)]
     resend_doubtful: bool,
 }
@@ -79,15 +81,16 @@ pub struct MovingSourceArgs {
 pub struct MovingImportArgs {
     #[command(flatten)]
     source: MovingSourceArgs,
-    /// Leave out what is wrong instead of stopping before anything is brought
+    /// Skip wrong rows instead of stopping before anything is imported
     #[arg(long)]
     skip_wrong: bool,
-    /// 003: leave secret and code in the rows of live tokens, for an application that looks them up [default: as it is there]
+    /// 003: leave secret and code in the rows of live tokens, for an application that looks them up [default:
+    /// as it is there]
     #[arg(long)]
     keep_secrets: bool,
 }
 
-/// A URL may hold a password.
+/// The URL may contain a password.
 fn secret(text: &str) -> Result<ConfigSecret, Infallible> {
     Ok(ConfigSecret::new(text))
 }
@@ -150,7 +153,7 @@ async fn walk(
         return Ok(report);
     }
     let client = match args.system {
-        // It is taken over where it is, and no server has to know.
+        // Its tables are taken over in place, without a server.
         ReferenceSystem::Tokens => None,
         _ => Some(context.client()?),
     };
@@ -184,7 +187,7 @@ async fn walk(
     Ok(report)
 }
 
-/// 003: nothing is brought to the server, but its mails leave by an account there; says whether they would.
+/// 003: nothing is imported, but its mail leaves through an account of the server; checks that it would.
 async fn note_whether_mail_leaves(context: &CommandContext, home: &str, report: &mut MovingReport) {
     match default_kind(context, home).await {
         Err(why) => report.note(format!("whether its mails would leave was not asked: {why}")),
@@ -195,7 +198,7 @@ async fn note_whether_mail_leaves(context: &CommandContext, home: &str, report: 
     }
 }
 
-/// The kind of the account that mail of a tenant leaves by which names none; a trial's sandbox is as good as another.
+/// The kind of a tenant's default account; the sandbox of a test tenant counts like any other.
 async fn default_kind(context: &CommandContext, home: &str) -> Result<String, CommandFailure> {
     let client = context.client()?;
     let tenant = client.get(&["v1", "tenants", home], &[]).await?;
@@ -213,7 +216,7 @@ async fn take_over(
     let url = SourceUrl::parse(args.source.database.expose())
         .map_err(|error| CommandFailure::Usage(format!("--database {error}")))?;
     let failed = |error: OutboxError| CommandFailure::Failed(error.into());
-    // Who has chosen so before would lose every link that is out.
+    // An application that chose this before would lose every link that it has mailed.
     let keep_secrets =
         args.keep_secrets || install::keeps_secrets(&url, ACCOUNTS_SCHEMA).await.map_err(failed)?;
     let plan = Plan {
@@ -278,12 +281,12 @@ fn failure(error: MovingError) -> CommandFailure {
 
 /// 003: where its tables are.
 const ACCOUNTS_SCHEMA: &str = "public";
-/// What is held until there is a page of it.
+/// The most rows that are collected for a page.
 const PAGE_ROWS: usize = 500;
-/// The same in bytes of JSON.
+/// The most bytes of JSON that are collected for a page.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
-/// Whether a kind is brought by a call of its own.
+/// Whether rows of this kind are imported by a call each.
 fn is_single(kind: Kind) -> bool {
     !matches!(kind, Kind::Message | Kind::Suppression)
 }

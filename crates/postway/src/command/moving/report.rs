@@ -1,4 +1,4 @@
-//! What a walk through an old system found, for people and for programs.
+//! The result of reading an old system, as tables and as JSON.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::cli::output::{CommandOutput, printable};
 
 /// The most rows that are listed one by one; the others are counted.
 const LISTED_MAX: usize = 1_000;
-/// The longest text of a stranger's that is shown.
+/// The longest text of the old database that is shown.
 const SHOWN_CHARS_MAX: usize = 300;
 
-/// What was found.
+/// The result of a rehearsal or an import.
 #[derive(Clone, Debug)]
 pub struct MovingReport {
     system: ReferenceSystem,
@@ -36,7 +36,7 @@ pub struct FirstItems<T> {
 }
 
 impl<T> FirstItems<T> {
-    /// One more.
+    /// Adds an item.
     pub fn push(&mut self, one: T) {
         self.count += 1;
         if self.first.len() < LISTED_MAX {
@@ -44,7 +44,7 @@ impl<T> FirstItems<T> {
         }
     }
 
-    /// Some more.
+    /// Adds `count` items of which only the first is shown.
     pub fn extend(&mut self, more: impl IntoIterator<Item = T>) {
         more.into_iter().for_each(|one| self.push(one));
     }
@@ -57,7 +57,7 @@ impl<T> Default for FirstItems<T> {
 }
 
 impl MovingReport {
-    /// Nothing yet.
+    /// An empty report.
     pub fn new(system: ReferenceSystem, mode: MovingMode) -> Self {
         Self {
             system,
@@ -71,27 +71,27 @@ impl MovingReport {
         }
     }
 
-    /// These carry over, or were brought.
+    /// Counts rows that carry over, or were imported.
     pub fn carried(&mut self, kind: Kind, count: u64) {
         *self.carried.entry(kind).or_default() += count;
     }
 
-    /// This was here already.
+    /// Counts a row that existed already.
     pub fn here(&mut self, kind: Kind) {
         *self.here.entry(kind).or_default() += 1;
     }
 
-    /// These may stay where they are.
+    /// Counts rows that need not move.
     pub fn stayed(&mut self, Stayed { table, what, count, why }: Stayed) {
         *self.stayed.entry((table, what, why)).or_default() += count;
     }
 
-    /// A sentence for whoever moves.
+    /// Adds a note for the operator.
     pub fn note(&mut self, text: String) {
         self.notes.push(text);
     }
 
-    /// Columns that nobody reads.
+    /// Adds columns that are not read.
     pub fn note_unread(&mut self, unread: &[(&'static str, Vec<String>)]) {
         for (table, columns) in unread {
             self.note(format!("{table}: not read: {}", columns.join(", ")));
@@ -103,18 +103,18 @@ impl MovingReport {
         self.wrong.count
     }
 
-    /// What is wrong, or waits for somebody's decision.
+    /// The problem of the run, if there is one: faults, or open decisions.
     pub fn unsettled(&self) -> u64 {
         self.wrong.count + self.left.count
     }
 
-    /// How far it is.
+    /// The progress so far, on one line.
     pub fn rows_read(&self) -> HumanCount {
         let counted = self.carried.values().chain(self.here.values()).sum::<u64>();
         HumanCount(counted + self.unsettled())
     }
 
-    /// Prints it.
+    /// Prints the report.
     pub fn print(&self, output: CommandOutput) -> Result<(), CommandFailure> {
         output.show(&self.json(), |output, _| self.text(output))
     }
@@ -195,7 +195,7 @@ fn counts(counts: &BTreeMap<Kind, u64>) -> String {
     counts.iter().filter(|(_, count)| **count > 0).map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A table, or nothing where there are no rows.
+/// A table, or an empty text if there are no rows.
 fn table(output: CommandOutput, head: &[&str], rows: Vec<Vec<String>>) -> String {
     if rows.is_empty() { String::new() } else { output.table(head, rows) }
 }

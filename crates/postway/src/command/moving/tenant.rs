@@ -1,4 +1,4 @@
-//! Tenants and what was suspended.
+//! Tenants, and suspensions of tenants and batches.
 
 use postway_domain::{TenantId, id::BatchCode};
 use postway_moving::{Carried, Fault, Kind};
@@ -11,7 +11,7 @@ use crate::cli::client::RequestBody;
 use crate::cli::failure::CommandFailure;
 
 impl MovingClient {
-    /// Makes a tenant unless it is there. One that is stays as it is.
+    /// Creates a tenant unless it exists. An existing one is not changed.
     pub(super) async fn carry_tenant(
         &mut self,
         row: &Carried,
@@ -45,7 +45,7 @@ impl MovingClient {
         Ok(())
     }
 
-    /// Holds a tenant's mail before there is any.
+    /// Suspends a tenant before it has mail.
     pub(super) async fn hold_tenant(
         &mut self,
         row: &Carried,
@@ -63,7 +63,7 @@ impl MovingClient {
         Ok(())
     }
 
-    /// Holds a batch before it has mail.
+    /// Suspends a batch before it has mail.
     pub(super) async fn hold_batch(
         &mut self,
         row: &Carried,

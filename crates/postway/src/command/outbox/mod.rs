@@ -1,7 +1,7 @@
-//! `postway outbox`: putting the outbox into an application's database, and how sources stand.
+//! `postway outbox`: installs the outbox into an application's database, and shows the status of sources.
 //!
-//! `install` speaks to the application's database itself; it needs no server, and may be run again. `status` asks a
-//! running server.
+//! `install` connects to the application's database itself; it needs no server, and may be run again.
+//! `status` asks a running server.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -21,9 +21,9 @@ use crate::config::ConfigSecret;
 
 #[derive(Debug, Subcommand)]
 pub enum OutboxCommand {
-    /// Put the outbox into an application's database; run again, it adds what is missing
+    /// Install the outbox into an application's database; a second run adds what is missing
     Install(OutboxInstallArgs),
-    /// Show how the configured sources stand
+    /// Show the status of the configured sources
     Status,
 }
 
@@ -49,14 +49,14 @@ pub struct OutboxInstallArgs {
     keep_secrets: bool,
 }
 
-/// What comes beside the outbox itself.
+/// What is installed besides the outbox.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum OutboxPreset {
     /// Accounts, their tokens, and the mails that activate them and recover passwords
     Accounts,
 }
 
-/// A URL may hold a password.
+/// The URL may contain a password.
 fn secret(text: &str) -> Result<ConfigSecret, Infallible> {
     Ok(ConfigSecret::new(text))
 }
@@ -111,7 +111,7 @@ async fn install_into(output: CommandOutput, args: &OutboxInstallArgs) -> Result
     })
 }
 
-/// The file of a SQLite address that could be read.
+/// The file of a SQLite URL.
 fn sqlite_path(url: &str) -> Option<&Path> {
     let rest = url.trim().strip_prefix("sqlite:")?;
     Some(Path::new(rest.strip_prefix("//").unwrap_or(rest)))
@@ -120,7 +120,7 @@ fn sqlite_path(url: &str) -> Option<&Path> {
 fn failure(error: OutboxError) -> CommandFailure {
     match error {
         OutboxError::Unsuited(_) | OutboxError::Address(_) => CommandFailure::Usage(error.to_string()),
-        // It tells what is behind it by itself, so that only its own words are kept.
+        // The error's text already includes its source, so only its own text is used.
         OutboxError::Source(_) => CommandFailure::Failed(anyhow::anyhow!(
             "{error}; check the address, and that the database takes connections from this machine"
         )),

@@ -1,4 +1,4 @@
-//! The clock: whether it agrees with the server's, and whether somebody keeps it right.
+//! The clock: whether it agrees with the server's, and whether it is synchronised.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use super::server::{ReachedServer, ServerTimeSample};
 use super::{CheckupFinding, CheckupState};
 use crate::top::wait;
 
-/// How long the system may take to tell.
+/// How long the system may take to answer.
 const TELLS_WITHIN: Duration = Duration::from_secs(5);
 /// Clocks that differ by less are left alone, and by more are wrong.
 const APART_MS: (i64, i64) = (2_000, 60_000);
 
-/// Both clocks.
+/// Checks both clocks.
 pub async fn check(reached: Option<&ReachedServer>) -> Vec<CheckupFinding> {
     let server = match reached.and_then(|reached| reached.glance) {
         Some(glance) => judge(glance),
@@ -54,7 +54,7 @@ impl ServerTimeSample {
     }
 }
 
-/// Whether this machine's clock follows others, as systemd tells.
+/// Whether this machine's clock is synchronised, according to systemd.
 async fn kept() -> CheckupFinding {
     let asked = Command::new("timedatectl")
         .args(["show", "--property=NTPSynchronized", "--value"])

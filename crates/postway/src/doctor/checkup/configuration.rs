@@ -1,4 +1,4 @@
-//! The configuration: whether it can be read, what in it is risky, and who else can read what it protects.
+//! The configuration: whether it can be read, which settings are risky, and who else can read its secrets.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -44,7 +44,7 @@ fn read(loaded: &LoadedConfig, file: Option<&Path>) -> Vec<CheckupFinding> {
     findings
 }
 
-/// What strangers can reach.
+/// Checks what is reachable from other machines.
 fn exposed(config: &ServerConfig) -> Vec<CheckupFinding> {
     let listen = config.http.listen;
     let https = config.public_url.as_deref().is_some_and(|url| url.starts_with("https://"));
@@ -69,7 +69,7 @@ fn exposed(config: &ServerConfig) -> Vec<CheckupFinding> {
     findings
 }
 
-/// Which tenant a folder is open to whose setting does not say.
+/// Checks folders whose setting names no tenant.
 fn opened(config: &ServerConfig) -> Vec<CheckupFinding> {
     let unnamed = config.attachments.folders.iter().filter_map(AttachmentFolder::unnamed_path);
     let finding = |path: &str| {
@@ -81,7 +81,7 @@ fn opened(config: &ServerConfig) -> Vec<CheckupFinding> {
     unnamed.map(finding).collect()
 }
 
-/// Who else can read the mail and the keys.
+/// Checks who else can read the mail and the keys.
 fn private(config: &ServerConfig) -> Vec<CheckupFinding> {
     let folder = &config.data_dir;
     let mut findings = match fs::metadata(folder) {

@@ -1,5 +1,5 @@
-//! The database, asked as the server would, but never changed: reachable, how fast, with which schema, and what it says of
-//! itself: its version, its size, its clock, and whether a SQLite file is sound.
+//! The database, queried as the server would but never changed: whether it is reachable and fast, its schema,
+//! version, size and clock, and whether a SQLite file is sound.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -19,11 +19,11 @@ use crate::config::DatabaseConfig;
 
 /// Answers that take longer make every accepted message wait.
 const SLOW: Duration = Duration::from_millis(500);
-/// A database's clock may be so far from ours.
+/// How far a database's clock may be from ours.
 const CLOCK_APART_MS: i64 = 2_000;
-/// A log of more than this is one that a reader keeps.
+/// A write-ahead log larger than this is kept by a long reader.
 const LOG_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// The largest SQLite file that is read whole.
+/// The largest SQLite file that is checked completely.
 const SOUNDNESS_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Where a SQLite file says how it is written and read: 2 and 2 for WAL.
 const WAL_AT: usize = 18;
@@ -49,7 +49,7 @@ pub async fn check(database: &DatabaseConfig) -> Vec<CheckupFinding> {
     findings
 }
 
-/// What the database says of itself.
+/// The facts that the database reports about itself.
 async fn itself(database: &DatabaseConfig) -> Vec<CheckupFinding> {
     let clock = NodeClock::default();
     let asked_at = clock.now();
@@ -81,7 +81,8 @@ async fn itself(database: &DatabaseConfig) -> Vec<CheckupFinding> {
     findings
 }
 
-/// What is acknowledged must outlive a crash of the database's machine, and it is the database that sees to it.
+/// What is acknowledged must outlive a crash of the database's machine, and it is the database that sees to
+/// it.
 fn judge_durability(risks: &[DurabilityRisk]) -> Vec<CheckupFinding> {
     let check = "database's durability";
     if risks.is_empty() {
@@ -99,7 +100,7 @@ fn judge_durability(risks: &[DurabilityRisk]) -> Vec<CheckupFinding> {
     risks.iter().map(judge).collect()
 }
 
-/// Messages carry the times of the nodes, so nothing breaks; still somebody's clock is wrong.
+/// Messages carry the times of the nodes, so nothing breaks; but one of the clocks is wrong.
 fn judge_clock(glance: ServerTimeSample) -> CheckupFinding {
     let (apart_ms, found) = glance.apart("this machine's");
     match apart_ms >= CLOCK_APART_MS {
@@ -110,7 +111,7 @@ fn judge_clock(glance: ServerTimeSample) -> CheckupFinding {
     }
 }
 
-/// Reads the whole file, so a large one is left to its owner.
+/// The check reads the complete file, so a large one is skipped.
 async fn soundness(path: &Path, bytes: u64) -> CheckupFinding {
     let check = "sqlite's pages";
     let alone = format!("run `sqlite3 {} 'PRAGMA quick_check'` when there is time for it", path.display());
@@ -190,7 +191,7 @@ fn journal(path: &Path) -> CheckupFinding {
     }
 }
 
-/// The server keeps the log short, unless somebody reads for long.
+/// The server keeps the log short, unless another process reads for long.
 fn log(path: &Path) -> CheckupFinding {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");

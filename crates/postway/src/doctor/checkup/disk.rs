@@ -1,4 +1,4 @@
-//! Room on the disks that the server writes to, and what kind of disks they are.
+//! Free space on the disks that the server writes to, and the kinds of these disks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use super::{CheckupFinding, CheckupState};
 use crate::config::ServerConfig;
 
 const GIB: u64 = 1 << 30;
-/// A smaller share, in percent, or less room than this is a warning.
+/// Less free space than this, in percent or in bytes, is a warning.
 const FREE_WARNING: (u64, u64) = (10, 2 * GIB);
 /// And this a problem: a full disk takes no mail.
 const FREE_PROBLEM: (u64, u64) = (1, GIB / 4);
 
-/// Room for everything that is written.
+/// Checks the space for everything that is written.
 pub fn check(config: &ServerConfig) -> Vec<CheckupFinding> {
     let mut places = vec![("data folder", config.data_dir.clone())];
     match config.storage.url.expose().split_once("://") {
@@ -73,12 +73,13 @@ fn judge(name: &str, path: &Path, bytes: (u64, u64), files: (u64, u64)) -> Check
     }
 }
 
-/// What kind of file system a path is on, where the system tells.
+/// The kind of file system that a path is on, if the system says.
 pub fn filesystem(path: &Path) -> Option<String> {
     kind_of(path, &fs::read_to_string("/proc/self/mountinfo").ok()?)
 }
 
-/// The kind of the innermost mount that holds the path. Of two at one place the later covers the earlier.
+/// The kind of the innermost mount that contains the path. Of two mounts at one path the later covers the
+/// earlier.
 fn kind_of(path: &Path, mounts: &str) -> Option<String> {
     let mount = |line: &str| {
         let (left, right) = line.split_once(" - ")?;

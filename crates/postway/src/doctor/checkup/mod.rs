@@ -1,9 +1,10 @@
 //! Everything at once: `postway doctor` without a subcommand.
 //!
-//! [`examine`] looks at the configuration, the database, the disk and the clock of this machine by itself, and asks a
-//! running server about the rest. Nothing is changed, but for what a trial of an account or a mailbox does: it signs in.
-//! It never fails: what goes wrong is a [`CheckupFinding`] that says what to do. Each check has ten seconds, checks run side by
-//! side, and lists are bounded; what is left out is said to be. Without a server, what can be checked here is.
+//! [`examine`] checks the configuration, the database, the disk and the clock of this machine by itself, and
+//! asks a running server about the rest. Nothing is changed, but for what a trial of an account or a mailbox
+//! does: it signs in. It never fails: what goes wrong is a [`CheckupFinding`] that says what to do. Each
+//! check has ten seconds, checks run side by side, and lists are bounded, and the findings say what was left
+//! out. Without a server, only this machine is checked.
 
 mod clock;
 mod configuration;
@@ -35,15 +36,15 @@ const CHECK_MAX: Duration = Duration::from_secs(10);
 /// Checks of one kind that run at once.
 const TOGETHER: usize = 16;
 
-/// What is looked at.
+/// What to check.
 pub struct CheckupSubject {
     /// The configuration of this machine; none if the server is on another.
     pub loaded: Option<Result<LoadedConfig, ConfigErrors>>,
     /// The file it was read from, if there is one.
     pub config_file: Option<PathBuf>,
-    /// The way to the server, or why there is none.
+    /// The client of the server, or why it cannot be made.
     pub client: Result<ApiClient, CommandFailure>,
-    /// The one tenant to look at; none: all that the key may see.
+    /// The tenant to check; `None`: all that the key may see.
     pub tenant: Option<String>,
     /// The name server to ask; none: the system's.
     pub dns: Option<SocketAddr>,
@@ -52,7 +53,7 @@ pub struct CheckupSubject {
 /// How many areas there are; `ended` is called once for each.
 pub const AREAS: u64 = 13;
 
-/// Looks at everything. `ended` is told each area as soon as it is done.
+/// Checks everything. `ended` is called with each area as soon as it is done.
 pub async fn examine(subject: &CheckupSubject, ended: &dyn Fn(&CheckupArea)) -> DoctorCheckup {
     let there = async {
         let (findings, reached) = server::check(subject).await;
@@ -77,7 +78,7 @@ fn done(name: &'static str, findings: Vec<CheckupFinding>, ended: &dyn Fn(&Check
     area
 }
 
-/// What this machine knows by itself.
+/// The checks that need no server.
 async fn here(subject: &CheckupSubject, ended: &dyn Fn(&CheckupArea)) -> Vec<CheckupArea> {
     let configuration = done("configuration", configuration::check(subject), ended);
     let Some(config) = subject.config() else {
@@ -94,7 +95,7 @@ async fn here(subject: &CheckupSubject, ended: &dyn Fn(&CheckupArea)) -> Vec<Che
     vec![configuration, database, done("disk", disk::check(config), ended)]
 }
 
-/// What is looked at here, in the light of what a server knows.
+/// The checks of this machine that use the server's answers.
 async fn surroundings(
     subject: &CheckupSubject,
     reached: Option<&ReachedServer>,
@@ -106,7 +107,7 @@ async fn surroundings(
     vec![clock, names]
 }
 
-/// What only a running server knows.
+/// The checks that need a running server.
 async fn known(reached: &ReachedServer, ended: &dyn Fn(&CheckupArea)) -> Vec<CheckupArea> {
     let nodes = done("nodes", server::nodes(reached), ended);
     let senders = done("senders", tenants::senders(reached), ended);
@@ -120,7 +121,7 @@ async fn known(reached: &ReachedServer, ended: &dyn Fn(&CheckupArea)) -> Vec<Che
     vec![nodes, senders, queue, accounts, mailboxes, webhooks, outbox]
 }
 
-/// The same without one.
+/// The areas that are skipped without a server.
 fn unknown(ended: &dyn Fn(&CheckupArea)) -> Vec<CheckupArea> {
     let names = ["nodes", "senders", "queue", "accounts", "mailboxes", "webhooks", "outbox"];
     let skipped = |name| vec![CheckupFinding::new(name, CheckupState::Skipped).found("no server to ask")];

@@ -1,7 +1,8 @@
-//! DNS: whether names are answered at all, and whether the domains that mail is sent from are set up.
+//! DNS: whether the resolver answers, and whether the domains that mail is sent from are set up.
 //!
-//! Those domains are the ones with signing keys, and the ones that bounces come back to. A sound domain is one line; of
-//! another only what is not sound is told, in the words of `postway doctor domain`.
+//! Those domains are the ones with signing keys, and the ones that bounces come back to. A sound domain is
+//! one line; of any other domain only the findings that are not sound are listed, as in `postway doctor
+//! domain`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,12 +19,12 @@ use crate::doctor::{
     check_mx, in_dns,
 };
 
-/// A name that is there for everybody; that there is no such record would be an answer too.
+/// A name that every resolver knows; an answer without a record counts as well.
 const KNOWN_NAME: &str = "example.com";
-/// Domains that are looked at.
+/// The most domains that are checked.
 const DOMAINS_MAX: usize = 50;
 
-/// A domain and why we care.
+/// Why a domain is checked.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct DomainInterest {
     /// The keys that sign for it; empty for one that only takes bounces.

@@ -1,4 +1,4 @@
-//! What was found, for people and for programs.
+//! The findings of a checkup, as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -7,25 +7,25 @@ use serde::Serialize;
 use crate::cli::output::printable;
 use crate::doctor;
 
-/// How much of a stranger's text is shown.
+/// How much text of another system is shown.
 const FOUND_CHARS_MAX: usize = 300;
 
-/// How it stands.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckupState {
-    /// As it should be.
+    /// Correct.
     Ok,
-    /// It works, and needs a look.
+    /// It works, but needs attention.
     Warning,
     /// It does not work, or will not for long.
     Problem,
-    /// It could not be looked at.
+    /// It could not be checked.
     Skipped,
 }
 
 impl CheckupState {
-    /// The word users see.
+    /// The word that users see.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -61,7 +61,7 @@ impl From<doctor::DomainCheckState> for CheckupState {
 pub struct CheckupFinding {
     /// What was checked.
     pub check: String,
-    /// How it stands.
+    /// The result of a check.
     pub state: CheckupState,
     /// What was found.
     pub found: Option<String>,
@@ -94,14 +94,14 @@ impl CheckupFinding {
 impl From<doctor::DomainFinding> for CheckupFinding {
     fn from(finding: doctor::DomainFinding) -> Self {
         let doctor::DomainFinding { check, state, found, advice } = finding;
-        // What is not there can only be named.
+        // A missing record can only be named.
         let found =
             found.or_else(|| (state != doctor::DomainCheckState::Ok).then(|| state.as_str().to_owned()));
         Self { check, state: state.into(), found, advice }
     }
 }
 
-/// What belongs together.
+/// A group of findings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckupArea {
     /// Its name.
@@ -116,15 +116,15 @@ impl CheckupArea {
     }
 }
 
-/// All that was found.
+/// All findings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DoctorCheckup {
-    /// In the order of their importance: what others rest on first.
+    /// The areas in the order of their importance: those that others depend on first.
     pub areas: Vec<CheckupArea>,
 }
 
 impl DoctorCheckup {
-    /// How many findings stand so.
+    /// How many findings have this state.
     pub fn count(&self, state: CheckupState) -> usize {
         let findings = self.areas.iter().flat_map(|area| &area.findings);
         findings.filter(|finding| finding.state == state).count()

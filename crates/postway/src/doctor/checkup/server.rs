@@ -1,4 +1,4 @@
-//! The server: whether it answers, takes our key, and can take mail; and the nodes it knows.
+//! The server: whether it answers, accepts our key, and can take mail; and the nodes that it knows.
 
 use postway_domain::{Clock as _, Time};
 use serde_json::Value;
@@ -10,24 +10,24 @@ use crate::cli::failure::CommandFailure;
 use crate::cli::output::{field, list};
 use crate::cluster::clock::NodeClock;
 
-/// Tenants that are looked at.
+/// The most tenants that are checked.
 const TENANTS_MAX: usize = 50;
 
 /// A server that answers and takes our key.
 pub struct ReachedServer {
     /// `GET /v1/overview` of the tenant that was named, or of the first.
     pub overview: Value,
-    /// When it said so.
+    /// When it answered.
     pub glance: Option<ServerTimeSample>,
-    /// The way to each tenant, with its settings where the key may see them.
+    /// A client for each tenant, with its settings if the key may see them.
     pub tenants: Vec<CheckedTenant>,
 }
 
-/// A tenant.
+/// A tenant to check.
 pub struct CheckedTenant {
-    /// The way to it.
+    /// A client for it.
     pub client: ApiClient,
-    /// Its id; none for a tenant's own key, which need not be told.
+    /// Its id; `None` for a tenant's own key, which names its tenant by itself.
     pub id: Option<String>,
     /// Its settings, as `GET /v1/tenants` shows them; null for a tenant's own key.
     pub settings: Value,
@@ -38,14 +38,14 @@ pub struct CheckedTenant {
 pub struct ServerTimeSample {
     /// When it was asked.
     pub asked_at: Time,
-    /// What it said.
+    /// The server's time.
     pub at: Time,
-    /// When the answer was there.
+    /// When the answer arrived.
     pub answered_at: Time,
 }
 
 impl ReachedServer {
-    /// A thing of a tenant, named so that it can be told from another tenant's.
+    /// The name of something of a tenant, with the tenant's id if there are several tenants.
     pub fn name(&self, tenant: &CheckedTenant, thing: &str) -> String {
         match &tenant.id {
             Some(id) if self.tenants.len() > 1 => format!("{id}/{thing}"),
@@ -115,7 +115,7 @@ pub async fn check(subject: &CheckupSubject) -> (Vec<CheckupFinding>, Option<Rea
     (findings, Some(ReachedServer { overview, glance, tenants }))
 }
 
-/// What the server warns of that no other check here sees.
+/// Warnings of the server that no other check covers.
 fn warnings(health: &Value) -> Vec<CheckupFinding> {
     let is_wrong = list(health, "warnings").iter().any(|word| word == "secret_key_wrong");
     let finding = || {
@@ -154,7 +154,7 @@ fn refused(failure: &CommandFailure) -> CheckupFinding {
     CheckupFinding::new("key", CheckupState::Problem).found(failure.to_string()).advice(advice)
 }
 
-/// Whether the command line and the server are of one version; only an admin key is told.
+/// Whether the command line and the server have the same version; only an admin key can see it.
 fn version(overview: &Value) -> Option<CheckupFinding> {
     let me = list(overview, "nodes").iter().find(|node| node["is_self"] == true)?;
     let (theirs, ours) = (field(me, "version"), env!("CARGO_PKG_VERSION"));

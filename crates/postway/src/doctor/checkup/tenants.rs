@@ -1,6 +1,7 @@
-//! What each tenant has: its queue, accounts and mailboxes; and the outbox sources. Its webhooks are in `webhooks`.
+//! The queue, accounts and mailboxes of each tenant, and the outbox sources. Webhooks are in `webhooks`.
 //!
-//! Each is judged by what the server knows of it; accounts and mailboxes are tried as well. Judging is pure.
+//! Each is judged by its state in the server; accounts and mailboxes are also tested. The judging functions
+//! are pure.
 
 use futures::{StreamExt as _, stream};
 use postway_domain::{AccountKind, Clock as _};
@@ -18,16 +19,16 @@ use crate::top::span;
 
 /// Accounts, mailboxes and webhooks that are looked at, of each kind.
 const THINGS_MAX: usize = 100;
-/// Mail that is due for longer needs a look, and for this long is stuck.
+/// Mail that is due for longer is a warning, and for this long a problem.
 const DUE_S: (u64, u64) = (300, 3_600);
 /// Dead letters that are counted.
 const DEAD_LETTERS_MAX: usize = 100;
 /// Tenants without bounds that are named.
 const SENDERS_NAMED_MAX: usize = 10;
-/// An outbox that is further behind does not keep up.
+/// An outbox source that is further behind does not keep up.
 const LAG_S: f64 = 300.0;
 
-/// Queues of all tenants: a line for each that needs a look, one for all others.
+/// Queues of all tenants: a finding for each that needs attention, and one for all others.
 pub async fn queues(reached: &ReachedServer) -> Vec<CheckupFinding> {
     let asked = stream::iter(&reached.tenants).map(async |tenant| {
         let limit = [("limit", DEAD_LETTERS_MAX.to_string())];
@@ -137,7 +138,7 @@ pub async fn accounts(reached: &ReachedServer) -> Vec<CheckupFinding> {
     .await
 }
 
-/// A tenant's settings, also where its own key asks; null where they are not told.
+/// A tenant's settings, also for its own key; null if the server does not show them.
 async fn settings_of(tenant: &CheckedTenant) -> Value {
     match &tenant.settings {
         Value::Null => within(tenant.client.get(&["v1", "tenant"], &[])).await.unwrap_or_default(),
@@ -145,7 +146,7 @@ async fn settings_of(tenant: &CheckedTenant) -> Value {
     }
 }
 
-/// Whether nobody chose that a tenant's mail is captured by this account, and it is.
+/// Whether this account captures a tenant's mail although nobody chose that.
 fn captures(tenant: &Value, sandbox: &str) -> bool {
     tenant["default_account"] == sandbox && tenant["test"] != true
 }
@@ -180,7 +181,7 @@ fn judge_account(name: &str, account: &Value, trial: &Result<Value, CommandFailu
     CheckupFinding::new(name, CheckupState::Ok).found(format!("{}: {}", place.trim(), done.join(", ")))
 }
 
-/// What helps where a step of an account of this kind fails.
+/// Advice for a failed step of an account of this kind.
 fn mend(kind: &str, step: &str) -> &'static str {
     match step {
         "connect" if kind == "ses" => {
@@ -295,7 +296,7 @@ pub(super) async fn things(
     findings
 }
 
-/// Something that the server did not tell. What it refuses is no fault of the thing.
+/// A check that the server did not answer. A refusal is not a fault of what is checked.
 pub(super) fn unasked(check: &str, failure: &CommandFailure) -> CheckupFinding {
     let state = if matches!(failure, CommandFailure::Refused(_)) {
         CheckupState::Skipped

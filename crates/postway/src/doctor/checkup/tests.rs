@@ -1,4 +1,4 @@
-//! The checkup as a whole, without a server, and how it is told.
+//! The complete checkup without a server, and its text.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Webhooks: switched off, without an answer for minutes, or with events that were given up.
 //!
-//! Judged by what the server wrote down of their calls; none is called. Judging is pure.
+//! They are judged by the calls that the server recorded; none is called. The judging functions are pure.
 
 use postway_domain::{Clock as _, Time};
 use serde_json::Value;
@@ -13,22 +13,22 @@ use crate::cli::output::{field, list};
 use crate::cluster::clock::NodeClock;
 use crate::top::span;
 
-/// Deliveries that are looked at, of each kind.
+/// The most notifications that are read, of each state.
 const DELIVERIES_MAX: usize = 100;
-/// What could not be told for longer needs a look: a receiver may be started again meanwhile.
+/// Notifications that fail for longer than this are a warning: a receiver may be restarting for less.
 const LATE_S: u64 = 120;
 
-/// What a webhook was not told.
+/// The notifications that a webhook has not acknowledged.
 struct UndeliveredNotifications {
-    /// Given up.
+    /// Dead notifications, which were given up.
     dead: Value,
-    /// Called for in vain, to be called for again.
+    /// Notifications that failed and will be tried again.
     waiting: Value,
-    /// Not called for yet.
+    /// Notifications that were not tried yet.
     pending: Value,
 }
 
-/// Every webhook, by what it has missed and what waits for it.
+/// Checks every webhook by its dead and waiting notifications.
 pub async fn check(reached: &ReachedServer) -> Vec<CheckupFinding> {
     let now = NodeClock::default().now();
     things(reached, "webhooks", async |tenant, name, webhook| match untold(tenant, webhook).await {
@@ -77,7 +77,7 @@ fn judge(name: &str, webhook: &Value, untold: &UndeliveredNotifications, now: Ti
     CheckupFinding::new(name, CheckupState::Ok).found(url)
 }
 
-/// What could not be told for minutes. Whoever asked to be left alone for a while is not late.
+/// Finds notifications that fail for minutes. A webhook that asked for a pause is not late.
 fn late(webhook: &Value, untold: &UndeliveredNotifications, now: Time) -> Option<String> {
     if time(webhook, "quiet_until").is_some_and(|until| until > now) {
         return None;

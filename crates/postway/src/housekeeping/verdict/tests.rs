@@ -49,7 +49,7 @@ fn all_that_the_relay_accepted_are_in_doubt() {
     assert_eq!((resent.to, resent.due_at), (State::InDoubt, Some(Time::from_millis(NOW + 7_000))));
 }
 
-/// The same keys as an attempt that tells its outcome itself.
+/// The event has the same keys as that of an attempt that ended by itself.
 #[test]
 fn a_lost_attempt_tells_what_is_known_of_it() {
     let told = |one: &Stalled| -> Value {

@@ -1,9 +1,10 @@
-//! The places for HTTP connections: how many there are, of whom, and which of them may be closed for another.
+//! The slots of HTTP connections: how many there are, who has them, and which may be closed for another
+//! connection.
 //!
-//! One client has its share, so that it cannot take all. Programs on this machine and trusted proxies stand for many clients and
-//! have no share of their own. When all places are taken, the connection that has been idle for longest makes room: one without
-//! a request in progress, whether it was never used or waits for its next. Only where every connection is busy a new one is
-//! refused.
+//! One client may have a part of the slots, so that it cannot take all. Programs on this machine and trusted
+//! proxies connect for many clients and are not bounded this way. When all slots are taken, the connection
+//! that has been idle for longest is closed: one without a request in progress, whether it was never used or
+//! waits for its next. Only if every connection is busy is a new one refused.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -23,7 +24,7 @@ const BUSY: u64 = u64::MAX;
 /// Its answer was made, but is not written out yet.
 const ANSWERED: u64 = u64::MAX - 1;
 
-/// The places of a listener.
+/// The slots of a listener.
 pub struct ConnectionSlots {
     open: Mutex<OpenConnections>,
     connections_max: usize,
@@ -37,21 +38,21 @@ struct OpenConnections {
     last_number: u64,
     by_number: BTreeMap<u64, Arc<ConnectionActivity>>,
     by_client: HashMap<ClientAddress, usize>,
-    /// Those that were asked to go and have not gone yet.
+    /// Connections that were asked to close and have not closed yet.
     leaving: usize,
 }
 
-/// Why there is no place.
+/// Why there is no free slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotRefusal {
-    /// This client has as many as it may.
+    /// This client has all the connections it may have.
     ForClient,
     /// All are taken, and none of them is idle.
     ForAnybody,
 }
 
 impl SlotRefusal {
-    /// The word in metrics.
+    /// The label in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ForClient => "client",
@@ -60,7 +61,7 @@ impl SlotRefusal {
     }
 }
 
-/// What a connection does.
+/// The activity of a connection.
 pub struct ConnectionActivity {
     /// [`BUSY`], [`ANSWERED`], or since when it is idle.
     state: AtomicU64,
@@ -81,13 +82,13 @@ impl ConnectionActivity {
         self.begun.load(Ordering::Acquire)
     }
 
-    /// Says that all that was to be written is written.
+    /// Notes that everything has been written.
     pub fn flushed(&self) {
         let idle = self.idle_count.fetch_add(1, Ordering::Relaxed);
         let _ = self.state.compare_exchange(ANSWERED, idle, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// Pends until the place is wanted for another connection.
+    /// Pends until the slot is needed for another connection.
     pub async fn wanted(&self) {
         self.wanted.cancelled().await;
     }
@@ -110,12 +111,12 @@ impl Drop for RequestInProgress {
     }
 }
 
-/// A connection's place. Free again when it is dropped.
+/// The slot of a connection. It is free again when this is dropped.
 pub struct ConnectionSlot {
     places: Arc<ConnectionSlots>,
     number: u64,
     client: Option<ClientAddress>,
-    /// What the connection in it does.
+    /// The activity of its connection.
     pub occupancy: Arc<ConnectionActivity>,
 }
 
@@ -125,7 +126,7 @@ impl ConnectionSlots {
         Arc::new(Self { open, connections_max, per_client_max, idle_count })
     }
 
-    /// A place for a connection of this client; of nobody in particular where none is named.
+    /// Takes a slot for a connection of this client; with `None`, no client is counted.
     pub fn take(self: &Arc<Self>, client: Option<ClientAddress>) -> Result<ConnectionSlot, SlotRefusal> {
         let mut open = self.open();
         let own = client.and_then(|client| open.by_client.get(&client)).copied().unwrap_or_default();
@@ -159,7 +160,7 @@ impl ConnectionSlots {
     }
 }
 
-/// Asks the connection that has been idle for longest to go.
+/// Asks the connection that has been idle for longest to close.
 fn make_room(open: &mut OpenConnections) -> Result<(), SlotRefusal> {
     let idle = open.by_number.values().filter(|one| one.is_idle() && !one.wanted.is_cancelled());
     let oldest = idle.min_by_key(|one| one.state.load(Ordering::Acquire));

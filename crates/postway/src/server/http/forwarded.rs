@@ -1,8 +1,8 @@
-//! Who asks, where a proxy asks for others.
+//! The origin of a request that a proxy forwards.
 //!
-//! Headers that name another address or another scheme are believed from proxies that the configuration trusts, and from nobody
-//! else: anybody can write them. Of the addresses in `X-Forwarded-For` the last one that is not a trusted proxy's counts: those
-//! before it came from the client.
+//! Headers that name another address or another scheme are trusted only from configured proxies, because any
+//! client can send them. Of the addresses in `X-Forwarded-For` the last one that is not a trusted proxy's
+//! counts: those before it came from the client.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,7 +10,7 @@ use hyper::HeaderMap;
 use postway_api::RequestOrigin;
 use postway_domain::key::Network;
 
-/// Proxies in a row that are looked through.
+/// The most proxies in a row that are followed.
 const PROXIES_MAX: usize = 16;
 
 /// Where a request on a connection from `peer` came from.

@@ -1,8 +1,9 @@
 //! A connection on which the head of a request must arrive in time.
 //!
-//! From its first byte on a head has a deadline, and the first head of a connection from the connection on; a client that sends a
-//! byte now and then does not get more. Between requests a connection may be idle for longer, as clients with pools expect, and
-//! the bodies have deadlines of their own. Past the deadline reading fails, which ends the connection.
+//! From its first byte on a head has a deadline, and the first head of a connection from the connection on; a
+//! client that sends a byte now and then does not get more. Between requests a connection may be idle for
+//! longer, as clients with pools expect, and the bodies have deadlines of their own. Past the deadline
+//! reading fails, which ends the connection.
 
 use std::{
     future::Future,
@@ -27,12 +28,12 @@ pub struct HeadDeadline<S> {
     patience: Duration,
     /// Runs while a head arrives.
     arriving: Option<Pin<Box<Sleep>>>,
-    /// Requests that had been begun when it was started.
+    /// The number of requests at the time the deadline was started.
     begun: u64,
 }
 
 impl<S> HeadDeadline<S> {
-    /// Gives each head this much time.
+    /// Wraps a stream whose heads must arrive within `patience`.
     pub fn new(stream: S, occupancy: Arc<ConnectionActivity>, patience: Duration) -> Self {
         let (arriving, begun) = (Some(Box::pin(sleep(patience))), occupancy.begun());
         Self { stream, occupancy, patience, arriving, begun }

@@ -1,11 +1,12 @@
 //! The HTTP listener: accepts connections, within bounds, and hands their requests to the API.
 //!
-//! Each request carries where it came from, for keys that are bound to networks and for wrong keys, which are counted by address.
-//! Headers that name another address are believed from trusted proxies alone.
+//! Each request carries where it came from, for keys that are bound to networks and for wrong keys, which are
+//! counted by address. Headers that name another address are believed from trusted proxies alone.
 //!
-//! Bounds what a client can hold without showing a key: the number of its connections and of all, the size of a request's head
-//! and the time until it is there, and how slowly an answer may be taken. When all connections are taken, one that is
-//! idle is closed for a new one. The bodies have bounds of their own, in the API.
+//! It bounds what a client can occupy without showing a key: the number of its connections and of all, the
+//! size of a request's head and the time until it is there, and how slowly an answer may be taken. When all
+//! connections are taken, one that is idle is closed for a new one. The bodies have bounds of their own, in
+//! the API.
 
 mod connection_limit;
 mod forwarded;
@@ -51,33 +52,34 @@ use self::{
     write_timeout::{LEAST, WriteTimeout},
 };
 
-/// The largest head of a request; beyond it the answer is 431. A connection buffers at most twice as much: what was read, and
-/// what the next read brings. The number of its fields has the bound of the library, 100.
+/// The largest head of a request; beyond it the answer is 431. A connection buffers at most twice as much:
+/// what was read, and what the next read brings. The number of its fields has the bound of the library, 100.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 /// How long the head of a request may take to arrive.
 const HEAD_MAX: Duration = Duration::from_secs(15);
-/// How long a connection may stay idle between requests: longer than the proxies in front keep theirs, as a rule.
+/// How long a connection may stay idle between requests: longer than the proxies in front keep theirs, as a
+/// rule.
 const IDLE_MAX: Duration = Duration::from_secs(75);
 /// How long to wait after the system could not give a connection, as when file handles have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// How often a connection that is to end is looked at, while its last request is in progress.
+/// How often a connection that is to end is checked while its last request is in progress.
 const ENDING_LOOK: Duration = Duration::from_secs(1);
 
-/// What clients may hold, and whom they may speak for.
+/// How many connections clients may have, and which proxies may name their clients.
 #[derive(Clone, Debug)]
 pub struct HttpBounds {
     /// Connections at once.
     pub connections_max: usize,
-    /// Of them, those of one client: an IPv4 address, or a /64 of IPv6.
+    /// Connections of one client: an IPv4 address, or a /64 of IPv6.
     pub connections_per_client_max: usize,
-    /// Proxies: they are not counted as one client, and what they say of theirs is believed.
+    /// Proxies, which are not counted as one client, and whose headers about their clients are trusted.
     pub trusted_proxies: Vec<Network>,
     /// How long the head of a request may take to arrive.
     pub head_max: Duration,
 }
 
 impl HttpBounds {
-    /// With these numbers, and the usual time for a head.
+    /// Bounds with the default time for a head.
     pub fn new(
         connections_max: usize,
         connections_per_client_max: usize,
@@ -86,7 +88,7 @@ impl HttpBounds {
         Self { connections_max, connections_per_client_max, trusted_proxies, head_max: HEAD_MAX }
     }
 
-    /// As whom connections from there are counted; nobody in particular where many are behind the address.
+    /// The client that connections from `peer` count for; `None` if many clients share the address.
     fn client(&self, peer: IpAddr) -> Option<ClientAddress> {
         let is_shared =
             peer.to_canonical().is_loopback() || forwarded::is_trusted(peer, &self.trusted_proxies);
@@ -94,9 +96,9 @@ impl HttpBounds {
     }
 }
 
-/// Serves until told to stop, then lets the requests under way finish.
+/// Serves until `stop` is cancelled, then lets the requests in progress finish.
 ///
-/// The router may be replaced while serving: each request goes to the one that stands then.
+/// The router may be replaced while serving: each request goes to the current one.
 pub async fn serve(
     listener: TcpListener,
     bounds: HttpBounds,
@@ -107,7 +109,7 @@ pub async fn serve(
     serve_as(listener, &bounds, client, router, stop).await;
 }
 
-/// The same, with another say on who a client is.
+/// Serves with another way to tell clients apart, for tests.
 async fn serve_as(
     listener: TcpListener,
     bounds: &HttpBounds,
@@ -186,7 +188,7 @@ async fn finish<C>(mut connection: Pin<&mut C>, place: &ConnectionSlot) -> hyper
 where
     C: Future<Output = hyper::Result<()>>,
 {
-    // What can end at once does, and a head that is there already becomes a request.
+    // An idle connection ends at once, and a head that has arrived becomes a request.
     if let Some(ended) = connection.as_mut().now_or_never() {
         return ended;
     }

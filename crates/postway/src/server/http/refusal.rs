@@ -1,4 +1,4 @@
-//! What a client hears for whose connection there is no place.
+//! The answer to a client whose connection gets no slot.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use tokio_util::task::TaskTracker;
 
 use super::connection_limit::SlotRefusal;
 
-/// Those who are being refused at once; beyond that they are only hung up on.
+/// The most refusals in progress; beyond that connections are closed without an answer.
 const REFUSED_MAX: usize = 256;
-/// How long one of them may take to hear it, and how much of what it says is read: a connection closed with unread bytes is reset,
-/// and a reset overtakes the answer.
+/// How long a refusal may take, and how much of the request is read: a connection closed with unread bytes is
+/// reset, and a reset overtakes the answer.
 const REFUSING_MAX: Duration = Duration::from_secs(2);
 const UNREAD_BYTES_MAX: usize = 64 * 1024;
 
-/// The refusals under way.
+/// The refusals in progress.
 #[derive(Default)]
 pub struct ConnectionRefusals(TaskTracker);
 
 impl ConnectionRefusals {
-    /// Says why there is no place, and closes the connection.
+    /// Answers why there is no slot, and closes the connection.
     pub fn refuse(&self, mut stream: TcpStream, why: SlotRefusal) {
         metrics::counter!("postway_http_connections_cut_total", "reason" => why.as_str()).increment(1);
         if self.0.len() >= REFUSED_MAX {
@@ -43,7 +43,7 @@ impl ConnectionRefusals {
                     }
                 }
             };
-            // Who does not listen is not waited for.
+            // A client that does not read is not waited for.
             let _ = timeout(REFUSING_MAX, say).await;
         });
     }

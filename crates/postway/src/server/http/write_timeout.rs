@@ -1,9 +1,10 @@
-//! A connection whose other end must take what it asked for.
+//! A connection whose client must read the answers it asked for.
 //!
-//! A client that asks and never reads, or reads a byte a minute, fills the system's buffers and would keep its connection, and
-//! the answer in memory, for as long as it likes. Here an answer that waits must get on by a least number of bytes in every
-//! stretch of time; otherwise writing is an error, which ends the connection. The stretch begins when the client does not
-//! take what there is, and ends when it has taken all of it.
+//! A client that asks and never reads, or reads a byte a minute, fills the system's buffers and would keep
+//! its connection, and the answer in memory, for as long as it likes. Here an answer that waits must get on
+//! by a least number of bytes in every stretch of time; otherwise writing is an error, which ends the
+//! connection. The stretch begins when the client does not take what there is, and ends when it has taken all
+//! of it.
 
 use std::{
     future::Future,
@@ -24,13 +25,13 @@ pub const LEAST: LeastWriteRate = LeastWriteRate { bytes: 75 * 8 * 1024, within:
 /// A number of bytes that must be taken in every stretch of time.
 #[derive(Clone, Copy, Debug)]
 pub struct LeastWriteRate {
-    /// So many bytes.
+    /// The number of bytes.
     pub bytes: usize,
-    /// In this time.
+    /// The stretch of time.
     pub within: Duration,
 }
 
-/// A connection that is written to with patience, but not without end.
+/// A connection whose writes fail if the client reads too slowly.
 pub struct WriteTimeout<S> {
     stream: S,
     least: LeastWriteRate,
@@ -44,12 +45,12 @@ struct PendingWrite {
 }
 
 impl<S> WriteTimeout<S> {
-    /// Writes no slower than this.
+    /// Wraps a stream whose client must read at least at this rate.
     pub fn new(stream: S, least: LeastWriteRate) -> Self {
         Self { stream, least, waiting: None }
     }
 
-    /// What became of a write, unless too little was taken for too long.
+    /// The result of a write, or an error if the client has read too little for too long.
     fn judge(
         &mut self,
         context: &mut Context<'_>,
@@ -74,7 +75,7 @@ impl<S> WriteTimeout<S> {
         Poll::Pending
     }
 
-    /// The same for what writes nothing itself: once it is done, nothing waits any more.
+    /// The result of a flush or shutdown, which ends the wait once it is done.
     fn judge_end(&mut self, context: &mut Context<'_>, ended: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
         if ended.is_ready() {
             self.waiting = None;
@@ -134,7 +135,7 @@ mod tests {
 
     const PACE: LeastWriteRate = LeastWriteRate { bytes: 64, within: Duration::from_secs(60) };
 
-    /// Reads so many bytes every so often, until the end.
+    /// Reads `bytes` bytes every `every`, until the end.
     async fn read_slowly(mut client: tokio::io::DuplexStream, bytes: usize, every: Duration) -> usize {
         let (mut piece, mut taken) = (vec![0; bytes], 0);
         loop {

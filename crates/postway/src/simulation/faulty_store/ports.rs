@@ -1,4 +1,4 @@
-//! The parts of the port that sending does not write through: passed on as they are, in the same weather.
+//! The methods of the port that sending does not use: forwarded unchanged, with the same injected faults.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use postway_store::{
 
 use super::FaultyStore;
 
-/// Calls that are passed on as they are.
+/// Forwards calls unchanged.
 macro_rules! pass {
     ($($port:ident { $($name:ident($($arg:ident: $of:ty),*) -> $answer:ty;)* $(;; $($other:item)*)? })*) => {$(
         #[async_trait]
