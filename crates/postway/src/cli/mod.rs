@@ -1,5 +1,7 @@
-//! What the commands share: the client of a running server, the exit codes, printing, and reading of files.
+//! What commands, doctor and top share: the HTTP client, failures and their exit codes, printing, progress, and the
+//! reading of files, secrets and pages of a list.
 
+pub mod amount;
 pub mod client;
 pub mod failure;
 pub mod input;

@@ -33,7 +33,7 @@ impl SpinnerProgress {
     }
 
     /// Shows the progress.
-    pub fn told(&mut self, text: String) {
+    pub fn show_progress(&mut self, text: String) {
         if self.bar.is_hidden() && self.line_at.elapsed() >= LINE_EVERY {
             self.line_at = Instant::now();
             eprintln!("{text}");

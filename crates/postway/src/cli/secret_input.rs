@@ -21,17 +21,17 @@ pub fn read_grant(path: &Path) -> Result<Value, CommandFailure> {
 
 /// Asks for the secret that a change of its destination needs again, if there is a terminal. Without one, the
 /// server reports what is missing.
-pub async fn ask_along(
+pub async fn ask_for_missing_secret(
     client: &ApiClient,
     path: &[&str],
     body: &mut Map<String, Value>,
-    way: &[&str],
+    destination: &[&str],
     secrets: &[(&str, &'static str)],
 ) -> Result<(), CommandFailure> {
-    let is_moved = way.iter().any(|field| body.contains_key(*field));
+    let is_moved = destination.iter().any(|field| body.contains_key(*field));
     if is_moved && std::io::stdin().is_terminal() {
         let shown = client.get(path, &[]).await?;
-        if let Some(secret) = missing_secret(&shown, body, way, secrets) {
+        if let Some(secret) = missing_secret(&shown, body, destination, secrets) {
             eprintln!("what is stored is not sent elsewhere: the {secret} is needed again");
             body.insert(secret.to_owned(), Value::String(ask_password()?));
         }
@@ -43,11 +43,11 @@ pub async fn ask_along(
 pub fn missing_secret(
     shown: &Value,
     body: &Map<String, Value>,
-    way: &[&str],
+    destination: &[&str],
     secrets: &[(&str, &'static str)],
 ) -> Option<&'static str> {
     let changes = |field: &str| body.get(field).is_some_and(|value| *value != shown[field]);
-    if changes("kind") || !way.iter().any(|field| changes(field)) {
+    if changes("kind") || !destination.iter().any(|field| changes(field)) {
         return None;
     }
     let is_stored = |(set, secret): &&(&str, &str)| shown[*set] == true && !body.contains_key(*secret);

@@ -40,13 +40,13 @@ pub struct NodeClock {
 
 impl Default for NodeClock {
     fn default() -> Self {
-        Self::of(Arc::new(SystemClock))
+        Self::from_machine(Arc::new(SystemClock))
     }
 }
 
 impl NodeClock {
     /// A clock that starts at this machine's time.
-    pub fn of(machine: Arc<dyn Clock>) -> Self {
+    pub fn from_machine(machine: Arc<dyn Clock>) -> Self {
         let started_ms = AtomicI64::new(machine.now().as_millis());
         Self { machine, started: Instant::now(), started_ms }
     }
@@ -72,8 +72,8 @@ impl Clock for NodeClock {
 #[cfg(feature = "failpoints")]
 fn skew_ms() -> i64 {
     static SKEW_MS: std::sync::LazyLock<i64> = std::sync::LazyLock::new(|| {
-        let given = std::env::var("FAILPOINTS_CLOCK_SKEW_MS").ok();
-        given.and_then(|millis| millis.parse().ok()).unwrap_or(0)
+        let skew = std::env::var("FAILPOINTS_CLOCK_SKEW_MS").ok();
+        skew.and_then(|millis| millis.parse().ok()).unwrap_or(0)
     });
     *SKEW_MS
 }

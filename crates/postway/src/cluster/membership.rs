@@ -63,7 +63,7 @@ impl ClusterMembership {
         address: SocketAddr,
         depot: &Depot,
     ) -> anyhow::Result<Self> {
-        let (identity, lock) = identity(&data_dir.join("node.id"))?;
+        let (identity, lock) = read_identity(&data_dir.join("node.id"))?;
         let membership = Self::join_as(identity, store, clock, address, depot).await?;
         Ok(Self { _identity: lock, ..membership })
     }
@@ -239,7 +239,7 @@ impl ClusterMembership {
     /// Beats until `stop` is cancelled, then leaves the register and its duties to the others. Everything
     /// else must have stopped before: the others would take over what this node still does.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        tokio::join!(self.keep_beating(&stop), self.keep_telling(&stop));
+        tokio::join!(self.keep_beating(&stop), self.watch_isolation(&stop));
         if let Err(error) = self.store.strike(&[self.card.incarnation]).await {
             tracing::debug!(%error, "this node could not leave the register; the others will notice");
         }
@@ -247,7 +247,7 @@ impl ClusterMembership {
 
     /// Logs when this node stops sending because others may take over its work, and when it sends again. It
     /// is separate from the beats, because a beat that hangs must not delay the log line.
-    async fn keep_telling(&self, stop: &CancellationToken) {
+    async fn watch_isolation(&self, stop: &CancellationToken) {
         let mut was_isolated = false;
         loop {
             let is_isolated = self.roster.is_isolated();
@@ -321,7 +321,7 @@ impl ClusterMembership {
 
 /// The node's identity from its file, made on first start; with the lock that keeps it. A second process in
 /// the same folder is another node, and gets an identity for its life only.
-fn identity(path: &Path) -> anyhow::Result<([u8; 16], Option<File>)> {
+fn read_identity(path: &Path) -> anyhow::Result<([u8; 16], Option<File>)> {
     let read = || -> io::Result<([u8; 16], Option<File>)> {
         let mut file =
             fs::OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
@@ -357,12 +357,12 @@ mod tests {
     fn an_identity_stays_and_a_second_process_gets_its_own() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("node.id");
-        let (first, lock) = identity(&path).unwrap();
+        let (first, lock) = read_identity(&path).unwrap();
         assert!(lock.is_some());
-        let (second, none) = identity(&path).unwrap();
+        let (second, none) = read_identity(&path).unwrap();
         assert!(none.is_none());
         assert_ne!(first, second);
         drop(lock);
-        assert_eq!(identity(&path).unwrap().0, first);
+        assert_eq!(read_identity(&path).unwrap().0, first);
     }
 }

@@ -13,7 +13,7 @@ use postway_store::{Roster, Store, StoreError, blob::Depot, record::NodeRecord};
 use tokio_util::sync::CancellationToken;
 
 /// How often to search for the others' marks.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+const CHECK_EVERY: Duration = Duration::from_secs(10);
 
 /// Searches for the marks of other nodes.
 pub struct SharedStorageCheck {
@@ -25,13 +25,13 @@ pub struct SharedStorageCheck {
 }
 
 /// Whether there is something to check: several nodes, and a folder that may be local to each.
-fn is_in_question(store: &dyn Store, depot: &Depot) -> bool {
+fn needs_check(store: &dyn Store, depot: &Depot) -> bool {
     store.is_shared() && depot.is_folder()
 }
 
 /// Writes the mark of a node that is about to register.
 pub async fn leave_mark(store: &dyn Store, depot: &Depot, identity: &[u8; 16]) {
-    if is_in_question(store, depot)
+    if needs_check(store, depot)
         && let Err(error) = depot.leave_mark(identity).await
     {
         tracing::warn!(%error, "this node could not mark its storage; others will take it for one of its own");
@@ -41,26 +41,26 @@ pub async fn leave_mark(store: &dyn Store, depot: &Depot, identity: &[u8; 16]) {
 impl SharedStorageCheck {
     /// Checks until `stop` is cancelled.
     pub async fn run(self, stop: CancellationToken) -> Self {
-        if !is_in_question(&*self.store, &self.depot) {
+        if !needs_check(&*self.store, &self.depot) {
             return self;
         }
         let mut known = Vec::new();
         loop {
             match self.missing().await {
-                Ok(missing) => self.tell(&missing, &mut known),
+                Ok(missing) => self.log_missing(&missing, &mut known),
                 // Without the register nothing is known about the others.
                 Err(error) => tracing::debug!(%error, "cannot tell whether the nodes share their storage"),
             }
             tokio::select! {
                 () = stop.cancelled() => return self,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(CHECK_EVERY) => {}
             }
         }
     }
 
     /// Removes the mark of this node, once it has left the register.
     pub async fn leave(self) {
-        if is_in_question(&*self.store, &self.depot)
+        if needs_check(&*self.store, &self.depot)
             && let Err(error) = self.depot.remove_mark(&self.identity).await
         {
             tracing::debug!(%error, "the mark of this node stays in its storage");
@@ -80,7 +80,7 @@ impl SharedStorageCheck {
     }
 
     /// Logs each node once whose storage is separate.
-    fn tell(&self, missing: &[NodeRecord], known: &mut Vec<postway_domain::Incarnation>) {
+    fn log_missing(&self, missing: &[NodeRecord], known: &mut Vec<postway_domain::Incarnation>) {
         for node in missing.iter().filter(|node| !known.contains(&node.incarnation)) {
             tracing::error!(
                 node = node.name,

@@ -17,7 +17,7 @@ use crate::cli::client::RequestBody;
 use crate::cli::failure::CommandFailure;
 use crate::cli::input::read_input;
 use crate::cli::output::{CommandOutput, field, list};
-use crate::cli::secret_input::{ask_along, ask_password, read_grant};
+use crate::cli::secret_input::{ask_for_missing_secret, ask_password, read_grant};
 
 #[derive(Debug, Subcommand)]
 pub enum AccountsCommand {
@@ -189,7 +189,7 @@ pub async fn run(context: &CommandContext, command: AccountsCommand) -> Result<(
             // A change of the user name may leave the password as it was, so the password is not asked for.
             let mut body = settings.into_body(|| Ok(None))?;
             let path = ["v1", "accounts", &id];
-            ask_along(&client, &path, &mut body, &WAY, &SECRETS).await?;
+            ask_for_missing_secret(&client, &path, &mut body, &DESTINATION_FIELDS, &SECRETS).await?;
             let body = Value::Object(body);
             output.show(&client.call(Method::PATCH, &path, &[], RequestBody::Json(&body)).await?, render)
         }
@@ -363,7 +363,7 @@ impl AccountSettingsArgs {
 }
 
 /// The settings that decide where the secret of an account is sent; changing one needs the secret again.
-const WAY: [&str; 8] =
+const DESTINATION_FIELDS: [&str; 8] =
     ["host", "port", "tls", "allow_plaintext_auth", "ca_pem", "region", "endpoint", "base_url"];
 /// The fields that say that a secret is stored, and the fields that set a new one.
 const SECRETS: [(&str, &str); 3] = [
@@ -469,7 +469,8 @@ mod tests {
     fn a_secret_is_asked_for_again_only_where_its_way_changes() {
         let shown = json!({"kind": "smtp", "host": "a.example", "port": 587, "password_set": true,
             "secret_access_key_set": false});
-        let missing = |body: Value| missing_secret(&shown, body.as_object().unwrap(), &WAY, &SECRETS);
+        let missing =
+            |body: Value| missing_secret(&shown, body.as_object().unwrap(), &DESTINATION_FIELDS, &SECRETS);
         assert_eq!(missing(json!({"host": "b.example"})), Some("password"));
         assert_eq!(missing(json!({"host": "a.example", "port": 587, "fallback": "c"})), None);
         assert_eq!(missing(json!({"host": "b.example", "password": "p"})), None);

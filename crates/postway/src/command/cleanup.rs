@@ -60,12 +60,12 @@ async fn to_the_end(
         if sums.add(&answer).is_break() {
             break;
         }
-        rounds.told(sums.told());
+        rounds.show_progress(sums.summary());
     }
     drop(rounds);
     match output.is_json() {
         true => output.json(&sums.json()),
-        false => output.text(&sums.told()),
+        false => output.text(&sums.summary()),
     }
 }
 
@@ -89,9 +89,9 @@ impl RemovedCounts {
         }
     }
 
-    fn told(&self) -> String {
-        let told: Vec<String> = self.0.iter().map(|(name, sum)| format!("{sum} {name}")).collect();
-        told.join(", ")
+    fn summary(&self) -> String {
+        let counts: Vec<String> = self.0.iter().map(|(name, sum)| format!("{sum} {name}")).collect();
+        counts.join(", ")
     }
 
     fn json(&self) -> Value {
@@ -108,7 +108,7 @@ mod tests {
         let mut sums = RemovedCounts::new(&["removed", "waiting"]);
         assert!(sums.add(&json!({"removed": 200, "waiting": 3, "more": true})).is_continue());
         assert!(sums.add(&json!({"removed": 5, "waiting": 2, "more": false})).is_break());
-        assert_eq!(sums.told(), "205 removed, 2 waiting");
+        assert_eq!(sums.summary(), "205 removed, 2 waiting");
         assert_eq!(sums.json(), json!({"removed": 205, "waiting": 2}));
     }
 }

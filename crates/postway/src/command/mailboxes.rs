@@ -16,10 +16,10 @@ use crate::cli::failure::CommandFailure;
 use crate::cli::input::read_input;
 use crate::cli::output::{CommandOutput, field, list};
 use crate::cli::pages::row;
-use crate::cli::secret_input::{ask_along, ask_password, read_grant};
+use crate::cli::secret_input::{ask_for_missing_secret, ask_password, read_grant};
 
 /// The settings that decide where the secret of a mailbox is sent; changing one needs the secret again.
-const WAY: [&str; 5] = ["host", "port", "tls", "ca_pem", "proxy"];
+const DESTINATION_FIELDS: [&str; 5] = ["host", "port", "tls", "ca_pem", "proxy"];
 /// The fields that say that a secret is stored, and the fields that set a new one.
 const SECRETS: [(&str, &str); 2] = [("password_set", "password"), ("token_set", "token")];
 
@@ -144,7 +144,7 @@ pub async fn run(context: &CommandContext, command: MailboxesCommand) -> Result<
         MailboxesCommand::Update(MailboxUpdateArgs { id, settings }) => {
             let mut body = settings.into_body(|| Ok(None))?;
             let path = ["v1", "mailboxes", &id];
-            ask_along(&client, &path, &mut body, &WAY, &SECRETS).await?;
+            ask_for_missing_secret(&client, &path, &mut body, &DESTINATION_FIELDS, &SECRETS).await?;
             let body = Value::Object(body);
             output.show(&client.call(Method::PATCH, &path, &[], RequestBody::Json(&body)).await?, render)
         }

@@ -212,7 +212,7 @@ impl SendArgs {
 async fn wait_for_end(client: &ApiClient, uid: &str, limit: Duration) -> Result<Value, CommandFailure> {
     let deadline = Instant::now() + limit;
     let mut pause = Duration::from_millis(20);
-    let mut told = String::new();
+    let mut printed = String::new();
     loop {
         let message = client.get(&["v1", "messages", uid], &[]).await?;
         let status = field(&message, "status");
@@ -223,9 +223,9 @@ async fn wait_for_end(client: &ApiClient, uid: &str, limit: Duration) -> Result<
         if pause >= EXPLAINED_AFTER {
             let explanation = client.get(&["v1", "messages", uid, "explain"], &[]).await?;
             let words = waits_for(&explanation);
-            if words != told {
+            if words != printed {
                 eprintln!("{words}");
-                told = words;
+                printed = words;
             }
         }
         if Instant::now() + pause > deadline {

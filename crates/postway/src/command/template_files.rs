@@ -23,7 +23,7 @@ const TEMPLATES_MAX: usize = 10_000;
 
 /// A template and its name.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NamedTemplate {
+pub struct TemplateFile {
     /// The name.
     pub name: String,
     /// The other fields, as the API takes them.
@@ -31,7 +31,7 @@ pub struct NamedTemplate {
 }
 
 /// The templates of a folder or a JSON file, by name.
-pub fn read(path: &Path) -> Result<Vec<NamedTemplate>, CommandFailure> {
+pub fn read(path: &Path) -> Result<Vec<TemplateFile>, CommandFailure> {
     let found = if path.is_dir() { from_folder(path)? } else { from_json(path)? };
     match found.is_empty() {
         true => Err(CommandFailure::Usage(format!(
@@ -49,7 +49,7 @@ pub fn read_one(path: &Path, name: &str) -> Result<Map<String, Value>, CommandFa
     found.map(|found| found.template).ok_or_else(missing)
 }
 
-fn from_folder(folder: &Path) -> Result<Vec<NamedTemplate>, CommandFailure> {
+fn from_folder(folder: &Path) -> Result<Vec<TemplateFile>, CommandFailure> {
     let unreadable =
         |error: std::io::Error| CommandFailure::Usage(format!("cannot read {}: {error}", folder.display()));
     let mut templates: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
@@ -73,10 +73,10 @@ fn from_folder(folder: &Path) -> Result<Vec<NamedTemplate>, CommandFailure> {
             return Err(CommandFailure::Usage(message));
         }
     }
-    Ok(templates.into_iter().map(|(name, template)| NamedTemplate { name, template }).collect())
+    Ok(templates.into_iter().map(|(name, template)| TemplateFile { name, template }).collect())
 }
 
-fn from_json(path: &Path) -> Result<Vec<NamedTemplate>, CommandFailure> {
+fn from_json(path: &Path) -> Result<Vec<TemplateFile>, CommandFailure> {
     let wrong = |reason: String| CommandFailure::Usage(format!("{} {reason}", path.display()));
     let parsed = serde_json::from_slice(&read_input(path)?)
         .map_err(|error| wrong(format!("is neither a folder nor a JSON file of templates: {error}")))?;
@@ -86,7 +86,7 @@ fn from_json(path: &Path) -> Result<Vec<NamedTemplate>, CommandFailure> {
     };
     let named = |template: Value| match template {
         Value::Object(mut template) => match template.remove("name") {
-            Some(Value::String(name)) => Ok(NamedTemplate { name, template }),
+            Some(Value::String(name)) => Ok(TemplateFile { name, template }),
             _ => Err(wrong("has a template without a name".to_owned())),
         },
         _ => Err(wrong("must hold a template as a JSON object, or a list of them".to_owned())),
@@ -117,7 +117,7 @@ mod tests {
         let found = read(folder.path()).unwrap();
         assert_eq!(found.len(), 2, "{found:?}");
         let template = Map::from_iter([("mjml".into(), "<mjml></mjml>".into())]);
-        assert_eq!(found[0], NamedTemplate { name: "news.2024".to_owned(), template });
+        assert_eq!(found[0], TemplateFile { name: "news.2024".to_owned(), template });
         let expected = json!({
             "subject": "Hello {{ name }}", "html": "<p>Hello</p>\n", "text": "Hello", "sample": {"name": "Ada"},
         });

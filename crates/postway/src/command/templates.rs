@@ -11,7 +11,7 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::CommandContext;
-use super::template_files::{self, NamedTemplate};
+use super::template_files::{self, TemplateFile};
 use crate::cli::client::{ApiClient, RequestBody};
 use crate::cli::failure::CommandFailure;
 use crate::cli::input::read_input;
@@ -144,7 +144,7 @@ pub async fn run(context: &CommandContext, command: TemplatesCommand) -> Result<
 
 /// Stores templates. A template that extends another is refused until the other exists, so refused ones are
 /// tried again as long as others succeed.
-async fn push(client: &ApiClient, templates: Vec<NamedTemplate>) -> Result<Vec<Value>, CommandFailure> {
+async fn push(client: &ApiClient, templates: Vec<TemplateFile>) -> Result<Vec<Value>, CommandFailure> {
     let mut pushed = Vec::with_capacity(templates.len());
     let mut waiting = templates;
     while !waiting.is_empty() {

@@ -180,7 +180,7 @@ pub async fn run(context: &CommandContext, command: WebhooksCommand) -> Result<(
             let columns =
                 ["message", "sequence", "event", "status", "tries", "created_at", "next_at", "settled_at"];
             let path = ["v1", "webhooks", &id, "deliveries"];
-            pages::print(&client, output, &path, filters, page, &columns, "it was told nothing yet").await
+            pages::print(&client, output, &path, filters, page, &columns, "it has no notifications yet").await
         }
         WebhooksCommand::Resend(WebhookResendArgs {
             id, uid: Some(uid), sequence: Some(sequence), ..
@@ -189,7 +189,9 @@ pub async fn run(context: &CommandContext, command: WebhooksCommand) -> Result<(
             let path = ["v1", "webhooks", &id, "deliveries", &uid, &sequence, "resend"];
             let answer = client.call(Method::POST, &path, &[], RequestBody::Empty).await?;
             let columns = ["message", "sequence", "event", "status", "next_at"];
-            output.show(&answer, |output, told| output.fields(columns.map(|name| (name, field(told, name)))))
+            output.show(&answer, |output, resent| {
+                output.fields(columns.map(|name| (name, field(resent, name))))
+            })
         }
         WebhooksCommand::Resend(args) => resend_all(&client, output, args).await,
     }
@@ -213,12 +215,12 @@ async fn resend_all(
             Value::Null => break,
             next => body["cursor"] = next.clone(),
         }
-        rounds.told(format!("{resent} are told again"));
+        rounds.show_progress(format!("{resent} are delivered again"));
     }
     drop(rounds);
     match output.is_json() {
         true => output.json(&json!({"resent": resent})),
-        false => output.text(&format!("{resent} are told again")),
+        false => output.text(&format!("{resent} are delivered again")),
     }
 }
 

@@ -63,8 +63,8 @@ fn read_one(layers: &mut ConfigLayers, name: &str) -> Option<Option<Source>> {
         integer_between(text, 1, 10_000).map(|count| count as u32)
     });
     let batch_timeout = layers.take("outbox.batch_timeout", BATCH_TIMEOUT, "5s", duration);
-    let is_told = url.as_ref().is_none_or(|url| url.as_ref().is_none_or(SourceUrl::is_postgres));
-    let poll_s = if is_told { POLL_S.0 } else { POLL_S.1 };
+    let is_notified = url.as_ref().is_none_or(|url| url.as_ref().is_none_or(SourceUrl::is_postgres));
+    let poll_s = if is_notified { POLL_S.0 } else { POLL_S.1 };
     let poll = layers.take("outbox.poll_seconds", Duration::from_secs(poll_s), &poll_s.to_string(), |text| {
         integer_between(text, 1, 3_600).map(Duration::from_secs)
     });

@@ -78,7 +78,7 @@ impl SmtpSection {
         if makes_certificate {
             layers.warnings.push(
                 "smtp has no certificate (smtp.tls_certificate_file): it makes one of its own, which clients trust only if \
-                 they are told to"
+                 they are configured to"
                     .to_owned(),
             );
         }
@@ -245,8 +245,11 @@ mod tests {
             crate::config::load_from(None, env).unwrap().warnings
         };
         assert!(warnings("172.18.0.0/16=default").is_empty());
-        let told = warnings("203.0.113.0/24=default");
-        assert!(told.len() == 1 && told[0].starts_with("smtp.open_networks: 203.0.113.0/24"), "{told:?}");
+        let warned = warnings("203.0.113.0/24=default");
+        assert!(
+            warned.len() == 1 && warned[0].starts_with("smtp.open_networks: 203.0.113.0/24"),
+            "{warned:?}"
+        );
     }
 
     #[test]

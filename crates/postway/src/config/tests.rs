@@ -188,8 +188,8 @@ fn the_compose_example_is_right() {
     let settings: Vec<_> = settings.collect();
     assert_eq!(settings.len(), 6, "{settings:?}");
     let loaded = load_from(None, settings).unwrap();
-    let told = &loaded.warnings;
-    assert!(told.len() == 1 && told[0].starts_with("smtp has no certificate"), "{told:?}");
+    let warned = &loaded.warnings;
+    assert!(warned.len() == 1 && warned[0].starts_with("smtp has no certificate"), "{warned:?}");
     let smtp = &loaded.config.smtp;
     let subnet = text.lines().find_map(|line| line.trim().strip_prefix("- subnet: ")).unwrap();
     assert_eq!(smtp.plaintext_networks, [subnet.parse().unwrap()]);

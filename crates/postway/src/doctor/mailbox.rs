@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_a_mailbox_from_being_read_is_told() {
+    fn what_keeps_a_mailbox_from_being_read_is_reported() {
         let refused = json!({"ok": false, "steps": [{"step": "login", "ok": false, "detail": "no"}]});
         assert_eq!(state(json!({}), Some(refused)), DomainCheckState::Wrong);
         assert_eq!(state(json!({"active": false}), None), DomainCheckState::Warn);

@@ -24,16 +24,16 @@ const SLICES_MAX: u32 = 200;
 
 /// Removes the use of limits, suppressions and links that have expired, then the remains of deleted tenants,
 /// and then blobs that nothing refers to.
-pub async fn sweep(store: &dyn Store, depot: &Depot, now: Time) -> Result<(), StoreError> {
+pub async fn clean_up(store: &dyn Store, depot: &Depot, now: Time) -> Result<(), StoreError> {
     // Each step runs even if the one before has failed.
     let forgotten = store.change(DirectoryChange::Forget(now), None).await.map(drop);
-    let unused = forget_use(store, now).await;
-    let removed = remove_deleted(store).await;
-    let swept = sweep_blobs(store, depot, now).await;
+    let unused = remove_old_use(store, now).await;
+    let removed = purge_deleted_tenants(store).await;
+    let swept = remove_blobs(store, depot, now).await;
     forgotten.and(unused).and(removed).and(swept)
 }
 
-async fn forget_use(store: &dyn Store, now: Time) -> Result<(), StoreError> {
+async fn remove_old_use(store: &dyn Store, now: Time) -> Result<(), StoreError> {
     for _ in 0..SLICES_MAX {
         if store.change(DirectoryChange::ForgetUse(now, USE_SLICE), None).await? != Changed::Done {
             break;
@@ -42,7 +42,7 @@ async fn forget_use(store: &dyn Store, now: Time) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn sweep_blobs(store: &dyn Store, depot: &Depot, now: Time) -> Result<(), StoreError> {
+async fn remove_blobs(store: &dyn Store, depot: &Depot, now: Time) -> Result<(), StoreError> {
     for _ in 0..SLICES_MAX {
         let removed = depot.sweep(store, now.minus(RESERVED_FOR), SLICE).await?;
         if removed < SLICE as usize {
@@ -52,13 +52,13 @@ async fn sweep_blobs(store: &dyn Store, depot: &Depot, now: Time) -> Result<(), 
     Ok(())
 }
 
-async fn remove_deleted(store: &dyn Store) -> Result<(), StoreError> {
+async fn purge_deleted_tenants(store: &dyn Store) -> Result<(), StoreError> {
     let mut after = None;
     loop {
         let page = store.tenants(after.as_ref(), PAGE).await?;
         // A tenant that was removed completely has no name any more.
         for tenant in page.iter().filter(|tenant| tenant.deleted_at.is_some() && !tenant.name.is_empty()) {
-            remove(store, tenant).await?;
+            purge_tenant(store, tenant).await?;
         }
         match page.last() {
             Some(last) if page.len() == PAGE as usize => after = Some(last.id.clone()),
@@ -67,7 +67,7 @@ async fn remove_deleted(store: &dyn Store) -> Result<(), StoreError> {
     }
 }
 
-async fn remove(store: &dyn Store, tenant: &Tenant) -> Result<(), StoreError> {
+async fn purge_tenant(store: &dyn Store, tenant: &Tenant) -> Result<(), StoreError> {
     for _ in 0..SLICES_MAX {
         if store.change(DirectoryChange::PurgeTenant(tenant.id.clone(), SLICE), None).await? != Changed::Done
         {
@@ -107,7 +107,7 @@ mod tests {
         let gone = "gone".parse().unwrap();
         let delete = DirectoryChange::DeleteTenant("gone".parse().unwrap(), now);
         assert_eq!(store.change(delete, None).await.unwrap(), Changed::Done);
-        sweep(&store, &Depot::memory(), now).await.unwrap();
+        clean_up(&store, &Depot::memory(), now).await.unwrap();
         assert!(store.accounts(Some(&gone)).await.unwrap().is_empty());
         assert!(store.tenant(&gone).await.unwrap().unwrap().name.is_empty(), "only its id is left");
         assert_eq!(store.accounts(None).await.unwrap().len(), 1);
@@ -120,9 +120,9 @@ mod tests {
         let tenant = "default".parse().unwrap();
         let now = Time::from_millis(1_000_000_000_000);
         let blob = depot.put(&store, &tenant, Bytes::from_static(b"left behind"), now).await.unwrap();
-        sweep(&store, &depot, now.plus(RESERVED_FOR)).await.unwrap();
+        clean_up(&store, &depot, now.plus(RESERVED_FOR)).await.unwrap();
         assert!(depot.get(&tenant, &blob).await.is_ok(), "whoever wrote it may still refer to it");
-        sweep(&store, &depot, now.plus(RESERVED_FOR + Duration::from_secs(1))).await.unwrap();
+        clean_up(&store, &depot, now.plus(RESERVED_FOR + Duration::from_secs(1))).await.unwrap();
         assert!(depot.get(&tenant, &blob).await.is_err());
     }
 }

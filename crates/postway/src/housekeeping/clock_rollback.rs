@@ -39,7 +39,7 @@ mod tests {
         assert!(!steps.went_back(time(9_000_000), at(10)), "forward");
         assert!(!steps.went_back(time(9_009_000), at(20)), "a nudge");
         assert!(steps.went_back(time(9_015_999), at(30)), "it stood still, nearly");
-        assert!(!steps.went_back(time(9_015_999), at(30)), "once is told once");
+        assert!(!steps.went_back(time(9_015_999), at(30)), "a step is reported once");
         assert!(steps.went_back(time(1_000_000), at(30)), "back");
     }
 }

@@ -35,7 +35,7 @@ use self::{
     clock_rollback::RollbackDetector,
     disk_space::DiskSpaceWatch,
     retention::RetentionRounds,
-    verdict::{expired, lost},
+    verdict::{expiry_change, lost_lease_change},
 };
 use crate::{cluster::membership::ClusterMembership, config};
 
@@ -92,9 +92,9 @@ impl HousekeepingDuties {
             self.keep_following_the_clock(pace),
             self.keep_measuring(pace),
             self.keep_expiring(pace),
-            self.keep_taking_back_inbound(pace),
+            self.keep_reclaiming_inbound(pace),
             self.keep_timing_out_receipts(pace),
-            self.keep_sweeping(pace),
+            self.keep_cleaning_up(pace),
             self.keep_retention(pace),
             self.keep_space(pace),
             self.keep_reviewing_durability(pace),
@@ -102,17 +102,17 @@ impl HousekeepingDuties {
     }
 
     async fn keep_taking_over(&self, pace: &DutyPace) {
-        let mut outstayed = OverdueLeases::new();
-        while pace.goes_on() {
-            let done = self.take_over(pace, &mut outstayed).await;
-            pace.rest("takeover", done.map(|()| EVERY)).await;
+        let mut overdue = OverdueLeases::new();
+        while pace.is_running() {
+            let done = self.take_over(pace, &mut overdue).await;
+            pace.wait_after("takeover", done.map(|()| EVERY)).await;
         }
     }
 
     async fn keep_looking_for_strays(&self, pace: &DutyPace, mut strays: StrayLeases) {
-        while pace.goes_on() {
+        while pace.is_running() {
             let done = self.reclaim_strays(&mut strays).await;
-            pace.rest("strays", done.map(|()| STRAYS_EVERY)).await;
+            pace.wait_after("strays", done.map(|()| STRAYS_EVERY)).await;
         }
     }
 
@@ -120,61 +120,61 @@ impl HousekeepingDuties {
         let mut steps = RollbackDetector::new(self.clock.now(), Instant::now());
         // The clock may have been set back while no node was running.
         let mut pulls = PendingPulls { ready: false, beyond: true };
-        while pace.goes_on() {
-            pace.rest("clock", self.follow_clock(&mut steps, &mut pulls).await).await;
+        while pace.is_running() {
+            pace.wait_after("clock", self.follow_clock(&mut steps, &mut pulls).await).await;
         }
     }
 
     async fn keep_measuring(&self, pace: &DutyPace) {
-        while pace.goes_on() {
-            pace.rest("measuring", self.measure().await).await;
+        while pace.is_running() {
+            pace.wait_after("measuring", self.measure().await).await;
         }
     }
 
     async fn keep_expiring(&self, pace: &DutyPace) {
-        while pace.comes_on_duty().await {
-            pace.rest("expiry", self.expire().await).await;
+        while pace.wait_for_duty().await {
+            pace.wait_after("expiry", self.expire().await).await;
         }
     }
 
-    async fn keep_taking_back_inbound(&self, pace: &DutyPace) {
-        while pace.comes_on_duty().await {
-            pace.rest("inbound leases", self.reclaim_inbound().await).await;
+    async fn keep_reclaiming_inbound(&self, pace: &DutyPace) {
+        while pace.wait_for_duty().await {
+            pace.wait_after("inbound leases", self.reclaim_inbound().await).await;
         }
     }
 
     async fn keep_timing_out_receipts(&self, pace: &DutyPace) {
-        while pace.comes_on_duty().await {
-            pace.rest("receipts", self.time_out_receipts().await).await;
+        while pace.wait_for_duty().await {
+            pace.wait_after("receipts", self.time_out_receipts().await).await;
         }
     }
 
-    async fn keep_sweeping(&self, pace: &DutyPace) {
-        while pace.comes_on_duty().await {
-            let swept = cleanup::sweep(&*self.store, &self.depot, self.clock.now()).await;
-            pace.rest("sweeping", swept.map(|()| cleanup::EVERY)).await;
+    async fn keep_cleaning_up(&self, pace: &DutyPace) {
+        while pace.wait_for_duty().await {
+            let cleaned = cleanup::clean_up(&*self.store, &self.depot, self.clock.now()).await;
+            pace.wait_after("sweeping", cleaned.map(|()| cleanup::EVERY)).await;
         }
     }
 
     async fn keep_retention(&self, pace: &DutyPace) {
         let mut retention = RetentionRounds::new(self.secret_key.clone(), self.retention.clone());
-        while pace.comes_on_duty().await {
-            pace.rest("retention", self.retain(&mut retention).await).await;
+        while pace.wait_for_duty().await {
+            pace.wait_after("retention", self.retain(&mut retention).await).await;
         }
     }
 
     async fn keep_space(&self, pace: &DutyPace) {
         let mut watch = DiskSpaceWatch::default();
-        while pace.goes_on() {
-            pace.rest("space", watch.look(&*self.store).await).await;
+        while pace.is_running() {
+            pace.wait_after("space", watch.look(&*self.store).await).await;
         }
     }
 
     /// Another database server may have taken over since, and settings may have been changed.
     async fn keep_reviewing_durability(&self, pace: &DutyPace) {
-        while pace.goes_on() {
+        while pace.is_running() {
             let reviewed = self.store.review_durability().await;
-            pace.rest("durability", reviewed.map(|()| DURABILITY_EVERY)).await;
+            pace.wait_after("durability", reviewed.map(|()| DURABILITY_EVERY)).await;
         }
     }
 
@@ -224,9 +224,9 @@ impl HousekeepingDuties {
         let now = self.clock.now();
         let roster = self.membership.roster();
         let others: Vec<Incarnation> = roster.alive().into_iter().filter(|one| *one != roster.me()).collect();
-        let mut stalled = self.store.stalled(&others, before_all(), ROUND_MESSAGES).await?;
+        let mut stalled = self.store.stalled(&others, epoch(), ROUND_MESSAGES).await?;
         stalled.retain(|one| one.holder == Some(roster.me()));
-        self.take_back(strays.met_again(stalled), now).await.map(drop)
+        self.reclaim_leases(strays.still_unknown(stalled), now).await.map(drop)
     }
 
     /// Takes back everything leased to dead nodes. Heartbeats decide which nodes are dead, not the time of
@@ -235,12 +235,12 @@ impl HousekeepingDuties {
         let mut reclaimed = 0;
         let roster = self.membership.roster();
         loop {
-            let mut stalled = self.store.stalled(&roster.alive(), before_all(), ROUND_MESSAGES).await?;
+            let mut stalled = self.store.stalled(&roster.alive(), epoch(), ROUND_MESSAGES).await?;
             stalled.retain(|one| one.holder.is_none_or(|holder| roster.is_dead(holder)));
             if stalled.is_empty() {
                 return Ok(reclaimed);
             }
-            let taken = self.take_back(stalled, self.clock.now()).await?;
+            let taken = self.reclaim_leases(stalled, self.clock.now()).await?;
             if taken == 0 {
                 return Ok(reclaimed);
             }
@@ -257,8 +257,8 @@ impl HousekeepingDuties {
         let is_of_another = |holder: Incarnation| holder != roster.me() && alive.contains(&holder);
         let mut stalled = self.store.stalled(&alive, now, ROUND_MESSAGES).await?;
         stalled.retain(|one| one.holder.is_some_and(is_of_another));
-        let over = outstayed(met, stalled, Instant::now());
-        self.take_back(over, now).await.map(drop)
+        let over = long_overdue(met, stalled, Instant::now());
+        self.reclaim_leases(over, now).await.map(drop)
     }
 
     /// Makes ready mail due that would wait for the time before the clock was set back, a slice at a time.
@@ -321,22 +321,22 @@ impl HousekeepingDuties {
 
     /// Reports certified mail whose receipt has not arrived in time.
     async fn time_out_receipts(&self) -> Result<Duration, StoreError> {
-        let told = self.store.time_out_receipts(self.clock.now(), ROUND_MESSAGES).await?;
-        Ok(if told < ROUND_MESSAGES { EVERY } else { Duration::ZERO })
+        let reported = self.store.time_out_receipts(self.clock.now(), ROUND_MESSAGES).await?;
+        Ok(if reported < ROUND_MESSAGES { EVERY } else { Duration::ZERO })
     }
 
     /// Ends these leases, and returns how many were ended.
-    async fn take_back(&self, stalled: Vec<Stalled>, now: Time) -> Result<u64, StoreError> {
+    async fn reclaim_leases(&self, stalled: Vec<Stalled>, now: Time) -> Result<u64, StoreError> {
         if stalled.is_empty() {
             return Ok(0);
         }
         let policies = self.retry_policies().await?;
         let changes: Vec<Change> =
-            stalled.iter().filter_map(|one| lost(one, policies.get(&one.key), now)).collect();
-        let held = self.store.apply(changes.clone()).await?;
+            stalled.iter().filter_map(|one| lost_lease_change(one, policies.get(&one.key), now)).collect();
+        let applied = self.store.apply(changes.clone()).await?;
         let mut taken = 0;
         // Only applied changes count: a late worker may have been faster.
-        for change in changes.iter().zip(held).filter_map(|(change, held)| held.then_some(change)) {
+        for change in changes.iter().zip(applied).filter_map(|(change, applied)| applied.then_some(change)) {
             tracing::warn!(uid = %change.uid, state = change.to.status().as_str(), "a lost lease was taken back");
             count(change);
             taken += 1;
@@ -356,12 +356,12 @@ impl HousekeepingDuties {
     async fn expire(&self) -> Result<Duration, StoreError> {
         let now = self.clock.now();
         let overdue = self.store.overdue(now, ROUND_MESSAGES).await?;
-        let changes: Vec<Change> = overdue.iter().filter_map(|one| expired(one, now)).collect();
+        let changes: Vec<Change> = overdue.iter().filter_map(|one| expiry_change(one, now)).collect();
         if changes.is_empty() {
             return Ok(EVERY);
         }
-        let held = self.store.apply(changes.clone()).await?;
-        let written = changes.iter().zip(held).filter_map(|(change, held)| held.then_some(change));
+        let applied = self.store.apply(changes.clone()).await?;
+        let written = changes.iter().zip(applied).filter_map(|(change, applied)| applied.then_some(change));
         // If other writers moved them all, the next round tries again.
         Ok(if written.inspect(|change| count(change)).count() == 0 { EVERY } else { Duration::ZERO })
     }
@@ -400,12 +400,12 @@ struct DutyPace {
 }
 
 impl DutyPace {
-    fn goes_on(&self) -> bool {
+    fn is_running(&self) -> bool {
         !self.stop.is_cancelled()
     }
 
     /// Waits until a job is due again. A job that failed is tried again soon.
-    async fn rest(&self, duty: &'static str, done: Result<Duration, StoreError>) {
+    async fn wait_after(&self, duty: &'static str, done: Result<Duration, StoreError>) {
         let wait = done.unwrap_or_else(|error| {
             tracing::warn!(duty, %error, "a duty of housekeeping failed");
             EVERY
@@ -414,11 +414,11 @@ impl DutyPace {
     }
 
     /// Waits until this node has the duty; false if it is stopped before.
-    async fn comes_on_duty(&self) -> bool {
-        while self.goes_on() && !self.has_duty.load(Ordering::Relaxed) {
+    async fn wait_for_duty(&self) -> bool {
+        while self.is_running() && !self.has_duty.load(Ordering::Relaxed) {
             self.wait(EVERY).await;
         }
-        self.goes_on()
+        self.is_running()
     }
 
     async fn wait(&self, time: Duration) {
@@ -431,7 +431,7 @@ impl DutyPace {
 }
 
 /// The epoch: passing it disables the check for expired leases.
-fn before_all() -> Time {
+fn epoch() -> Time {
     Time::from_millis(0)
 }
 
@@ -440,7 +440,7 @@ fn before_all() -> Time {
 type OverdueLeases = HashMap<MessageUid, (i64, Instant)>;
 
 /// The leases that have been seen overdue for at least OUTSTAYED_FOR.
-fn outstayed(met: &mut OverdueLeases, mut stalled: Vec<Stalled>, now: Instant) -> Vec<Stalled> {
+fn long_overdue(met: &mut OverdueLeases, mut stalled: Vec<Stalled>, now: Instant) -> Vec<Stalled> {
     let before = std::mem::take(met);
     for one in &stalled {
         let since = before.get(&one.uid).filter(|(version, _)| *version == one.version);
@@ -462,7 +462,7 @@ struct StrayLeases {
 
 impl StrayLeases {
     /// The leases of this node that were unknown in the last round and still are.
-    fn met_again(&mut self, mut own: Vec<Stalled>) -> Vec<Stalled> {
+    fn still_unknown(&mut self, mut own: Vec<Stalled>) -> Vec<Stalled> {
         own.retain(|one| !self.in_hand.contains(one.uid) && !self.preparing.holds(one.uid));
         let met = own.iter().map(|one| (one.uid, one.version)).collect();
         let before = std::mem::replace(&mut self.met, met);

@@ -33,7 +33,7 @@ pub struct RetentionRounds {
     /// Derives the key of the digests by which recipients of removed messages are still known.
     secret_key: Arc<SecretKey>,
     /// How long data of no tenant is retained, and data of tenants without a setting.
-    kept: config::RetentionSection,
+    settings: config::RetentionSection,
     /// The tenant that was served last.
     after: Option<TenantId>,
     /// The longest retention of a tenant in this pass.
@@ -53,8 +53,8 @@ pub struct RetentionRound {
 
 impl RetentionRounds {
     /// Begins with the first tenant.
-    pub fn new(secret_key: Arc<SecretKey>, kept: config::RetentionSection) -> Self {
-        Self { secret_key, kept, after: None, longest: JOURNAL_MIN, left: false }
+    pub fn new(secret_key: Arc<SecretKey>, settings: config::RetentionSection) -> Self {
+        Self { secret_key, settings, after: None, longest: JOURNAL_MIN, left: false }
     }
 
     /// Removes what is due at `now`, for about `time_max` at most, but at least one slice.
@@ -71,7 +71,7 @@ impl RetentionRounds {
             for tenant in &page {
                 // `cleanup` removes the remains of deleted tenants.
                 if tenant.deleted_at.is_none() {
-                    removed += self.serve(store, tenant, now, deadline).await?;
+                    removed += self.expunge_messages(store, tenant, now, deadline).await?;
                 }
                 self.after = Some(tenant.id.clone());
                 if Instant::now() >= deadline {
@@ -85,31 +85,31 @@ impl RetentionRounds {
         let kept = std::mem::replace(&mut self.longest, JOURNAL_MIN).min(JOURNAL_MAX);
         let mut more = std::mem::take(&mut self.left);
         self.after = None;
-        more |= emptied(deadline, || store.trim_journal(now.minus(kept), SLICE)).await?;
-        more |= emptied(deadline, || store.forget_traces(now, SLICE)).await?;
-        if let Some(kept) = self.kept.audit {
-            more |= emptied(deadline, || store.trim_audit(now.minus(kept), SLICE)).await?;
+        more |= remove_slices(deadline, || store.trim_journal(now.minus(kept), SLICE)).await?;
+        more |= remove_slices(deadline, || store.forget_traces(now, SLICE)).await?;
+        if let Some(kept) = self.settings.audit {
+            more |= remove_slices(deadline, || store.trim_audit(now.minus(kept), SLICE)).await?;
         }
         Ok(RetentionRound { removed, more })
     }
 
     /// Serves one tenant, and returns how many messages were removed.
-    async fn serve(
+    async fn expunge_messages(
         &mut self,
         store: &dyn Store,
         tenant: &Tenant,
         now: Time,
         deadline: Instant,
     ) -> Result<u64, StoreError> {
-        let kept = tenant.settings.report_retention(self.kept.reported);
+        let kept = tenant.settings.report_retention(self.settings.reported);
         self.longest = self.longest.max(kept);
-        self.serve_inbound(store, tenant, now, deadline).await?;
+        self.expunge_inbound(store, tenant, now, deadline).await?;
         let mut removed = 0;
         for _ in 0..SLICES_IN_TURN {
             let slice = store.expunge(Expunge {
                 tenant: tenant.id.clone(),
                 reported_before: now.minus(kept),
-                unreported_before: now.minus(tenant.settings.unreported_retention(self.kept.reported)),
+                unreported_before: now.minus(tenant.settings.unreported_retention(self.settings.reported)),
                 now,
                 recipient_key: self.secret_key.derive(Tenant::TRACE_KEY_LABEL),
                 limit: SLICE,
@@ -128,15 +128,15 @@ impl RetentionRounds {
     }
 
     /// Removes a tenant's inbound mail that was processed long enough ago.
-    async fn serve_inbound(
+    async fn expunge_inbound(
         &mut self,
         store: &dyn Store,
         tenant: &Tenant,
         now: Time,
         deadline: Instant,
     ) -> Result<(), StoreError> {
-        let before = now.minus(tenant.settings.report_retention(self.kept.reported));
-        let unreported_before = now.minus(tenant.settings.unreported_retention(self.kept.reported));
+        let before = now.minus(tenant.settings.report_retention(self.settings.reported));
+        let unreported_before = now.minus(tenant.settings.unreported_retention(self.settings.reported));
         for _ in 0..SLICES_IN_TURN {
             if store.expunge_inbound(&tenant.id, before, unreported_before, SLICE).await? < SLICE {
                 return Ok(());
@@ -151,7 +151,7 @@ impl RetentionRounds {
 }
 
 /// Removes slice by slice, and returns whether there is more when the time is up.
-async fn emptied<F: Future<Output = Result<u32, StoreError>>>(
+async fn remove_slices<F: Future<Output = Result<u32, StoreError>>>(
     deadline: Instant,
     slice: impl Fn() -> F,
 ) -> Result<bool, StoreError> {
@@ -186,11 +186,11 @@ pub(crate) mod tests {
     }
 
     fn retention() -> RetentionRounds {
-        kept(config::RetentionSection { audit: None, reported: DAY * 7 })
+        rounds(config::RetentionSection { audit: None, reported: DAY * 7 })
     }
 
-    fn kept(kept: config::RetentionSection) -> RetentionRounds {
-        RetentionRounds::new(Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap()), kept)
+    fn rounds(settings: config::RetentionSection) -> RetentionRounds {
+        RetentionRounds::new(Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap()), settings)
     }
 
     pub(crate) async fn tenant(store: &MemoryStore, id: &str, settings: TenantSettings) {
@@ -292,7 +292,7 @@ pub(crate) mod tests {
         for id in ["own", "usual"] {
             messages(&store, id, State::Suppressed, 3).await;
         }
-        let mut retention = kept(config::RetentionSection { audit: None, reported: DAY });
+        let mut retention = rounds(config::RetentionSection { audit: None, reported: DAY });
         let later = start().plus(DAY + Duration::from_secs(1));
         assert_eq!(retention.round(&store, later, ENOUGH).await.unwrap().removed, 3);
         assert_eq!(count(&store, "own", Status::Suppressed).await, 3);
@@ -321,7 +321,7 @@ pub(crate) mod tests {
         assert_eq!(left().await, 2);
         let days = |days| config::RetentionSection { audit: Some(DAY * days), reported: DAY * 7 };
         for (kept_for, expected) in [(400, 2), (399, 1), (1, 0)] {
-            kept(days(kept_for)).round(&store, later, ENOUGH).await.unwrap();
+            rounds(days(kept_for)).round(&store, later, ENOUGH).await.unwrap();
             assert_eq!(left().await, expected, "kept for {kept_for} days");
         }
     }

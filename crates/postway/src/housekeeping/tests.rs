@@ -47,7 +47,7 @@ async fn work_of_the_dead_is_taken_over_while_another_duty_hangs() {
     store.change(DirectoryChange::DeleteTenant(gone.clone(), start()), None).await.unwrap();
     depot.put(&*store, &stays, Bytes::from_static(b"left behind"), start()).await.unwrap();
 
-    let clock = Arc::new(NodeClock::of(Arc::new(PausedMachineClock(Instant::now()))));
+    let clock = Arc::new(NodeClock::from_machine(Arc::new(PausedMachineClock(Instant::now()))));
     let (address, shared): (_, Arc<dyn Store>) = (([127, 0, 0, 1], 1).into(), store.clone());
     let mark = Depot::memory();
     let joined = ClusterMembership::join_as([1; 16], shared.clone(), clock.clone(), address, &mark);
@@ -95,7 +95,7 @@ fn a_lease_of_a_living_node_is_over_when_this_nodes_own_clock_says_so() {
     let moved = Stalled { version: 9, ..other.clone() };
     let mut over = |stalled: &[&Stalled], after: Duration| -> Vec<MessageUid> {
         let stalled = stalled.iter().map(|one| (*one).clone()).collect();
-        outstayed(&mut met, stalled, start + after).iter().map(|one| one.uid).collect()
+        long_overdue(&mut met, stalled, start + after).iter().map(|one| one.uid).collect()
     };
     assert!(over(&[&one, &other], Duration::ZERO).is_empty(), "the time of day says so already");
     assert!(over(&[&one, &moved], OUTSTAYED_FOR - EVERY).is_empty());

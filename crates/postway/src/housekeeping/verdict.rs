@@ -17,7 +17,7 @@ const LOST_LEASES_MAX: i64 = 5;
 
 /// The change of a message whose worker is gone. Before the wire commit it returns to the queue; after it,
 /// the recipients that the relay had accepted are in doubt, and the message is retried for those still open.
-pub(super) fn lost(one: &Stalled, policy: Option<&RetryPolicy>, now: Time) -> Option<Change> {
+pub(super) fn lost_lease_change(one: &Stalled, policy: Option<&RetryPolicy>, now: Time) -> Option<Change> {
     let on_the_wire = one.state == State::Sending { wire_committed: true };
     let lost_leases = one.lost_leases + 1;
     let suspect = lost_leases >= LOST_LEASES_MAX && !on_the_wire && one.state.status() == Status::Sending;
@@ -30,23 +30,23 @@ pub(super) fn lost(one: &Stalled, policy: Option<&RetryPolicy>, now: Time) -> Op
         false => None,
     };
     let change = match retry_after {
-        _ if suspect => quarantined(one, lost_leases, now)?,
+        _ if suspect => quarantine(one, lost_leases, now)?,
         Some(delay) => Change {
             retries: Some(one.retries + 1),
             due_at: Some(now.plus(delay)),
             error: Some(lost_at_the_dot()),
-            ..moved(one, Input::Settle(Outcome::Retry), now)?
+            ..step_change(one, Input::Settle(Outcome::Retry), now)?
         },
-        None => given_up(one, policy, now)?,
+        None => abandon_attempt(one, policy, now)?,
     };
     let reason = if suspect { "quarantined" } else { "lease lost" };
-    let data = told(one, &change, reason, now);
+    let data = lost_attempt_data(one, &change, reason, now);
     Some(Change { lost_leases: Some(lost_leases), ..change.telling(&data) })
 }
 
 /// The event data of a lost attempt: the fields of an attempt's own outcome, as far as they are known, and
 /// the node that had it.
-fn told(one: &Stalled, change: &Change, reason: &str, now: Time) -> Value {
+fn lost_attempt_data(one: &Stalled, change: &Change, reason: &str, now: Time) -> Value {
     let error = change.error.as_deref().and_then(|error| serde_json::from_str::<Value>(error).ok());
     let error = error.unwrap_or_default();
     let mut data = json!({
@@ -69,8 +69,8 @@ fn told(one: &Stalled, change: &Change, reason: &str, now: Time) -> Value {
 }
 
 /// The lease is lost, and with it the attempt.
-fn given_up(one: &Stalled, policy: &RetryPolicy, now: Time) -> Option<Change> {
-    let change = moved(one, Input::LoseLease, now)?;
+fn abandon_attempt(one: &Stalled, policy: &RetryPolicy, now: Time) -> Option<Change> {
+    let change = step_change(one, Input::LoseLease, now)?;
     match change.to {
         State::Ready => Some(Change { due_at: Some(now), ..change }),
         State::InDoubt => {
@@ -95,13 +95,13 @@ fn given_up(one: &Stalled, policy: &RetryPolicy, now: Time) -> Option<Change> {
 }
 
 /// Quarantines the message; recipients that earlier attempts sent to, or may have sent to, keep their state.
-fn quarantined(one: &Stalled, lost_leases: i64, now: Time) -> Option<Change> {
+fn quarantine(one: &Stalled, lost_leases: i64, now: Time) -> Option<Change> {
     let outcome = match one.rest() {
         Rest::Doubt => Outcome::DoubtEarlier,
         Rest::Sent => Outcome::SentEarlier,
         Rest::Nothing | Rest::Open => Outcome::Quarantined,
     };
-    let change = moved(one, Input::Settle(outcome), now)?;
+    let change = step_change(one, Input::Settle(outcome), now)?;
     let message = format!("quarantined: its workers died {lost_leases} times in a row");
     let error = json!({"code": "quarantined", "category": "poison", "message": message}).to_string();
     Some(Change {
@@ -118,8 +118,8 @@ fn lost_at_the_dot() -> String {
 }
 
 /// The change of a message that has expired, for the recipients it was not sent to.
-pub(super) fn expired(one: &Stalled, now: Time) -> Option<Change> {
-    let change = moved(one, Input::Expire(one.rest()), now)?;
+pub(super) fn expiry_change(one: &Stalled, now: Time) -> Option<Change> {
+    let change = step_change(one, Input::Expire(one.rest()), now)?;
     if change.to != State::Expired {
         return Some(change.telling(&json!({"attempt": one.attempt, "reason": "expired"})));
     }
@@ -128,7 +128,7 @@ pub(super) fn expired(one: &Stalled, now: Time) -> Option<Change> {
     Some(Change { error: Some(error.to_string()), ..change })
 }
 
-fn moved(one: &Stalled, input: Input, now: Time) -> Option<Change> {
+fn step_change(one: &Stalled, input: Input, now: Time) -> Option<Change> {
     let fence = Fence { status: one.state.status(), token: None, version: Some(one.version) };
     match Change::step(one.uid, fence, one.state, input, now) {
         Ok(change) => Some(Change { erases_bodies: change.to == State::Sent && one.sensitive, ..change }),

@@ -70,7 +70,7 @@ impl InboundLoops {
 }
 
 /// Reads the authorities that certify providers of certified mail. Without a file none is trusted.
-pub fn trust(file: Option<&Path>) -> anyhow::Result<TrustStore> {
+pub fn read_trust_store(file: Option<&Path>) -> anyhow::Result<TrustStore> {
     let Some(file) = file else { return Ok(TrustStore::default()) };
     let named = || format!("cannot use {} (pec.trust_file, POSTWAY_PEC_TRUST_FILE)", file.display());
     let size = std::fs::metadata(file).with_context(named)?.len();
@@ -85,12 +85,12 @@ mod tests {
 
     #[test]
     fn a_wrong_trust_file_is_named() {
-        assert!(trust(None).unwrap().is_empty());
+        assert!(read_trust_store(None).unwrap().is_empty());
         let folder = tempfile::TempDir::new().unwrap();
         let file = folder.path().join("trust.pem");
         std::fs::write(&file, "no certificate").unwrap();
-        let error = format!("{:#}", trust(Some(&file)).unwrap_err());
+        let error = format!("{:#}", read_trust_store(Some(&file)).unwrap_err());
         assert!(error.contains("trust.pem") && error.contains("holds no certificate"), "{error}");
-        assert!(trust(Some(&folder.path().join("missing.pem"))).is_err());
+        assert!(read_trust_store(Some(&folder.path().join("missing.pem"))).is_err());
     }
 }

@@ -57,12 +57,12 @@ pub fn secret_key(config: &ServerConfig) -> anyhow::Result<SecretKey> {
     let mut older: Option<SecretKey> = None;
     for previous in config.secret_key_previous.iter().rev() {
         let previous = SecretKey::from_base64(previous.expose())?;
-        older = Some(knowing(previous, older));
+        older = Some(with_previous_keys(previous, older));
     }
-    Ok(knowing(current_secret_key(config)?, older))
+    Ok(with_previous_keys(current_secret_key(config)?, older))
 }
 
-fn knowing(key: SecretKey, older: Option<SecretKey>) -> SecretKey {
+fn with_previous_keys(key: SecretKey, older: Option<SecretKey>) -> SecretKey {
     match older {
         Some(older) => key.with_previous(older),
         None => key,

@@ -78,7 +78,7 @@ pub async fn open_listeners(config: &ServerConfig) -> anyhow::Result<OpenListene
     let secret_key = Arc::new(keys::secret_key(config)?);
     let depot =
         Arc::new(Depot::open(config.storage.url.expose()).context("storage.url (POSTWAY_STORAGE_URL)")?);
-    let trust = inbound::trust(config.pec.trust_file.as_deref())?;
+    let trust = inbound::read_trust_store(config.pec.trust_file.as_deref())?;
     let listener = TcpListener::bind(config.http.listen).await.map_err(|error| {
         let advice = port_owner::advice(config.http.listen, &error, "http.listen (POSTWAY_HTTP_LISTEN)");
         anyhow::Error::new(error).context(advice)
@@ -90,7 +90,7 @@ pub async fn open_listeners(config: &ServerConfig) -> anyhow::Result<OpenListene
     let http = tokio::spawn(http::serve(listener, http_bounds(config), current_router, stop_intake.clone()));
     let (smtp_service, current_service) = watch::channel(None);
     let submission = submission::bind(&config.smtp, &config.data_dir, &*clock).await?;
-    let smtp_announcement = submission.as_ref().map(submission::announced).unwrap_or_default();
+    let smtp_announcement = submission.as_ref().map(submission::announcement).unwrap_or_default();
     let submission =
         tokio::spawn(submission::run(submission, clock.clone(), current_service, stop_intake.clone()));
     Ok(OpenListeners {

@@ -11,7 +11,7 @@ const PROCESSES_MAX: usize = 10_000;
 pub fn advice(address: SocketAddr, error: &io::Error, setting: &str) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
-            let who = of_port(address.port()).map_or_else(String::new, |who| format!(" by {who}"));
+            let who = process_on_port(address.port()).map_or_else(String::new, |who| format!(" by {who}"));
             format!("{address} is in use{who}: end that program, or choose another address with {setting}")
         }
         io::ErrorKind::AddrNotAvailable => {
@@ -25,7 +25,7 @@ pub fn advice(address: SocketAddr, error: &io::Error, setting: &str) -> String {
 }
 
 /// The name and id of the process that listens on this port; `None` if that cannot be seen.
-fn of_port(port: u16) -> Option<String> {
+fn process_on_port(port: u16) -> Option<String> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|file| fs::read_to_string(file).unwrap_or_default());
     let socket = format!("socket:[{}]", tables.iter().find_map(|table| inode(table, port))?);
     let processes = fs::read_dir("/proc").ok()?.filter_map(Result::ok).take(PROCESSES_MAX);

@@ -33,7 +33,7 @@ pub struct OutgoingProbe {
 #[async_trait]
 impl AccountProbe for OutgoingProbe {
     async fn probe(&self, account: &Account) -> Vec<ProbeStep> {
-        self.prober.probe(account).await.into_iter().map(told).collect()
+        self.prober.probe(account).await.into_iter().map(probe_step).collect()
     }
 
     fn refusal(&self, host: &str) -> Option<String> {
@@ -55,7 +55,7 @@ impl AccountProbe for OutgoingProbe {
     }
 }
 
-fn told(Step { name, outcome, took }: Step) -> ProbeStep {
+fn probe_step(Step { name, outcome, took }: Step) -> ProbeStep {
     let ok = outcome.is_ok();
     let detail = outcome.unwrap_or_else(|failure| format!("{} ({})", failure.message, failure.code));
     ProbeStep { step: name, ok, detail, duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX) }

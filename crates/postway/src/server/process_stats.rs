@@ -48,8 +48,8 @@ fn read(proc: &Path, units: ProcUnits) -> Vec<ProcessMetric> {
         metrics.extend(value.map(|value| ProcessMetric { name, kind, help, value }));
     };
     let stat = fs::read_to_string(own.join("stat")).unwrap_or_default();
-    let stat = ProcStat::of(&stat);
-    let of_stat = |place: usize| stat.as_ref().and_then(|stat| stat.number(place));
+    let stat = ProcStat::parse(&stat);
+    let of_stat = |number: usize| stat.as_ref().and_then(|stat| stat.number(number));
     let cpu_ticks = of_stat(14).zip(of_stat(15)).map(|(user, system)| user + system);
     add(
         "process_cpu_seconds_total",
@@ -85,13 +85,13 @@ fn read(proc: &Path, units: ProcUnits) -> Vec<ProcessMetric> {
 struct ProcStat<'a>(Vec<&'a str>);
 
 impl<'a> ProcStat<'a> {
-    fn of(text: &'a str) -> Option<Self> {
+    fn parse(text: &'a str) -> Option<Self> {
         let (_, rest) = text.rsplit_once(')')?;
         Some(Self(rest.split_ascii_whitespace().collect()))
     }
 
-    fn number(&self, place: usize) -> Option<f64> {
-        self.0.get(place.checked_sub(3)?)?.parse().ok()
+    fn number(&self, field: usize) -> Option<f64> {
+        self.0.get(field.checked_sub(3)?)?.parse().ok()
     }
 }
 

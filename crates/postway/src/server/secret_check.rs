@@ -22,17 +22,17 @@ pub async fn run(
     key: Arc<SecretKey>,
     stop: CancellationToken,
 ) {
-    let mut told = 0;
+    let mut reported = 0;
     loop {
         match unopened.check(&*store, &key).await {
             Ok(places) if places.is_empty() => {
-                if told > 0 {
+                if reported > 0 {
                     tracing::info!("the secret key opens everything that is stored");
                 }
                 return;
             }
             Ok(places) => {
-                if places.len() != told {
+                if places.len() != reported {
                     tracing::error!(
                         secrets = places.len(),
                         places = places[..places.len().min(NAMED_MAX)].join(", "),
@@ -40,7 +40,7 @@ pub async fn run(
                          secret.key (POSTWAY_SECRET_KEY) or into POSTWAY_SECRET_KEY_PREVIOUS, or set the secrets anew"
                     );
                 }
-                told = places.len();
+                reported = places.len();
             }
             Err(error) => tracing::warn!(%error, "cannot check whether stored secrets open"),
         }

@@ -35,7 +35,7 @@ pub fn ensure(folder: &Path, name: &str, now: Time) -> anyhow::Result<Certificat
     if !lasts || !files.key.exists() {
         make(&files, name, now).context("cannot make a certificate for SMTP")?;
         let file = files.certificate.display();
-        tracing::warn!(%file, "SMTP has no certificate: it made one of its own, which clients trust only if they are told to");
+        tracing::warn!(%file, "SMTP has no certificate: it made one of its own, which clients trust only if they are configured to");
     }
     Ok(files)
 }

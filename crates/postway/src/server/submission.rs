@@ -71,13 +71,13 @@ pub async fn bind(
 }
 
 /// The addresses it listens on, as lines for the terminal.
-pub fn announced(submission: &SubmissionListener) -> String {
+pub fn announcement(submission: &SubmissionListener) -> String {
     let line = |name: &str, address: Option<SocketAddr>| {
         address.map(|address| format!("  {name}: {address}\n")).unwrap_or_default()
     };
     let certificate = match &submission.self_signed {
         Some(_) => {
-            "  smtp certificate: self-signed, as none is given (smtp.tls_certificate_file); clients must be told to trust it\n"
+            "  smtp certificate: self-signed, as none is given (smtp.tls_certificate_file); clients must be configured to trust it\n"
         }
         None => "",
     };

@@ -115,12 +115,12 @@ pub fn start_metrics() -> anyhow::Result<MetricsHandles> {
     metrics::set_global_recorder(recorder)
         .map_err(|error| anyhow::anyhow!("cannot install the metrics recorder: {error}"))?;
     describe();
-    tell_build();
+    record_build_info();
     Ok(handles)
 }
 
 /// Sets `postway_build_info`, whose labels name the program that runs: queries join it with other metrics.
-fn tell_build() {
+fn record_build_info() {
     let labels = [("version", env!("CARGO_PKG_VERSION")), ("arch", ARCH), ("os", OS)];
     metrics::gauge!("postway_build_info", &labels).set(1.0);
 }
@@ -141,7 +141,7 @@ impl TenantMetricsRecorder {
         MetricsHandles { lasting: self.lasting.handle(), owned: self.owned.handle() }
     }
 
-    fn of(&self, key: &Key) -> &PrometheusRecorder {
+    fn recorder_for(&self, key: &Key) -> &PrometheusRecorder {
         let is_owned = key.labels().any(|label| label.key() == OWNER_LABEL);
         if is_owned { &self.owned } else { &self.lasting }
     }
@@ -164,15 +164,15 @@ impl Recorder for TenantMetricsRecorder {
     }
 
     fn register_counter(&self, key: &Key, metadata: &Metadata<'_>) -> Counter {
-        self.of(key).register_counter(key, metadata)
+        self.recorder_for(key).register_counter(key, metadata)
     }
 
     fn register_gauge(&self, key: &Key, metadata: &Metadata<'_>) -> Gauge {
-        self.of(key).register_gauge(key, metadata)
+        self.recorder_for(key).register_gauge(key, metadata)
     }
 
     fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> Histogram {
-        self.of(key).register_histogram(key, metadata)
+        self.recorder_for(key).register_histogram(key, metadata)
     }
 }
 
@@ -194,7 +194,7 @@ fn describe() {
     describe_counter!("postway_state_transitions_total", "Messages that entered a state, by state");
     describe_counter!(
         "postway_validation_failures_total",
-        "Messages refused at the door, by the check that failed"
+        "Messages that the intake refused, by the check that failed"
     );
     describe_counter!("postway_retries_total", "Attempts that will be repeated, by category of failure");
     describe_counter!("postway_final_states_total", "Messages that reached a final state, by state");
@@ -207,7 +207,7 @@ fn describe() {
         "Transactions undone by others' locks and tried again"
     );
     describe_gauge!("postway_store_file_bytes", "Size of the SQLite file");
-    describe_gauge!("postway_store_free_bytes", "What nothing is stored in, of the SQLite file");
+    describe_gauge!("postway_store_free_bytes", "Unused bytes in the SQLite file");
     describe_gauge!("postway_store_log_bytes", "Size of the SQLite file's write-ahead log");
     describe_gauge!(
         "postway_store_log_held_seconds",
@@ -218,25 +218,28 @@ fn describe() {
     describe_gauge!("postway_http_connections", "Connections to the HTTP listener");
     describe_counter!(
         "postway_http_connections_cut_total",
-        "HTTP connections that were refused or closed for want of room, by reason"
+        "HTTP connections that were refused or closed because all slots were taken, by reason"
     );
     describe_counter!(
         "postway_log_lines_dropped_total",
-        "Lines of the log that were dropped because nobody reads it"
+        "Log lines that were dropped because the log was not read"
     );
-    describe_counter!("postway_keys_refused_total", "Keys that opened nothing, by outcome");
+    describe_counter!("postway_keys_refused_total", "Keys that were refused, by outcome");
     describe_counter!(
         "postway_notifications_total",
         "Notifications that were settled or put off, by outcome"
     );
     describe_histogram!("postway_notification_seconds", Unit::Seconds, "Calls to subscribers");
-    describe_counter!("postway_inbound_processed_total", "Mails that were dealt with, by tenant and mailbox");
+    describe_counter!("postway_inbound_processed_total", "Mails that were processed, by tenant and mailbox");
     describe_counter!(
         "postway_inbound_skipped_total",
         "Mails there was nothing to do with: known, older than the watch, or gone, by tenant and mailbox"
     );
-    describe_counter!("postway_inbound_failed_total", "Mails that no try helped, by tenant and mailbox");
-    describe_counter!("postway_inbound_tries_total", "Tries to deal with mails, by tenant and mailbox");
+    describe_counter!(
+        "postway_inbound_failed_total",
+        "Mails that failed after all tries, by tenant and mailbox"
+    );
+    describe_counter!("postway_inbound_tries_total", "Tries to process mails, by tenant and mailbox");
     describe_counter!(
         "postway_inbound_retries_total",
         "Tries that will be repeated; by the tries, the retry ratio; by tenant and mailbox"
@@ -259,15 +262,15 @@ fn describe() {
     describe_gauge!(
         "postway_oldest_due_seconds",
         Unit::Seconds,
-        "Age of the oldest message that is due, that nothing holds, and that is unsent"
+        "Age of the oldest due message that nothing blocks"
     );
     describe_gauge!(
         "postway_oldest_held_seconds",
         Unit::Seconds,
-        "Age of the oldest due message that a suspension, a limit or an open circuit holds"
+        "Age of the oldest due message that a suspension, a limit or an open circuit blocks"
     );
-    describe_gauge!("postway_in_doubt_held", "Messages in doubt that wait for somebody's word");
-    describe_gauge!("postway_circuits_open", "Accounts that are left alone because they are at fault");
+    describe_gauge!("postway_in_doubt_held", "Messages in doubt that are on hold for an operator");
+    describe_gauge!("postway_circuits_open", "Accounts whose circuit is open");
     describe_histogram!(
         "postway_processing_seconds",
         Unit::Seconds,
@@ -385,7 +388,7 @@ mod tests {
         let handle = recorder.handle();
         metrics::with_local_recorder(&recorder, || {
             describe();
-            tell_build();
+            record_build_info();
             metrics::histogram!("postway_send_seconds").record(0.004);
             metrics::histogram!("postway_store_group_size").record(150.0);
             metrics::counter!("postway_final_states_total", "state" => "sent").increment(1);

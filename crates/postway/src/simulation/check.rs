@@ -83,8 +83,8 @@ pub(super) async fn judge(world: &SimulatedWorld) {
     for record in world.records().await {
         let label = world.ledger().label(record.summary.uid);
         if !history::is_possible(&record) {
-            let (state, told) = (record.summary.state, history::told(&record));
-            world.trace.violation(format_args!("{label} is {state:?}, which no path gives: {told}"));
+            let (state, events) = (record.summary.state, history::event_names(&record));
+            world.trace.violation(format_args!("{label} is {state:?}, which no path gives: {events}"));
         }
         if record.summary.error.as_deref().is_some_and(|error| error.contains("internal error")) {
             world.trace.violation(format_args!("{label} broke its courier"));

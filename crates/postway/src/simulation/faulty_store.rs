@@ -232,7 +232,7 @@ impl Work for FaultyStore {
     }
 
     async fn apply(&self, changes: Vec<Change>) -> Result<Vec<bool>, StoreError> {
-        let moves: Vec<LedgerMove> = changes.iter().map(LedgerMove::of).collect();
+        let moves: Vec<LedgerMove> = changes.iter().map(LedgerMove::from_change).collect();
         let note = |held: &Vec<bool>| {
             self.world.ledger().changed(&self.life, &moves, held, &self.world.trace);
         };

@@ -40,7 +40,7 @@ pub(super) fn is_possible(record: &MessageRecord) -> bool {
 }
 
 /// The events, in a line.
-pub(super) fn told(record: &MessageRecord) -> String {
+pub(super) fn event_names(record: &MessageRecord) -> String {
     let kinds: Vec<&str> = record.events.iter().map(|event| event.kind.as_str()).collect();
     kinds.join(" ")
 }

@@ -40,7 +40,7 @@ pub(super) struct LedgerMove {
 }
 
 impl LedgerMove {
-    pub fn of(change: &Change) -> Self {
+    pub fn from_change(change: &Change) -> Self {
         Self { uid: change.uid, to: change.to, fence: change.fence }
     }
 }

@@ -27,7 +27,7 @@
 //! command that repeats it, and the complete trace. `POSTWAY_SIMULATION_SEED=n` runs one seed,
 //! `POSTWAY_SIMULATION_SEEDS=n` that many.
 //!
-//! Runs with a planted fault show that the checks find faults: see [`PlantedFlaw`] on purpose.
+//! Runs with a planted fault show that the checks find faults: see [`PlantedFlaw`].
 //!
 //! Not simulated: SQL, TLS, SES, and the subsystems that do not send. Those have real servers in `e2e`.
 
@@ -95,7 +95,7 @@ fn run(seed: u64, flaw: Option<PlantedFlaw>) -> RunRecord {
         .expect("a runtime without a driver for sockets");
     runtime.block_on(async {
         let world = Arc::new(SimulatedWorld::new(seed, flaw));
-        world.lay_ground().await;
+        world.create_tenant().await;
         for node in &world.nodes {
             node.start(&world);
             tokio::time::sleep(world.chance.millis(1, 500)).await;

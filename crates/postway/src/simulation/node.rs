@@ -149,7 +149,7 @@ async fn live(world: Arc<SimulatedWorld>, life: Arc<NodeLife>) {
     let node = &world.nodes[life.node];
     let link: Arc<dyn Store> = Arc::new(FaultyStore::new(world.clone(), life.clone()));
     let machine = SkewedClock { world: world.clone(), skew_ms: node.skew_ms };
-    let clock = Arc::new(NodeClock::of(Arc::new(machine)));
+    let clock = Arc::new(NodeClock::from_machine(Arc::new(machine)));
     let (depot, identity) = (Arc::new(Depot::memory()), [life.node as u8 + 1; 16]);
     let secret_key = Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).expect("a key of this length"));
     let address = ([127, 0, 0, 1], 8_025).into();

@@ -234,7 +234,7 @@ impl SimulatedWorld {
     }
 
     /// Creates the tenant and its accounts.
-    pub async fn lay_ground(&self) {
+    pub async fn create_tenant(&self) {
         let now = self.now();
         let account = |(number, plan): (usize, &AccountPlan)| Account {
             tenant: Self::tenant(),

@@ -4,9 +4,9 @@
 
 use serde_json::Value;
 
-use super::amount::{count, span};
 use super::board::{LineTone, time};
 use super::source::ServerSnapshot;
+use crate::cli::amount::{count, span};
 use crate::cli::output::{field, list, printable};
 
 /// The used part of a limit, in percent, from which it is shown.

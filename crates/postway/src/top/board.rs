@@ -6,9 +6,9 @@
 use postway_domain::Time;
 use serde_json::Value;
 
-use super::amount::{count, rate, span, wait};
 use super::attention::{self, AttentionSection};
 use super::source::ServerSnapshot;
+use crate::cli::amount::{count, rate, span, wait};
 use crate::cli::output::{field, list, printable};
 
 /// The server that is watched.

@@ -11,9 +11,9 @@ use ratatui::{
     widgets::{Block, Borders, Paragraph, Sparkline},
 };
 
-use super::amount::count;
 use super::attention::AttentionSection;
 use super::board::{LineTone, StatusBoard};
+use crate::cli::amount::count;
 
 /// Screens lower than this have no charts.
 const CHARTS_FROM_ROWS: u16 = 22;
@@ -35,11 +35,12 @@ pub fn draw(frame: &mut Frame<'_>, board: Option<&StatusBoard>, away: Option<&st
     ];
     let [header, news, figures, chart, body, footer] = Layout::vertical(rows).areas(frame.area());
     let help = format!(" q leaves{}", if away.is_some() { "   tried again by itself" } else { "" });
-    frame.render_widget(Paragraph::new(help).style(ink.of(LineTone::Quiet)), footer);
+    frame.render_widget(Paragraph::new(help).style(ink.style_for(LineTone::Quiet)), footer);
     let Some(board) = board else {
         frame.render_widget(Paragraph::new("postway").style(ink.title()), header);
-        let (told, tone) = away.map_or(("asking the server", LineTone::Quiet), |away| (away, LineTone::Bad));
-        frame.render_widget(Paragraph::new(told).style(ink.of(tone)), news);
+        let (notice, tone) =
+            away.map_or(("asking the server", LineTone::Quiet), |away| (away, LineTone::Bad));
+        frame.render_widget(Paragraph::new(notice).style(ink.style_for(tone)), news);
         return;
     };
     draw_header(frame, [header, news], board, away, ink);
@@ -60,7 +61,7 @@ struct ColourPalette {
 }
 
 impl ColourPalette {
-    fn of(self, tone: LineTone) -> Style {
+    fn style_for(self, tone: LineTone) -> Style {
         let plain = Style::default();
         match (tone, self.colour) {
             (LineTone::Plain, _) => plain,
@@ -91,9 +92,9 @@ fn draw_header(
     ink: ColourPalette,
 ) {
     frame.render_widget(Paragraph::new(board.title.as_str()).style(ink.title()), first);
-    let mut line = Line::styled(board.corner.clone(), ink.of(LineTone::Quiet));
+    let mut line = Line::styled(board.corner.clone(), ink.style_for(LineTone::Quiet));
     if let Some(away) = away {
-        line.push_span(Span::styled(format!("  {away}"), ink.of(LineTone::Bad)));
+        line.push_span(Span::styled(format!("  {away}"), ink.style_for(LineTone::Bad)));
     }
     frame.render_widget(line, second);
 }
@@ -102,8 +103,8 @@ fn draw_figures(frame: &mut Frame<'_>, area: Rect, board: &StatusBoard, ink: Col
     let rows = board.figures.chunks(3).map(|row| {
         let cells = row.iter().flat_map(|(name, value, tone)| {
             [
-                Span::styled(format!("{name:<NAME_COLUMNS$}"), ink.of(LineTone::Quiet)),
-                Span::styled(format!("{value:<14}"), ink.of(*tone)),
+                Span::styled(format!("{name:<NAME_COLUMNS$}"), ink.style_for(LineTone::Quiet)),
+                Span::styled(format!("{value:<14}"), ink.style_for(*tone)),
             ]
         });
         Line::from(cells.collect::<Vec<_>>())
@@ -130,7 +131,7 @@ fn draw_charts(frame: &mut Frame<'_>, area: Rect, board: &StatusBoard, ink: Colo
 fn draw_queue(frame: &mut Frame<'_>, area: Rect, board: &StatusBoard, ink: ColourPalette) {
     let block = Block::new().borders(Borders::TOP).title(" queue ");
     let lines = board.queue.iter().map(|(state, messages, tone)| {
-        Line::styled(format!("{state:<NAME_COLUMNS$}{:>12}", count(*messages)), ink.of(*tone))
+        Line::styled(format!("{state:<NAME_COLUMNS$}{:>12}", count(*messages)), ink.style_for(*tone))
     });
     frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()).block(block), area);
 }
@@ -140,7 +141,7 @@ fn draw_sections(frame: &mut Frame<'_>, area: Rect, sections: &[AttentionSection
     let rows = usize::from(block.inner(area).height);
     let mut lines: Vec<Line<'_>> = Vec::new();
     if sections.is_empty() {
-        lines.push(Line::styled("nothing", ink.of(LineTone::Good)));
+        lines.push(Line::styled("nothing", ink.style_for(LineTone::Good)));
     }
     for (section, room) in sections.iter().zip(shares(sections, rows)) {
         if room == 0 {
@@ -152,7 +153,8 @@ fn draw_sections(frame: &mut Frame<'_>, area: Rect, sections: &[AttentionSection
             _ => format!("{}, {shown} of {all}", section.title),
         };
         lines.push(Line::styled(title, ink.title()));
-        let line = |(text, tone): &(String, LineTone)| Line::styled(format!("  {text}"), ink.of(*tone));
+        let line =
+            |(text, tone): &(String, LineTone)| Line::styled(format!("  {text}"), ink.style_for(*tone));
         lines.extend(section.lines[..shown].iter().map(line));
     }
     frame.render_widget(Paragraph::new(lines).block(block), area);

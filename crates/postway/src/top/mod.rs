@@ -4,7 +4,6 @@
 //! and [`screen`] manages the terminal. Every figure is the server's. If the server does not answer, the
 //! screen says so, keeps the last figures, and asks again; a refused key ends the command.
 
-mod amount;
 mod attention;
 mod board;
 mod draw;
@@ -14,7 +13,6 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use amount::{span, wait};
 pub use board::{StatusBoard, WatchedServer};
 pub use plain::plain;
 pub use screen::live;

@@ -1,7 +1,7 @@
 //! The board as text, once: for a pipe, a log, or `--once`.
 
-use super::amount::count;
 use super::board::StatusBoard;
+use crate::cli::amount::count;
 
 /// Figures side by side.
 const COLUMNS: usize = 3;

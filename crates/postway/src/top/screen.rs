@@ -12,10 +12,10 @@ use futures::StreamExt as _;
 use ratatui::DefaultTerminal;
 use tokio::time::{Instant, sleep_until};
 
-use super::amount::span;
 use super::board::{StatusBoard, WatchedServer};
 use super::draw::draw;
 use super::source::{ServerSnapshot, SnapshotSource};
+use crate::cli::amount::span;
 use crate::cli::failure::CommandFailure;
 use crate::server::shutdown::StopSignals;
 
@@ -60,7 +60,7 @@ async fn watch(
     let mut asking = Box::pin(ask_at(source, Instant::now()));
     let mut view = ScreenView::default();
     loop {
-        let away = view.told();
+        let away = view.away_notice();
         let drawn = terminal.draw(|frame| draw(frame, view.board.as_ref(), away.as_deref(), pace.colour));
         drawn.map_err(|error| broken(&error))?;
         tokio::select! {
@@ -115,7 +115,7 @@ impl ScreenView {
         Ok(())
     }
 
-    fn told(&self) -> Option<String> {
+    fn away_notice(&self) -> Option<String> {
         let (since, reason) = self.away.as_ref()?;
         Some(format!("away for {}: {reason}", span(since.elapsed().as_secs())))
     }
@@ -156,7 +156,7 @@ mod tests {
         let unreachable =
             CommandFailure::Unreachable { url: "x".to_owned(), reason: "connection refused".to_owned() };
         assert!(view.take(Err(unreachable)).is_ok());
-        assert!(view.told().is_some_and(|told| told.contains("connection refused")));
+        assert!(view.away_notice().is_some_and(|notice| notice.contains("connection refused")));
         assert!(matches!(
             view.take(Err(CommandFailure::Refused("no".to_owned()))),
             Err(CommandFailure::Refused(_))

@@ -87,9 +87,9 @@ impl SnapshotSource {
 
     async fn accounts(&self) -> Result<Vec<Value>, CommandFailure> {
         let all = self.client.get(&["v1", "accounts"], &[]).await?;
-        let told =
+        let shown =
             list(&all, "data").iter().filter(|account| is_limited(account) || account["suspended"] == true);
-        let ids: Vec<String> = told.take(ACCOUNTS_MAX).map(|account| field(account, "id")).collect();
+        let ids: Vec<String> = shown.take(ACCOUNTS_MAX).map(|account| field(account, "id")).collect();
         let asked =
             stream::iter(&ids).map(async |id| match self.client.get(&["v1", "accounts", id], &[]).await {
                 // Deleted in between.

@@ -36,11 +36,11 @@ pub struct ClockFollower {
 
 impl ClockFollower {
     /// Notes a poll: the node's counter and the time it wrote by its own clock, read between our two times.
-    pub fn hear(&mut self, beat: i64, its_now: Time, (asked, told): (Time, Time)) {
+    pub fn hear(&mut self, beat: i64, its_now: Time, (asked, answered): (Time, Time)) {
         let before = self.last.replace((beat, asked));
-        let Some((_, looked_at)) = before.filter(|(last, _)| *last != beat) else { return };
+        let Some((_, polled_at)) = before.filter(|(last, _)| *last != beat) else { return };
         let since = |ours: Time| its_now.as_millis().saturating_sub(ours.as_millis());
-        self.bounds.push_back((since(told), since(looked_at)));
+        self.bounds.push_back((since(answered), since(polled_at)));
         if self.bounds.len() > SAMPLES {
             self.bounds.pop_front();
         }

@@ -15,7 +15,7 @@ use crate::cluster::clock::{ClockDistance, ClockFollower, NodeClock};
 /// How long to listen for other nodes before they are taken for gone: more than two beats.
 const AGREE_WITHIN: Duration = Duration::from_millis(2_500);
 /// How often to poll meanwhile.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_EVERY: Duration = Duration::from_millis(50);
 /// Beats that must agree before the machine's time is replaced by theirs: one may have been delayed.
 const BEATS: usize = 2;
 
@@ -66,11 +66,11 @@ async fn listen(
         let asked = clock.now();
         let mut nodes = store.nodes().await?;
         nodes.retain(|node| Some(node.incarnation) != me);
-        let told = clock.now();
+        let answered = clock.now();
         let (own, others): (Vec<NodeRecord>, Vec<NodeRecord>) =
             nodes.into_iter().partition(|node| node.identity == *identity);
         for node in &others {
-            followers.entry(node.incarnation).or_default().hear(node.beat, node.beat_at, (asked, told));
+            followers.entry(node.incarnation).or_default().hear(node.beat, node.beat_at, (asked, answered));
         }
         let is_over = started.elapsed() > AGREE_WITHIN;
         let enough = if is_over { 1 } else { BEATS };
@@ -103,7 +103,7 @@ async fn listen(
         if is_over || (is_known && own.is_empty()) {
             return Ok(heard);
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
 }
 

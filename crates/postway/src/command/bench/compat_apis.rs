@@ -29,7 +29,7 @@ const CONNECTIONS: u32 = 20;
 const MANY: u32 = 100;
 
 /// A route that accepts mail.
-struct CompatRoute {
+struct BenchRoute {
     name: &'static str,
     path: &'static str,
     /// The status that says that all were accepted.
@@ -48,20 +48,20 @@ const MESSAGES: (&str, &str) = (r#"{"messages":["#, "]}");
 const DATA: (&str, &str) = (r#"{"data":["#, "]}");
 
 #[rustfmt::skip]
-const WAYS: [CompatRoute; 13] = [
-    CompatRoute { name: "ours, with ids", path: "/v1/messages", taken: 202, beside: 0, each: 1, frame: ("", ""), message: ours_with_id },
-    CompatRoute { name: "ours, without", path: "/v1/messages", taken: 202, beside: 1, each: 1, frame: ("", ""), message: ours },
-    CompatRoute { name: "ours, many, with ids", path: "/v1/messages/batch", taken: 202, beside: 2, each: MANY, frame: MESSAGES, message: ours_with_id },
-    CompatRoute { name: "ours, many, without", path: "/v1/messages/batch", taken: 202, beside: 3, each: MANY, frame: MESSAGES, message: ours },
-    CompatRoute { name: "000", path: "/compat/000/emails", taken: 201, beside: 0, each: 1, frame: DATA, message: of_000 },
-    CompatRoute { name: "000, many", path: "/compat/000/emails", taken: 201, beside: 2, each: MANY, frame: DATA, message: of_000 },
-    CompatRoute { name: "001", path: "/compat/001/commands/add-messages", taken: 200, beside: 0, each: 1, frame: MESSAGES, message: of_001 },
-    CompatRoute { name: "001, many", path: "/compat/001/commands/add-messages", taken: 200, beside: 2, each: MANY, frame: MESSAGES, message: of_001 },
-    CompatRoute { name: "004", path: "/compat/004/v1/email/send", taken: 202, beside: 1, each: 1, frame: ("", ""), message: ours },
-    CompatRoute { name: "resend", path: "/compat/resend/emails", taken: 200, beside: 1, each: 1, frame: ("", ""), message: ours },
-    CompatRoute { name: "resend, many", path: "/compat/resend/emails/batch", taken: 200, beside: 3, each: MANY, frame: LIST, message: ours },
-    CompatRoute { name: "postmark", path: "/compat/postmark/email", taken: 200, beside: 1, each: 1, frame: ("", ""), message: of_postmark },
-    CompatRoute { name: "postmark, many", path: "/compat/postmark/email/batch", taken: 200, beside: 3, each: MANY, frame: LIST, message: of_postmark },
+const WAYS: [BenchRoute; 13] = [
+    BenchRoute { name: "ours, with ids", path: "/v1/messages", taken: 202, beside: 0, each: 1, frame: ("", ""), message: ours_with_id },
+    BenchRoute { name: "ours, without", path: "/v1/messages", taken: 202, beside: 1, each: 1, frame: ("", ""), message: ours },
+    BenchRoute { name: "ours, many, with ids", path: "/v1/messages/batch", taken: 202, beside: 2, each: MANY, frame: MESSAGES, message: ours_with_id },
+    BenchRoute { name: "ours, many, without", path: "/v1/messages/batch", taken: 202, beside: 3, each: MANY, frame: MESSAGES, message: ours },
+    BenchRoute { name: "000", path: "/compat/000/emails", taken: 201, beside: 0, each: 1, frame: DATA, message: of_000 },
+    BenchRoute { name: "000, many", path: "/compat/000/emails", taken: 201, beside: 2, each: MANY, frame: DATA, message: of_000 },
+    BenchRoute { name: "001", path: "/compat/001/commands/add-messages", taken: 200, beside: 0, each: 1, frame: MESSAGES, message: of_001 },
+    BenchRoute { name: "001, many", path: "/compat/001/commands/add-messages", taken: 200, beside: 2, each: MANY, frame: MESSAGES, message: of_001 },
+    BenchRoute { name: "004", path: "/compat/004/v1/email/send", taken: 202, beside: 1, each: 1, frame: ("", ""), message: ours },
+    BenchRoute { name: "resend", path: "/compat/resend/emails", taken: 200, beside: 1, each: 1, frame: ("", ""), message: ours },
+    BenchRoute { name: "resend, many", path: "/compat/resend/emails/batch", taken: 200, beside: 3, each: MANY, frame: LIST, message: ours },
+    BenchRoute { name: "postmark", path: "/compat/postmark/email", taken: 200, beside: 1, each: 1, frame: ("", ""), message: of_postmark },
+    BenchRoute { name: "postmark, many", path: "/compat/postmark/email/batch", taken: 200, beside: 3, each: MANY, frame: LIST, message: of_postmark },
 ];
 
 /// Our own body; 004 and Resend have the same fields.
@@ -175,7 +175,7 @@ async fn measure(
         }
     }
     let sides = rounds.map(|rounds| AcceptanceFigures::of(&rounds));
-    let measured = |((side, way), mut ratios): ((AcceptanceFigures, &CompatRoute), Vec<f64>)| {
+    let measured = |((side, way), mut ratios): ((AcceptanceFigures, &BenchRoute), Vec<f64>)| {
         ratios.sort_by(f64::total_cmp);
         MeasuredRoute { name: way.name, side, cpu_ratio: ratios.get(ratios.len() / 2).copied() }
     };

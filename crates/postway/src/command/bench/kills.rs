@@ -247,8 +247,8 @@ impl KillClients {
     async fn stop(mut self) -> anyhow::Result<Vec<Uuid>> {
         self.stop.cancel();
         let mut acknowledged = Vec::new();
-        while let Some(told) = self.tasks.join_next().await {
-            acknowledged.extend(told.context("a client ended badly")?);
+        while let Some(uids) = self.tasks.join_next().await {
+            acknowledged.extend(uids.context("a client ended badly")?);
         }
         Ok(acknowledged)
     }

@@ -130,13 +130,13 @@ impl HeardCalls {
             self.foreign += 1;
             return;
         };
-        let told = self.by_message.entry((subscriber, uid)).or_default();
-        if told.contains(&seq) {
+        let positions = self.by_message.entry((subscriber, uid)).or_default();
+        if positions.contains(&seq) {
             self.repeated += 1;
             return;
         }
-        self.out_of_order += u64::from(told.last().is_some_and(|last| *last > seq));
-        told.push(seq);
+        self.out_of_order += u64::from(positions.last().is_some_and(|last| *last > seq));
+        positions.push(seq);
         self.arrivals.push((subscriber, at));
     }
 }

@@ -136,13 +136,13 @@ async fn serve(mut stream: TcpStream, ledger: &SinkLedger, delay: Duration) -> s
         if !dialogue.taken.is_empty() && !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
-        let told = stream.write_all(&replies).await;
+        let written = stream.write_all(&replies).await;
         replies.clear();
         // A mail counts as taken even if its client died before the answer.
         if !dialogue.taken.is_empty() {
             ledger.note(&mut dialogue.taken);
         }
-        told?;
+        written?;
     }
     Ok(())
 }

@@ -175,7 +175,7 @@ async fn walk(
                 (Verdict::Stay(stayed), _) => report.stayed(stayed),
                 (Verdict::Wrong(fault), _) => report.wrong.push(fault),
             }
-            progress.told(format!("{} rows read", report.rows_read()));
+            progress.show_progress(format!("{} rows read", report.rows_read()));
         }
         if let Some(carrier) = &mut carrier {
             carrier.end_step(&mut report).await?;

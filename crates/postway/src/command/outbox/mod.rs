@@ -157,8 +157,8 @@ mod tests {
     #[tokio::test]
     async fn what_the_database_said_is_told_once() {
         let folder = tempfile::tempdir().unwrap();
-        let told = refused(folder.path()).await.to_string();
-        assert_eq!(told.matches("unable to open").count(), 1, "{told}");
-        assert!(told.contains("check the address"), "{told}");
+        let refusal = refused(folder.path()).await.to_string();
+        assert_eq!(refusal.matches("unable to open").count(), 1, "{refusal}");
+        assert!(refusal.contains("check the address"), "{refusal}");
     }
 }

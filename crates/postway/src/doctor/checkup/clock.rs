@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::server::{ReachedServer, ServerTimeSample};
 use super::{CheckupFinding, CheckupState};
-use crate::top::wait;
+use crate::cli::amount::wait;
 
 /// How long the system may take to answer.
 const TELLS_WITHIN: Duration = Duration::from_secs(5);
@@ -21,7 +21,7 @@ pub async fn check(reached: Option<&ReachedServer>) -> Vec<CheckupFinding> {
         Some(glance) => judge(glance),
         None => CheckupFinding::new("server's clock", CheckupState::Skipped).found("no server to ask"),
     };
-    vec![server, kept().await]
+    vec![server, check_synchronisation().await]
 }
 
 /// The server's time must lie between our asking and its answering.
@@ -55,7 +55,7 @@ impl ServerTimeSample {
 }
 
 /// Whether this machine's clock is synchronised, according to systemd.
-async fn kept() -> CheckupFinding {
+async fn check_synchronisation() -> CheckupFinding {
     let asked = Command::new("timedatectl")
         .args(["show", "--property=NTPSynchronized", "--value"])
         .stdin(Stdio::null())

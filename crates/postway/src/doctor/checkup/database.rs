@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_that_was_made_is_sound_and_an_older_one_is_told() {
+    async fn a_store_that_was_made_is_sound_and_an_older_one_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("postway.db");
         SqliteStore::migrate(&path).await.unwrap();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_whose_clock_is_off_is_told() {
+    fn a_database_whose_clock_is_off_is_reported() {
         let at = postway_domain::Time::from_millis;
         let glance = |ms| ServerTimeSample { asked_at: at(100_000), at: at(ms), answered_at: at(100_500) };
         assert_eq!(judge_clock(glance(100_200)).state, CheckupState::Ok);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_a_reader_keeps_is_told() {
+    fn a_log_that_a_reader_keeps_is_reported() {
         assert_eq!(judge_log(LOG_BYTES_MAX).state, CheckupState::Ok);
         let large = judge_log(LOG_BYTES_MAX + 1);
         assert_eq!(large.state, CheckupState::Warning);
@@ -337,8 +337,8 @@ mod tests {
 
     #[test]
     fn sizes_are_short() {
-        for (bytes, told) in [(0, "0.0 KiB"), (512, "0.5 KiB"), (3 << 20, "3.0 MiB"), (5 << 40, "5.0 TiB")] {
-            assert_eq!(size(bytes), told);
+        for (bytes, shown) in [(0, "0.0 KiB"), (512, "0.5 KiB"), (3 << 20, "3.0 MiB"), (5 << 40, "5.0 TiB")] {
+            assert_eq!(size(bytes), shown);
         }
     }
 

@@ -149,7 +149,7 @@ impl DoctorCheckup {
                 }
             }
         }
-        let told = [CheckupState::Ok, CheckupState::Warning, CheckupState::Problem, CheckupState::Skipped]
+        let counts = [CheckupState::Ok, CheckupState::Warning, CheckupState::Problem, CheckupState::Skipped]
             .map(|state| (self.count(state), state))
             .map(|(count, state)| match (state, count) {
                 (CheckupState::Warning | CheckupState::Problem, 0 | 2..) => {
@@ -158,7 +158,7 @@ impl DoctorCheckup {
                 _ => format!("{count} {}", state.as_str()),
             });
         line(&mut text, "");
-        line(&mut text, &format!("{} checks: {}", findings().count(), told.join(", ")));
+        line(&mut text, &format!("{} checks: {}", findings().count(), counts.join(", ")));
         text
     }
 }

@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use super::server::{CheckedTenant, ReachedServer};
 use super::{CheckupFinding, CheckupState, TOGETHER, within};
+use crate::cli::amount::span;
 use crate::cli::client::RequestBody;
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::{field, list};
 use crate::cluster::clock::NodeClock;
 use crate::doctor::{if_guarded, judge_mailbox};
-use crate::top::span;
 
 /// Accounts, mailboxes and webhooks that are looked at, of each kind.
 const THINGS_MAX: usize = 100;
@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sandbox_that_nobody_chose_is_told() {
+    fn a_sandbox_that_nobody_chose_is_reported() {
         let tenant = |account: &str, test: bool| json!({"default_account": account, "test": test});
         assert!(captures(&tenant("sandbox", false), "sandbox"));
         assert!(!captures(&tenant("sandbox", true), "sandbox"));
@@ -329,13 +329,13 @@ mod tests {
     }
 
     #[test]
-    fn late_held_doubtful_and_dead_mail_is_told() {
+    fn late_held_doubtful_and_dead_mail_is_reported() {
         let stats = |oldest: u64, held: u64| json!({"oldest_due_seconds": oldest, "held": 9, "oldest_held_seconds": held, "in_doubt_held": 2});
         let dead = json!({"data": [{}, {}], "next_cursor": "x"});
         let findings = judge_queue("acme/", &stats(7_200, 7_200), &dead);
-        let told: Vec<_> = findings.iter().map(|finding| (finding.check.as_str(), finding.state)).collect();
+        let states: Vec<_> = findings.iter().map(|finding| (finding.check.as_str(), finding.state)).collect();
         assert_eq!(
-            told,
+            states,
             [
                 ("acme/oldest due", CheckupState::Problem),
                 ("acme/held", CheckupState::Warning),

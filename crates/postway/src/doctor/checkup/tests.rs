@@ -43,9 +43,9 @@ async fn without_a_server_what_can_be_checked_here_is() {
     assert_eq!(state(&checkup, "server"), CheckupState::Problem);
     assert_eq!(state(&checkup, "dns"), CheckupState::Ok);
     assert_eq!(state(&checkup, "accounts"), CheckupState::Skipped);
-    let told = checkup.text(false);
-    assert!(told.contains("→ start it: `postway serve`"), "{told}");
-    assert!(told.trim_end().ends_with("skipped") && !told.contains('\u{1b}'), "{told}");
+    let text = checkup.text(false);
+    assert!(text.contains("→ start it: `postway serve`"), "{text}");
+    assert!(text.trim_end().ends_with("skipped") && !text.contains('\u{1b}'), "{text}");
     assert!(checkup.text(true).contains("\u{1b}[1;31mproblem "));
 }
 

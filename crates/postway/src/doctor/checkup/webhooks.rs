@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::server::{CheckedTenant, ReachedServer};
 use super::tenants::{things, unasked};
 use super::{CheckupFinding, CheckupState, within};
+use crate::cli::amount::span;
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::{field, list};
 use crate::cluster::clock::NodeClock;
-use crate::top::span;
 
 /// The most notifications that are read, of each state.
 const DELIVERIES_MAX: usize = 100;
@@ -31,14 +31,17 @@ struct UndeliveredNotifications {
 /// Checks every webhook by its dead and waiting notifications.
 pub async fn check(reached: &ReachedServer) -> Vec<CheckupFinding> {
     let now = NodeClock::default().now();
-    things(reached, "webhooks", async |tenant, name, webhook| match untold(tenant, webhook).await {
-        Ok(untold) => judge(&name, webhook, &untold, now),
+    things(reached, "webhooks", async |tenant, name, webhook| match undelivered(tenant, webhook).await {
+        Ok(undelivered) => judge(&name, webhook, &undelivered, now),
         Err(failure) => unasked(&name, &failure),
     })
     .await
 }
 
-async fn untold(tenant: &CheckedTenant, webhook: &Value) -> Result<UndeliveredNotifications, CommandFailure> {
+async fn undelivered(
+    tenant: &CheckedTenant,
+    webhook: &Value,
+) -> Result<UndeliveredNotifications, CommandFailure> {
     let id = field(webhook, "id");
     let of = async |status: &str| {
         let query = [("status", status.to_owned()), ("limit", DELIVERIES_MAX.to_string())];
@@ -48,7 +51,7 @@ async fn untold(tenant: &CheckedTenant, webhook: &Value) -> Result<UndeliveredNo
     Ok(UndeliveredNotifications { dead: dead?, waiting: waiting?, pending: pending? })
 }
 
-fn judge(name: &str, webhook: &Value, untold: &UndeliveredNotifications, now: Time) -> CheckupFinding {
+fn judge(name: &str, webhook: &Value, undelivered: &UndeliveredNotifications, now: Time) -> CheckupFinding {
     let url = field(webhook, "url");
     let reason = field(webhook, "disabled_reason");
     if !reason.is_empty() {
@@ -61,15 +64,15 @@ fn judge(name: &str, webhook: &Value, untold: &UndeliveredNotifications, now: Ti
         return CheckupFinding::new(name, CheckupState::Ok)
             .found(format!("{url} is switched off by its owner"));
     }
-    if let Some(found) = late(webhook, untold, now) {
+    if let Some(found) = late(webhook, undelivered, now) {
         let advice = "nothing is lost: `postway webhooks test ID` calls it, `postway webhooks deliveries ID --status waiting` has its answers";
         return CheckupFinding::new(name, CheckupState::Warning)
             .found(format!("{url} {found}"))
             .advice(advice);
     }
-    let lost = list(&untold.dead, "data").len();
+    let lost = list(&undelivered.dead, "data").len();
     if lost > 0 {
-        let more = more(&untold.dead);
+        let more = more(&undelivered.dead);
         let advice = "see `postway webhooks deliveries ID --status dead`; `postway webhooks resend ID --since TIME` tells them again";
         let found = format!("{url} missed {lost}{more} events");
         return CheckupFinding::new(name, CheckupState::Warning).found(found).advice(advice);
@@ -78,7 +81,7 @@ fn judge(name: &str, webhook: &Value, untold: &UndeliveredNotifications, now: Ti
 }
 
 /// Finds notifications that fail for minutes. A webhook that asked for a pause is not late.
-fn late(webhook: &Value, untold: &UndeliveredNotifications, now: Time) -> Option<String> {
+fn late(webhook: &Value, undelivered: &UndeliveredNotifications, now: Time) -> Option<String> {
     if time(webhook, "quiet_until").is_some_and(|until| until > now) {
         return None;
     }
@@ -86,22 +89,22 @@ fn late(webhook: &Value, untold: &UndeliveredNotifications, now: Time) -> Option
         let times = list(deliveries, "data").iter().filter_map(|delivery| time(delivery, name));
         times.map(|at| now.since(at).as_secs()).max().filter(|seconds| *seconds >= LATE_S)
     };
-    if let Some(seconds) = since(&untold.waiting, "created_at") {
-        let failing = list(&untold.waiting, "data");
+    if let Some(seconds) = since(&undelivered.waiting, "created_at") {
+        let failing = list(&undelivered.waiting, "data");
         let latest =
             failing.iter().map(|delivery| &delivery["last_call"]).max_by_key(|call| time(call, "at"));
         let answer = latest.map_or_else(String::new, |call| match call["status"].as_u64() {
             Some(status) => format!("; the latest answer is {status}"),
             None => format!("; the latest call: {}", field(call, "answer")),
         });
-        let (count, more) = (failing.len(), more(&untold.waiting));
+        let (count, more) = (failing.len(), more(&undelivered.waiting));
         return Some(format!(
             "takes no calls: {count}{more} failed, the first {} ago{answer}",
             span(seconds)
         ));
     }
-    let seconds = since(&untold.pending, "next_at")?;
-    let (count, more) = (list(&untold.pending, "data").len(), more(&untold.pending));
+    let seconds = since(&undelivered.pending, "next_at")?;
+    let (count, more) = (list(&undelivered.pending, "data").len(), more(&undelivered.pending));
     Some(format!("is behind: {count}{more} events wait, the first is due for {}", span(seconds)))
 }
 
@@ -123,8 +126,8 @@ mod tests {
         json!({"data": [], "next_cursor": null})
     }
 
-    fn judged(webhook: Value, untold: UndeliveredNotifications) -> (CheckupState, String) {
-        let finding = judge("wh", &webhook, &untold, "2030-01-01T00:10:00Z".parse().unwrap());
+    fn judged(webhook: Value, undelivered: UndeliveredNotifications) -> (CheckupState, String) {
+        let finding = judge("wh", &webhook, &undelivered, "2030-01-01T00:10:00Z".parse().unwrap());
         (finding.state, finding.found.unwrap_or_default())
     }
 
@@ -144,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_webhook_whose_calls_fail_for_minutes_is_told() {
+    fn a_webhook_whose_calls_fail_for_minutes_is_reported() {
         let webhook = || json!({"url": "u", "active": true});
         let waiting = |since: &str| {
             json!({"data": [{"created_at": since, "tries": 2, "next_at": "2030-01-01T00:12:00Z",

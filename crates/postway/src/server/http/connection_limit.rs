@@ -113,7 +113,7 @@ impl Drop for RequestInProgress {
 
 /// The slot of a connection. It is free again when this is dropped.
 pub struct ConnectionSlot {
-    places: Arc<ConnectionSlots>,
+    slots: Arc<ConnectionSlots>,
     number: u64,
     client: Option<ClientAddress>,
     /// The activity of its connection.
@@ -137,7 +137,7 @@ impl ConnectionSlots {
             return Err(SlotRefusal::ForAnybody);
         }
         if open.by_number.len() - open.leaving >= self.connections_max {
-            make_room(&mut open)?;
+            close_longest_idle(&mut open)?;
         }
         if let Some(client) = client {
             open.by_client.insert(client, own + 1);
@@ -152,7 +152,7 @@ impl ConnectionSlots {
         let number = open.last_number;
         open.by_number.insert(number, occupancy.clone());
         metrics::gauge!("postway_http_connections").set(open.by_number.len() as f64);
-        Ok(ConnectionSlot { places: self.clone(), number, client, occupancy })
+        Ok(ConnectionSlot { slots: self.clone(), number, client, occupancy })
     }
 
     fn open(&self) -> MutexGuard<'_, OpenConnections> {
@@ -161,7 +161,7 @@ impl ConnectionSlots {
 }
 
 /// Asks the connection that has been idle for longest to close.
-fn make_room(open: &mut OpenConnections) -> Result<(), SlotRefusal> {
+fn close_longest_idle(open: &mut OpenConnections) -> Result<(), SlotRefusal> {
     let idle = open.by_number.values().filter(|one| one.is_idle() && !one.wanted.is_cancelled());
     let oldest = idle.min_by_key(|one| one.state.load(Ordering::Acquire));
     oldest.ok_or(SlotRefusal::ForAnybody)?.wanted.cancel();
@@ -171,7 +171,7 @@ fn make_room(open: &mut OpenConnections) -> Result<(), SlotRefusal> {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut open = self.places.open();
+        let mut open = self.slots.open();
         open.by_number.remove(&self.number);
         if self.occupancy.wanted.is_cancelled() {
             open.leaving -= 1;
@@ -197,51 +197,51 @@ mod tests {
 
     #[test]
     fn a_client_has_its_share_and_a_proxy_has_none() {
-        let places = ConnectionSlots::new(100, 2);
+        let slots = ConnectionSlots::new(100, 2);
         let mut held: Vec<ConnectionSlot> =
-            (0..2).map(|_| places.take(client("2001:db8::1")).unwrap()).collect();
+            (0..2).map(|_| slots.take(client("2001:db8::1")).unwrap()).collect();
         assert_eq!(
-            places.take(client("2001:db8::2")).err(),
+            slots.take(client("2001:db8::2")).err(),
             Some(SlotRefusal::ForClient),
             "a /64 is one client"
         );
-        held.push(places.take(client("192.0.2.1")).unwrap());
-        held.extend((0..50).map(|_| places.take(None).unwrap()));
+        held.push(slots.take(client("192.0.2.1")).unwrap());
+        held.extend((0..50).map(|_| slots.take(None).unwrap()));
         held.remove(0);
-        assert!(places.take(client("2001:db8::3")).is_ok());
+        assert!(slots.take(client("2001:db8::3")).is_ok());
         held.clear();
-        assert!(places.open().by_client.is_empty(), "who has no connection is forgotten");
+        assert!(slots.open().by_client.is_empty(), "who has no connection is forgotten");
     }
 
     #[test]
     fn when_all_is_full_the_longest_idle_makes_room_and_the_busy_stay() {
-        let places = ConnectionSlots::new(3, 3);
-        let [first, second, third] = [(); 3].map(|()| places.take(client("192.0.2.1")).unwrap());
+        let slots = ConnectionSlots::new(3, 3);
+        let [first, second, third] = [(); 3].map(|()| slots.take(client("192.0.2.1")).unwrap());
         let request = RequestInProgress::begin(&first.occupancy);
-        let fourth = places.take(client("192.0.2.2")).unwrap();
+        let fourth = slots.take(client("192.0.2.2")).unwrap();
         assert!(
             second.occupancy.wanted.is_cancelled(),
             "the first is busy, the second is the oldest idle one"
         );
         assert!(!first.occupancy.wanted.is_cancelled() && !third.occupancy.wanted.is_cancelled());
-        let fifth = places.take(client("192.0.2.2")).unwrap();
+        let fifth = slots.take(client("192.0.2.2")).unwrap();
         assert!(
             third.occupancy.wanted.is_cancelled(),
             "one that is leaving does not count, and does not go twice"
         );
         drop((second, third));
-        assert_eq!(places.open().leaving, 0);
-        let requests = [&fourth, &fifth].map(|place| RequestInProgress::begin(&place.occupancy));
-        assert_eq!(places.take(client("192.0.2.3")).err(), Some(SlotRefusal::ForAnybody));
+        assert_eq!(slots.open().leaving, 0);
+        let requests = [&fourth, &fifth].map(|slot| RequestInProgress::begin(&slot.occupancy));
+        assert_eq!(slots.take(client("192.0.2.3")).err(), Some(SlotRefusal::ForAnybody));
         drop((request, requests));
         assert_eq!(
-            places.take(client("192.0.2.3")).err(),
+            slots.take(client("192.0.2.3")).err(),
             Some(SlotRefusal::ForAnybody),
             "answers are still on their way"
         );
         fourth.occupancy.flushed();
         first.occupancy.flushed();
-        let _sixth = places.take(client("192.0.2.3")).unwrap();
+        let _sixth = slots.take(client("192.0.2.3")).unwrap();
         assert!(fourth.occupancy.wanted.is_cancelled(), "it became idle before the first");
     }
 }

@@ -117,21 +117,21 @@ async fn serve_as(
     router: watch::Receiver<Router>,
     stop: CancellationToken,
 ) {
-    let places = ConnectionSlots::new(bounds.connections_max, bounds.connections_per_client_max);
+    let slots = ConnectionSlots::new(bounds.connections_max, bounds.connections_per_client_max);
     let (connections, refusals) = (TaskTracker::new(), ConnectionRefusals::default());
     let trusted: Arc<[Network]> = bounds.trusted_proxies.clone().into();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(IDLE_MAX);
     http.max_buf_size(HEAD_BYTES_MAX).max_header_size(HEAD_BYTES_MAX);
     while let Some((stream, peer)) = next(&listener, &stop).await {
-        let place = match places.take(client(peer.ip())) {
-            Ok(place) => place,
-            Err(no_place) => {
-                refusals.refuse(stream, no_place);
+        let slot = match slots.take(client(peer.ip())) {
+            Ok(slot) => slot,
+            Err(refusal) => {
+                refusals.refuse(stream, refusal);
                 continue;
             }
         };
-        let (router, trusted, occupancy) = (router.clone(), trusted.clone(), place.occupancy.clone());
+        let (router, trusted, occupancy) = (router.clone(), trusted.clone(), slot.occupancy.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
             let in_progress = RequestInProgress::begin(&occupancy);
             let origin = forwarded::origin(peer.ip(), request.headers(), &trusted);
@@ -145,7 +145,7 @@ async fn serve_as(
                 )
             }
         });
-        let stream = HeadDeadline::new(stream, place.occupancy.clone(), bounds.head_max);
+        let stream = HeadDeadline::new(stream, slot.occupancy.clone(), bounds.head_max);
         let connection = http.serve_connection(TokioIo::new(WriteTimeout::new(stream, LEAST)), service);
         let stop = stop.clone();
         connections.spawn(async move {
@@ -153,13 +153,13 @@ async fn serve_as(
             let ended = tokio::select! {
                 biased;
                 ended = connection.as_mut() => Some(ended),
-                () = until_unwanted(&place, &stop) => None,
+                () = until_unwanted(&slot, &stop) => None,
             };
             let ended = match ended {
                 Some(ended) => ended,
                 None => {
                     connection.as_mut().graceful_shutdown();
-                    finish(connection, &place).await
+                    finish(connection, &slot).await
                 }
             };
             if let Err(error) = ended {
@@ -173,18 +173,18 @@ async fn serve_as(
 }
 
 /// Pends until a connection is to end: because the server stops, or for another one.
-async fn until_unwanted(place: &ConnectionSlot, stop: &CancellationToken) {
+async fn until_unwanted(slot: &ConnectionSlot, stop: &CancellationToken) {
     tokio::select! {
         biased;
         () = stop.cancelled() => {}
-        () = place.occupancy.wanted() => {
+        () = slot.occupancy.wanted() => {
             metrics::counter!("postway_http_connections_cut_total", "reason" => "idle").increment(1);
         }
     }
 }
 
 /// Lets a request in progress be answered. One that has not arrived is not waited for.
-async fn finish<C>(mut connection: Pin<&mut C>, place: &ConnectionSlot) -> hyper::Result<()>
+async fn finish<C>(mut connection: Pin<&mut C>, slot: &ConnectionSlot) -> hyper::Result<()>
 where
     C: Future<Output = hyper::Result<()>>,
 {
@@ -192,7 +192,7 @@ where
     if let Some(ended) = connection.as_mut().now_or_never() {
         return ended;
     }
-    while !place.occupancy.is_idle() {
+    while !slot.occupancy.is_idle() {
         if let Ok(ended) = timeout(ENDING_LOOK, connection.as_mut()).await {
             return ended;
         }

@@ -51,7 +51,7 @@ impl<S> WriteTimeout<S> {
     }
 
     /// The result of a write, or an error if the client has read too little for too long.
-    fn judge(
+    fn check_rate(
         &mut self,
         context: &mut Context<'_>,
         wrote: Poll<io::Result<usize>>,
@@ -76,11 +76,15 @@ impl<S> WriteTimeout<S> {
     }
 
     /// The result of a flush or shutdown, which ends the wait once it is done.
-    fn judge_end(&mut self, context: &mut Context<'_>, ended: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
+    fn check_rate_at_end(
+        &mut self,
+        context: &mut Context<'_>,
+        ended: Poll<io::Result<()>>,
+    ) -> Poll<io::Result<()>> {
         if ended.is_ready() {
             self.waiting = None;
         }
-        self.judge(context, ended.map_ok(|()| 0)).map_ok(|_| ())
+        self.check_rate(context, ended.map_ok(|()| 0)).map_ok(|_| ())
     }
 }
 
@@ -98,7 +102,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let wrote = Pin::new(&mut this.stream).poll_write(context, bytes);
-        this.judge(context, wrote)
+        this.check_rate(context, wrote)
     }
 
     fn poll_write_vectored(
@@ -108,7 +112,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let wrote = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
-        this.judge(context, wrote)
+        this.check_rate(context, wrote)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -118,13 +122,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let flushed = Pin::new(&mut this.stream).poll_flush(context);
-        this.judge_end(context, flushed)
+        this.check_rate_at_end(context, flushed)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let shut = Pin::new(&mut this.stream).poll_shutdown(context);
-        this.judge_end(context, shut)
+        this.check_rate_at_end(context, shut)
     }
 }
 

@@ -56,7 +56,7 @@ impl JoinedNode {
         held_up: Duration,
     ) -> Self {
         let machine = Arc::new(SettableMachine { started, set_by_ms: AtomicI64::new(set_by) });
-        let clock = Arc::new(NodeClock::of(machine.clone()));
+        let clock = Arc::new(NodeClock::from_machine(machine.clone()));
         let store: Arc<dyn Store> = store.clone();
         let (address, depot) = (([127, 0, 0, 1], 1).into(), Depot::memory());
         let joined = ClusterMembership::join_as([number; 16], store, clock.clone(), address, &depot);
@@ -153,11 +153,11 @@ fn beat_of(number: u8, now: Time) -> NodeBeat {
 async fn a_process_that_stood_still_while_it_joined_takes_over_no_old_time() {
     let store = MemoryStore::shared();
     let machine = SettableMachine::new();
-    let clock = NodeClock::of(machine.clone());
+    let clock = NodeClock::from_machine(machine.clone());
     let beat = async || drop(store.beat(&beat_of(2, machine.now())).await.unwrap());
     beat().await;
     let stands_still = async {
-        tokio::time::sleep(LOOK_EVERY / 2).await;
+        tokio::time::sleep(POLL_EVERY / 2).await;
         beat().await;
         tokio::time::advance(Duration::from_secs(36)).await;
     };
@@ -170,7 +170,7 @@ async fn a_process_that_stood_still_while_it_joined_takes_over_no_old_time() {
 async fn a_node_does_not_start_while_another_beats_under_its_identity() {
     let store = MemoryStore::shared();
     let machine = SettableMachine::new();
-    let clock = NodeClock::of(machine.clone());
+    let clock = NodeClock::from_machine(machine.clone());
     store.beat(&beat_of(2, machine.now())).await.unwrap();
     assert!(agree(&store, &clock, &[2; 16]).await.unwrap().is_none(), "an earlier life does not move");
     let beating = async {
