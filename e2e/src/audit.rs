@@ -1,4 +1,5 @@
-//! The audit after a run under faults: the clients' ledger, the relay's ledger and the gateway's own history must agree.
+//! The audit after a run under faults: the clients' ledger, the relay's ledger and the gateway's own history
+//! must agree.
 
 use std::collections::HashMap;
 
@@ -13,13 +14,13 @@ use crate::{
     events_of, text,
 };
 
-/// How often a mail in doubt is sent again by itself.
+/// How often a mail in doubt is sent again automatically.
 const RESENDS_MAX: usize = 3;
-/// How often the one that has a mail in hand may die before the mail is taken for the cause.
+/// How often a mail's worker may die before the mail is quarantined.
 const DEATHS_MAX: i64 = 5;
 
-/// Waits until all is settled, then checks that every acknowledged mail was sent, none was lost, and none came twice that
-/// was not in doubt. Returns how many doubts there were.
+/// Waits until all is settled, then checks that every acknowledged mail was sent, none was lost, and none
+/// came twice that was not in doubt. Returns how many doubts there were.
 pub async fn audit(
     gateway: &Client,
     sink: &SmtpSink,
@@ -50,8 +51,8 @@ pub async fn audit(
     Ok(doubts.iter().sum())
 }
 
-/// A mail that was struck more often than it is sent again by itself, or in the hand of one that died more often than it
-/// may, waits for a word: that is right, and the word is given here. One that is held for less is stuck, and a fault.
+/// A mail that was in doubt, or lost its worker, more often than is retried automatically is on hold: that is
+/// correct, and it is resolved here. A mail that is on hold for less is a fault.
 async fn release_held(gateway: &Client) -> anyhow::Result<()> {
     for status in ["in_doubt", "failed"] {
         let found = gateway.get(&format!("/v1/messages?status={status}&limit=500")).await?;
@@ -79,7 +80,8 @@ async fn release_held(gateway: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One acknowledged mail: sent, its history whole, and no copy without a doubt. Returns how often it was in doubt.
+/// Checks one acknowledged mail: it was sent, its history is complete, and no copy is unexplained. Returns
+/// how often it was in doubt.
 async fn check(gateway: &Client, id: &str, copies: usize) -> anyhow::Result<usize> {
     let message = gateway.message(id).await?;
     check_history(&message, copies).with_context(|| format!("{id} came {copies} times: {message:#}"))

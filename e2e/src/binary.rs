@@ -1,4 +1,4 @@
-//! Which program is tested.
+//! The program under test.
 
 use std::{path::PathBuf, sync::OnceLock};
 

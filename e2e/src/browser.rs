@@ -1,7 +1,8 @@
-//! A real browser, driven: Chromium by its WebDriver (Debian's `chromium` and `chromium-driver`), without a window.
+//! A real browser, driven: Chromium by its WebDriver (Debian's `chromium` and `chromium-driver`), without a
+//! window.
 //!
-//! A shell watches over it: when the test process ends, however it ends, the shell's input closes, and it ends the driver with
-//! all its browsers and removes their folder.
+//! A shell watches over it: when the test process ends, however it ends, the shell's input closes, and it
+//! ends the driver with all its browsers and removes their folder.
 
 use std::{
     io::{BufRead, BufReader},

@@ -1,4 +1,4 @@
-//! Speaking to a gateway over HTTP. A clone follows the gateway through its restarts.
+//! An HTTP client of a gateway. A clone follows the gateway through its restarts.
 
 use std::{
     path::PathBuf,
@@ -75,7 +75,7 @@ impl Client {
         self.http.request(method, format!("{url}{path}")).bearer_auth(key)
     }
 
-    /// A request; the answer's status and JSON, or its text where it is none.
+    /// Sends a request, and returns the status and the JSON of the answer, or its text if it is not JSON.
     pub async fn call(
         &self,
         method: Method,
@@ -124,7 +124,7 @@ impl Client {
         answer["uid"].as_str().map(str::to_owned).context("the answer has no uid")
     }
 
-    /// A message as it stands.
+    /// Reads a message.
     pub async fn message(&self, id: &str) -> anyhow::Result<Value> {
         self.get(&format!("/v1/messages/{id}")).await
     }
@@ -141,7 +141,7 @@ impl Client {
         self.relay_with(port, json!({})).await
     }
 
-    /// The same with other settings besides.
+    /// Creates the account `relay` with further settings.
     pub async fn relay_with(&self, port: u16, settings: Value) -> anyhow::Result<()> {
         let account = json!({
             "id": "relay", "kind": "smtp", "host": "127.0.0.1", "port": port, "tls": "none",
@@ -173,7 +173,7 @@ impl Client {
         }
     }
 
-    /// Waits until everybody was told of a message, and returns it.
+    /// Waits until all subscribers were notified of a message, and returns it.
     pub async fn wait_until_reported(&self, id: &str) -> anyhow::Result<Value> {
         self.wait_until(id, "reported", |message| message["reported_at"].is_string()).await
     }
@@ -196,8 +196,8 @@ impl Client {
         .await
     }
 
-    /// Waits until no message is under way any more, those in doubt included; as long as it takes, but not for one that
-    /// stands still for so long.
+    /// Waits until no message is under way any more, those in doubt included; as long as it takes, but not
+    /// for one that makes no progress for `patience`.
     pub async fn wait_until_settled(&self, patience: Duration) -> anyhow::Result<Value> {
         let mut stats = Value::Null;
         let settled = crate::all_done("messages to settle", patience, async || {
@@ -209,7 +209,7 @@ impl Client {
     }
 }
 
-/// Sends a request; the answer's status and JSON, or its text where it is none.
+/// Sends a request, and returns the status and the JSON of the answer, or its text if it is not JSON.
 pub(crate) async fn read(request: RequestBuilder) -> anyhow::Result<(StatusCode, Value)> {
     let answer = request.send().await?;
     let status = answer.status();

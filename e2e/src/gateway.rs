@@ -26,7 +26,7 @@ pub struct Gateway {
     life: Option<Life>,
     printed: Arc<Mutex<String>>,
     client: Client,
-    /// The program that it is, where that is not the one under test.
+    /// The program to run, if it is not the one under test.
     program: Option<PathBuf>,
 }
 
@@ -62,7 +62,8 @@ impl Deref for Gateway {
 }
 
 impl Gateway {
-    /// Starts one with nothing configured but its folder and a free port, for tests: what its sandbox captures counts as sent.
+    /// Starts one with nothing configured but its folder and a free port, for tests: what its sandbox
+    /// captures counts as sent.
     pub async fn start() -> anyhow::Result<Self> {
         Self::start_with(&[]).await
     }
@@ -74,21 +75,21 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Starts one as its users find it: mail is captured until there is an account that sends.
+    /// Starts one with default settings: mail is captured until there is an account that sends.
     pub async fn start_untouched(env: &[(&str, &str)]) -> anyhow::Result<Self> {
         let mut gateway = Self::idle()?;
         gateway.launch(env).await?;
         Ok(gateway)
     }
 
-    /// One that has a folder and has not been started.
+    /// A gateway that has a folder and has not been started.
     pub fn idle() -> anyhow::Result<Self> {
         let data = TempDir::new()?;
         let client = Client::new(data.path().join("stderr.log"))?;
         Ok(Self { data, life: None, printed: Arc::default(), client, program: None })
     }
 
-    /// Has it be another program than the one under test, from its next start on.
+    /// Runs another program than the one under test, from the next start on.
     pub fn become_program(&mut self, program: PathBuf) {
         self.program = Some(program);
     }
@@ -277,7 +278,7 @@ impl Gateway {
     }
 }
 
-/// Keeps everything that the process prints, and tells its first line.
+/// Collects everything that the process prints, and sends its first line.
 async fn read_along(stdout: ChildStdout, on_first: oneshot::Sender<String>, printed: Arc<Mutex<String>>) {
     let mut lines = BufReader::new(stdout).lines();
     let mut on_first = Some(on_first);
@@ -286,7 +287,7 @@ async fn read_along(stdout: ChildStdout, on_first: oneshot::Sender<String>, prin
         printed.push_str(&line);
         printed.push('\n');
         if let Some(on_first) = on_first.take() {
-            // Nobody waits any more only when the test has given up.
+            // The receiver is gone only if the test has given up.
             on_first.send(line).ok();
         }
     }

@@ -23,7 +23,8 @@ impl Deref for GatewayDisk {
 }
 
 impl GatewayDisk {
-    /// Watches the folder of a gateway that has not been started. Its data folder is there, and safe, before its first start.
+    /// Watches the folder of a gateway that has not been started. Its data folder is there, and safe, before
+    /// its first start.
     pub fn under(gateway: &Gateway) -> anyhow::Result<Self> {
         let scratch = TempDir::new()?;
         std::fs::create_dir_all(gateway.data_dir())?;

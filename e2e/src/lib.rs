@@ -33,10 +33,10 @@ pub use storage::{Bucket, files_below, holds};
 
 /// The longest a test waits for anything. It is there for what never comes: a busy machine may be slow.
 pub const PATIENCE: Duration = Duration::from_secs(120);
-/// How often a test looks whether something has happened that it cannot be told of.
+/// How often a test polls for something that it cannot wait for.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// Looks again and again until `look` gives something. Fails after [`PATIENCE`], naming `what` was waited for.
+/// Polls until `look` returns something. Fails after [`PATIENCE`], naming `what` was waited for.
 pub async fn eventually<T>(
     what: &str,
     mut look: impl AsyncFnMut() -> anyhow::Result<Option<T>>,
@@ -51,7 +51,7 @@ pub async fn eventually<T>(
     }
 }
 
-/// Looks again and again until nothing is `left`. That may take as long as it takes: fails when it comes no closer for
+/// Polls until nothing is `left`. That may take as long as it takes: fails when it comes no closer for
 /// `patience`, naming `what` was waited for.
 pub async fn all_done(
     what: &str,
@@ -72,10 +72,10 @@ pub async fn all_done(
     }
 }
 
-/// The setting under which relays, mailboxes, receivers and sources may be on this machine. Every gateway of these tests has
-/// it unless it is given another.
+/// The setting under which relays, mailboxes, receivers and sources may be on this machine. Every gateway of
+/// these tests has it unless it is given another.
 pub const ALLOW_LOOPBACK: (&str, &str) = ("POSTWAY_ALLOW_PRIVATE_TARGETS", "127.0.0.0/8");
-/// The same setting as an installation has it that nobody has configured.
+/// The default of that setting.
 pub const ALLOW_NOTHING: (&str, &str) = ("POSTWAY_ALLOW_PRIVATE_TARGETS", "");
 
 /// Bytes of a file that no encoding leaves as they are by chance.
@@ -119,7 +119,7 @@ pub fn column(value: &Value, list: &str, field: &str) -> Vec<String> {
     entries.iter().filter_map(|entry| entry[field].as_str().map(str::to_owned)).collect()
 }
 
-/// A text field; empty when there is none.
+/// A text field; empty if it is absent.
 pub fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()
 }

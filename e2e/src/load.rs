@@ -19,16 +19,16 @@ use crate::{Client, mail, text};
 /// Between two mails of one client: a load, not a flood, so that the checks at the end stay short.
 const PACE: Duration = Duration::from_millis(20);
 
-/// A mail that a client was told is safe.
+/// A mail that was acknowledged to a client.
 #[derive(Debug)]
 pub struct Acknowledged {
     /// The client's name for it.
     pub id: String,
-    /// The gateway's.
+    /// The gateway's uid.
     pub uid: String,
 }
 
-/// Clients at work, until told to stop.
+/// Clients that post mail until they are stopped.
 pub struct Load {
     stop: watch::Sender<bool>,
     clients: JoinSet<anyhow::Result<Vec<Acknowledged>>>,
@@ -40,8 +40,8 @@ impl Load {
     /// How many there are; each has one mail under way.
     pub const CLIENTS: usize = 5;
 
-    /// Starts clients that turn to another of these gateways when one is dead. A refusal is a fault, but for a 503 where
-    /// one `may_refuse`: then the client turns to another, or comes back.
+    /// Starts clients that turn to another of these gateways when one is dead. A refusal is a fault, but for
+    /// a 503 where one `may_refuse`: then the client turns to another, or comes back.
     pub fn start(gateways: &[Client], may_refuse: bool) -> Self {
         let endless = |name| (0..).map(move |n| mail(&format!("client{name}-{n}"), "ada@example.net"));
         Self::spawn(gateways, may_refuse, endless)
@@ -84,7 +84,7 @@ impl Load {
         self.acknowledged.load(Ordering::Relaxed)
     }
 
-    /// Waits until so many mails were acknowledged.
+    /// Waits until `count` mails were acknowledged.
     pub async fn wait_for(&self, count: usize) -> anyhow::Result<()> {
         let left = async || Ok(count.saturating_sub(self.acknowledged()));
         crate::all_done(&format!("{count} mails to be acknowledged"), crate::PATIENCE, left).await

@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use crate::{Client, Gateway, text};
 
-/// The same for all nodes of a database.
+/// The secret key that all nodes of a database share.
 const ADMIN_KEY: &str = "an-admin-key-that-all-nodes-of-a-test-share";
 const SECRET_KEY: &str = "c2hhcmVkLWJ5LWFsbC1ub2Rlcy1vZi1vbmUtdGVzdCE=";
 
-/// What a node of this database is started with; `name` is what it calls itself before relays.
+/// The variables of a node of this database; `name` is its EHLO name.
 pub fn node_env<'a>(url: &'a str, name: &'a str) -> Vec<(&'a str, &'a str)> {
     vec![
         ("POSTWAY_DATABASE_URL", url),

@@ -1,4 +1,5 @@
-//! A receiver of webhooks: answers as it is told, and checks what it is told against what the gateway promises.
+//! A receiver of webhooks: it answers as the test says, and checks the notifications against what the gateway
+//! promises.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{Client, text};
 
-/// Where it is called.
+/// The path of its URL.
 const PATH: &str = "/hook";
 
 /// A webhook's receiver, with a port of its own.
@@ -29,7 +30,7 @@ pub struct Receiver {
 pub struct Call {
     /// Its `webhook-id`.
     pub id: String,
-    /// What it tells.
+    /// Its body.
     pub body: Value,
 }
 
@@ -44,14 +45,15 @@ impl Call {
         text(&self.body["data"], "id")
     }
 
-    /// The event's place in the message's history.
+    /// The event's position in the message's history.
     pub fn sequence(&self) -> Option<i64> {
         self.body["sequence"].as_i64()
     }
 }
 
 impl Receiver {
-    /// Makes a webhook for all events; its receiver answers each call in turn with one of these, and then with the last.
+    /// Makes a webhook for all events; its receiver answers each call in turn with one of these, and then
+    /// with the last.
     pub async fn subscribe(gateway: &Client, replies: Vec<Reply>) -> anyhow::Result<Self> {
         let source = HttpSource::start().await;
         source.serve_in_turn(PATH, replies);
@@ -70,20 +72,21 @@ impl Receiver {
         self.source.requests().len()
     }
 
-    /// Waits until it was called so often. Panics when it is not.
+    /// Waits until it was called `count` times. Panics if it is not.
     pub async fn wait_for(&self, count: usize, within: Duration) {
         self.source.wait_for(count, within).await;
     }
 
-    /// All calls so far, in the order in which they came. Fails if one is not signed with the webhook's secret.
+    /// All calls so far, in the order in which they came. Fails if one is not signed with the webhook's
+    /// secret.
     pub fn calls(&self) -> anyhow::Result<Vec<Call>> {
         let key = self.secret.strip_prefix("whsec_").context("the secret has another form")?;
         let key = hmac::Key::new(hmac::HMAC_SHA256, &BASE64_STANDARD.decode(key)?);
         self.source.requests().iter().map(|request| read(request, &key)).collect()
     }
 
-    /// The calls of each message in the order of their first arrival, repeats left out. Fails if one message's came out
-    /// of order, if a repeat tells something else, or if one event came under two ids.
+    /// The calls of each message in the order of their first arrival, repeats left out. Fails if one
+    /// message's came out of order, if a repeat differs, or if one event came under two ids.
     pub fn told(&self) -> anyhow::Result<BTreeMap<String, Vec<Call>>> {
         let mut told: BTreeMap<String, Vec<Call>> = BTreeMap::new();
         let mut first: HashMap<String, Call> = HashMap::new();

@@ -1,4 +1,4 @@
-//! Where a gateway keeps its bytes: buckets on a server that speaks S3, and files below a folder.
+//! Where a gateway stores its bytes: buckets on a server that speaks S3, and files below a folder.
 
 use std::{
     fs, io,
@@ -15,7 +15,7 @@ pub struct Bucket {
     url: String,
 }
 
-/// Below which the blobs are.
+/// The prefix of the blobs.
 const PREFIX: &str = "postway/blobs";
 
 impl Bucket {

@@ -1,7 +1,9 @@
-//! What a hostile IMAP server says: responses that are nearly right, in the forms in which servers really go wrong.
+//! What a hostile IMAP server says: responses that are nearly right, in the forms in which servers really go
+//! wrong.
 //!
-//! Lists that nest, literals whose length is a lie, strings that never end, numbers beyond any number, attributes in any order and twice,
-//! tags of other commands, responses that nobody asked for. Everything follows from the generator that is given.
+//! Lists that nest, literals whose length is a lie, strings that never end, numbers beyond any number,
+//! attributes in any order and twice, tags of other commands, responses that nobody asked for. Everything
+//! follows from the generator that is given.
 
 use rand::{Rng, rngs::StdRng};
 

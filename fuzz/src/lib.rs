@@ -1,11 +1,13 @@
-//! Feeding parsers with input that is made to break them.
+//! Feeds parsers with input that is made to break them.
 //!
-//! Two ways to make inputs: [`Grown`] cuts, splices and repeats seeds and sprinkles them with words that a parser knows, and
-//! a generator that knows the structure, such as [`mail::HostileMail`], builds what a stranger with bad intentions would.
+//! Two ways to make inputs: [`Grown`] cuts, splices and repeats seeds and sprinkles them with words that a
+//! parser knows, and a generator that knows the structure, such as [`mail::HostileMail`], builds what a
+//! stranger with bad intentions would.
 //!
-//! A target runs for `POSTWAY_FUZZ_SECONDS` (5 when absent; any number for a run by hand). Every input follows from one
-//! number, its seed, which is printed when a target fails: with it as `POSTWAY_FUZZ_SEED` the same input comes first. A target
-//! that ends the process (a stack that overflows) cannot be caught: `POSTWAY_FUZZ_TRACE=1` prints each seed before its input.
+//! A target runs for `POSTWAY_FUZZ_SECONDS` (5 when absent; any number for a run by hand). Every input
+//! follows from one number, its seed, which is printed when a target fails: with it as `POSTWAY_FUZZ_SEED`
+//! the same input comes first. A target that ends the process (a stack that overflows) cannot be caught:
+//! `POSTWAY_FUZZ_TRACE=1` prints each seed before its input.
 
 pub mod imap;
 pub mod mail;
@@ -26,10 +28,10 @@ const SECONDS_DEFAULT: u64 = 5;
 const INPUT_BYTES_MAX: usize = 256 * 1024;
 /// Changes to one input, at most.
 const CHANGES_MAX: usize = 24;
-/// An input of this size may take no more of a processor: what is not linear takes minutes. Time on the clock would say how busy the
-/// machine is.
+/// An input of this size may take no more of a processor: what is not linear takes minutes. Time on the clock
+/// would say how busy the machine is.
 const PROCESSOR_TIME_MAX: Duration = Duration::from_secs(10);
-/// Nor may it wait, on however busy a machine.
+/// The longest time that a trial may take on the clock, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Makes inputs of one kind, each from a source of chance.
@@ -40,9 +42,9 @@ pub trait InputGenerator {
 
 /// Inputs that grow from seeds by changes.
 pub struct Grown<'a> {
-    /// What they begin as.
+    /// The seeds.
     pub seeds: &'a [&'a [u8]],
-    /// What is strewn into them.
+    /// The words that are inserted.
     pub words: &'a [&'a [u8]],
 }
 
@@ -55,7 +57,8 @@ impl InputGenerator for Grown<'_> {
     }
 }
 
-/// Feeds `target` with what grows from these seeds and words until the time is over. Gives the number of inputs.
+/// Feeds `target` with what grows from these seeds and words until the time is over. Gives the number of
+/// inputs.
 pub fn feed(seeds: &[&[u8]], words: &[&[u8]], target: impl Fn(&[u8])) -> u64 {
     feed_from(&Grown { seeds, words }, target)
 }
@@ -71,8 +74,8 @@ pub fn feed_from(generator: &impl InputGenerator, target: impl Fn(&[u8])) -> u64
 
 /// Tries one seed after the other until the time is over. Gives the number of trials.
 ///
-/// Panics where a trial does, or takes too long, and says how to see it again. Without a time of its own it begins with the
-/// same seed each time: what is fed in `./test` changes with the code, not from run to run.
+/// Panics where a trial does, or takes too long, and says how to see it again. Without a time of its own it
+/// begins with the same seed each time: what is fed in `./test` changes with the code, not from run to run.
 pub fn try_seeds(trial: impl Fn(&mut StdRng)) -> u64 {
     let seconds = number("POSTWAY_FUZZ_SECONDS");
     let by_hand = || seconds.map_or(0, |_| rand::rng().random());
@@ -147,7 +150,7 @@ impl Grown<'_> {
     }
 }
 
-/// One of them; nothing where there is none.
+/// One of the items; an empty slice if there are none.
 pub(crate) fn pick<'a>(random: &mut StdRng, of: &[&'a [u8]]) -> &'a [u8] {
     match of.len() {
         0 => &[],

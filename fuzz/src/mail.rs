@@ -1,5 +1,6 @@
-//! Mail that is built to break a reader: towers of nested types, floods of fields and parts, boundaries that are equal,
-//! that begin like each other, or stand where no line begins, encodings that do not hold, and ids that refer to themselves.
+//! Mail that is built to break a reader: towers of nested types, floods of fields and parts, boundaries that
+//! are equal, that begin like each other, or stand where no line begins, encodings that do not hold, and ids
+//! that refer to themselves.
 
 use rand::{Rng, rngs::StdRng};
 

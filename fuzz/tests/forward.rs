@@ -1,6 +1,7 @@
-//! What rules make of hostile mail: it is asked about and sent on in every form, within bounds, and what is sent can be read.
+//! What rules make of hostile mail: it is asked about and sent on in every form, within bounds, and what is
+//! sent can be read.
 
-// A test that cannot go on stops where it is.
+// A test fails by panicking.
 #![allow(clippy::unwrap_used)]
 
 use std::cell::Cell;
@@ -20,7 +21,7 @@ const GROWTH_MAX: usize = 16;
 const BESIDE_BYTES_MAX: usize = 64 * 1024;
 /// The longest answer to a condition.
 const ANSWER_BYTES_MAX: usize = 2_000;
-/// Among so many trials some come to where something is done.
+/// Within this many trials, some reach an action.
 const ENOUGH: u64 = 200;
 
 fn people(addresses: &[&str]) -> Vec<Mailbox> {

@@ -1,6 +1,6 @@
 //! Parsers of what strangers send: none may panic, and none may take more than linear time.
 
-// A test that cannot go on stops where it is.
+// A test fails by panicking.
 #![allow(clippy::unwrap_used)]
 
 use postway_fuzz::{feed, feed_from, mail::HostileMail};

@@ -1,6 +1,7 @@
-//! The whole IMAP client against servers that mean harm: whatever they say, it ends in time, within its bounds, and believes nothing.
+//! The whole IMAP client against servers that mean harm: whatever they say, it ends in time, within its
+//! bounds, and believes nothing.
 
-// A test that cannot go on stops where it is.
+// A test fails by panicking.
 #![allow(clippy::unwrap_used)]
 
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! SMTP from both sides: no client smuggles a mail past the receiver, and no relay makes the client believe what it did not
-//! say. Neither makes the other panic, hang or hold more than it may.
+//! SMTP from both sides: no client smuggles a mail past the receiver, and no relay makes the client believe
+//! what it did not say. Neither makes the other panic, hang or hold more than it may.
 
-// A test that cannot go on stops where it is.
+// A test fails by panicking.
 #![allow(clippy::unwrap_used)]
 
 use std::{cell::Cell, sync::Mutex, time::Duration};
@@ -27,7 +27,7 @@ use tokio::{
     time::Instant,
 };
 
-/// Among so many scripts some are good from end to end.
+/// Within this many scripts, some are correct from end to end.
 const ENOUGH: u64 = 200;
 const MESSAGE_BYTES_MAX: usize = 4_000;
 /// What a session may hold of lines that have not ended.
@@ -205,7 +205,8 @@ fn no_relay_makes_the_client_believe_what_it_did_not_say() {
             DeliveryEnd::Accepted { reply, .. } => {
                 assert!((200..300).contains(&reply.code) && commits == 1, "{:?}", shown());
                 let Some(dot_after) = relayed.dot_after else {
-                    // A line that has not ended makes a 354 of two replies, and the script took the mail for commands.
+                    // A line that has not ended makes a 354 of two replies, and the script took the mail for
+                    // commands.
                     assert!(says_more, "taken without a dot: {:?}", shown());
                     return;
                 };
@@ -220,7 +221,7 @@ fn no_relay_makes_the_client_believe_what_it_did_not_say() {
                 assert!(delivery.recipients.iter().any(RecipientReply::is_accepted));
                 given.set(given.get() + 1);
             }
-            // Doubt is told where the dot may be out, and nowhere else.
+            // The client reports doubt exactly if the dot may have been written.
             DeliveryEnd::InDoubt(_) => assert_eq!(commits, 1, "{:?}", shown()),
             DeliveryEnd::NoRecipients => assert_eq!(commits, 0, "{:?}", shown()),
             DeliveryEnd::Captured { .. } => panic!("a relay captures nothing"),

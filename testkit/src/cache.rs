@@ -1,14 +1,15 @@
 //! Folders with programs that tests need and no Debian package has: made once, in the user's cache folder.
 //!
-//! The first test process that needs one makes it; the others wait for it. Panics with a sentence where it cannot be made.
+//! The first test process that needs one makes it; the others wait for it. Panics with a sentence where it
+//! cannot be made.
 
 use std::{
     env, fs,
     path::{Path, PathBuf},
 };
 
-/// The folder of this name, made by `make` if it is not there. `version` is part of the folder's name: change it with
-/// what is in it. `make` gets a path that is free, whose last part is not the folder's final name.
+/// The folder of this name, made by `make` if it is not there. `version` is part of the folder's name: change
+/// it with what is in it. `make` gets a path that is free, whose last part is not the folder's final name.
 pub(crate) fn folder(name: &str, version: &str, make: impl FnOnce(&Path)) -> PathBuf {
     let cache = env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
     let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));

@@ -1,8 +1,9 @@
 //! Other people's programs: those that send mail, and those that make clients of an OpenAPI document.
 //!
-//! Packages come from PyPI, npm and Debian, versions pinned but for Debian's, which has one; all are installed once into the
-//! user's cache folder ([`crate::cache`]). Exim is unpacked there, because as a package it would put Postfix out. Panics with a
-//! sentence where they cannot be had: a test that needs them must not pass without.
+//! Packages come from PyPI, npm and Debian, versions pinned but for Debian's, which has one; all are
+//! installed once into the user's cache folder ([`crate::cache`]). Exim is unpacked there, because as a
+//! package it would put Postfix out. Panics with a sentence where they cannot be had: a test that needs them
+//! must not pass without.
 
 use std::{
     fs,
@@ -12,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{cache, installed::run, node::Node, python::interpreter};
+use crate::{cache, node::Node, package::run, python::interpreter};
 
 /// Names the folders of the packages: change it with them.
 const VERSION: &str = "1";
@@ -112,7 +113,8 @@ impl OpenApiTools {
         }
     }
 
-    /// Makes a package `client` for Python of the document, in this folder. Content types that it does not know are left out.
+    /// Makes a package `client` for Python of the document, in this folder. Content types that it does not
+    /// know are left out.
     pub async fn python_client(&self, document: &Path, folder: &Path) {
         // The environment was renamed once it was whole, which scripts in it do not know.
         let mut command = tokio::process::Command::new(&self.python);
@@ -133,7 +135,8 @@ impl OpenApiTools {
         succeed("a script", finish(&mut command).await)
     }
 
-    /// Makes types for TypeScript of the document, and lets the compiler look at a program that uses them as `./api`.
+    /// Makes types for TypeScript of the document, and lets the compiler look at a program that uses them as
+    /// `./api`.
     pub async fn typescript(&self, document: &Path, folder: &Path, program: &str) {
         let modules = self.node.packages().join("node_modules");
         let path = |file: PathBuf| file.to_string_lossy().into_owned();

@@ -1,5 +1,5 @@
-//! A port of loopback where nobody listens, and nobody can: it is taken, so that no other test gets it, and every connection
-//! to it is refused. Panics where there is no port to take.
+//! A port of loopback where nobody listens, and nobody can: it is taken, so that no other test gets it, and
+//! every connection to it is refused. Panics where there is no port to take.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

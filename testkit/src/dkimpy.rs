@@ -1,7 +1,7 @@
 //! An independent maker and judge of DKIM signatures: dkimpy, in one Python process for many messages.
 //!
-//! It asks no DNS: the records to believe come with each message. The process ends with the value that started it.
-//! Panics with a sentence where dkimpy cannot be had: a test that needs it must not pass without.
+//! It asks no DNS: the records to believe come with each message. The process ends with the value that
+//! started it. Panics with a sentence where dkimpy cannot be had: a test that needs it must not pass without.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -16,9 +16,10 @@ const VERSION: &str = "1.1.8";
 /// PyNaCl is what it verifies Ed25519 with; dnspython is imported and never asked.
 const PACKAGES: [&str; 3] = ["dkimpy==1.1.8", "dnspython==2.9.2", "pynacl==1.6.2"];
 
-/// A line in: the message, then names and contents of records, all in base64. A line out: what dkimpy says of each
-/// signature, from the top; it has no word for why a signature is wrong but for its body. Or a line in: `sign` and a message; a
-/// line out: its signature by the fields that dkimpy signs by default, each octet of them as it is, and the public key.
+/// A line in: the message, then names and contents of records, all in base64. A line out: what dkimpy says of
+/// each signature, from the top; it has no word for why a signature is wrong but for its body. Or a line in:
+/// `sign` and a message; a line out: its signature by the fields that dkimpy signs by default, each octet of
+/// them as it is, and the public key.
 const PROGRAM: &str = r#"
 import sys, base64, dkim, nacl.signing
 SEED = bytes(range(32))
@@ -67,7 +68,8 @@ impl Dkimpy {
         Self { python, questions, answers }
     }
 
-    /// The message with a signature of `example.com` in front of it, and the record (name, content) that it verifies by.
+    /// The message with a signature of `example.com` in front of it, and the record (name, content) that it
+    /// verifies by.
     pub fn sign(&mut self, message: &[u8]) -> (Vec<u8>, (String, String)) {
         let answer = self.ask(&format!("sign {}\n", BASE64_STANDARD.encode(message)));
         let (field, public) = answer.split_once(' ').expect("a signature and a key");
@@ -87,8 +89,8 @@ impl Dkimpy {
         answer.trim_end_matches('\n').to_owned()
     }
 
-    /// Verifies every signature of the message, given what DNS holds (name, content). The error says what is wrong
-    /// with the first that does not hold, or that there is none.
+    /// Verifies every signature of the message, given what DNS holds (name, content). The error says what is
+    /// wrong with the first invalid signature, or that the message has none.
     pub fn verify(&mut self, message: &[u8], records: &[(&str, &str)]) -> Result<(), String> {
         let mut line = BASE64_STANDARD.encode(message);
         for text in records.iter().flat_map(|(name, content)| [name, content]) {

@@ -1,10 +1,10 @@
 //! A real Dovecot for tests: IMAP in plain text and under TLS, and LMTP, on free ports of loopback.
 //!
-//! The server is installed software (Debian's `dovecot-imapd` and `dovecot-lmtpd`), started with a configuration of its
-//! own in a temporary folder, where its Maildirs are too. Any user exists, and all have the same password. It never runs
-//! as root: where the tests do, it becomes the user that its package made. A shell watches over it: when the test process
-//! ends, however it ends, the shell's input closes, and it ends the server and removes the folder. Panics with a sentence
-//! where the server cannot be had.
+//! The server is installed software (Debian's `dovecot-imapd` and `dovecot-lmtpd`), started with a
+//! configuration of its own in a temporary folder, where its Maildirs are too. Any user exists, and all have
+//! the same password. It never runs as root: where the tests do, it becomes the user that its package made. A
+//! shell watches over it: when the test process ends, however it ends, the shell's input closes, and it ends
+//! the server and removes the folder. Panics with a sentence where the server cannot be had.
 
 mod client;
 mod config;
@@ -29,7 +29,7 @@ pub use client::ImapClient;
 
 use crate::{
     cert::TestCert,
-    installed::{free_port, run},
+    package::{free_port, run},
 };
 use config::Ports;
 
@@ -41,7 +41,8 @@ const CHANGES_WITHIN: Duration = Duration::from_secs(60);
 /// How often other ports are tried when somebody took those that were free.
 const START_TRIES: u32 = 3;
 
-/// Starts, stops and kills the server given as arguments, as its input says, and answers; ends it with its input.
+/// Starts, stops and kills the server given as arguments, as its input says, and answers; ends it with its
+/// input.
 const WATCH: &str = r#"
 folder=$1; shift
 server=
@@ -176,7 +177,8 @@ impl Dovecot {
         self.client(user).append(folder, None, mails);
     }
 
-    /// Makes the folder forget its UIDs, as one that was rebuilt does: UIDVALIDITY is another, and all mails have new UIDs.
+    /// Makes the folder forget its UIDs, as one that was rebuilt does: UIDVALIDITY is another, and all mails
+    /// have new UIDs.
     pub fn bump_uid_validity(&self, user: &str, folder: &str) {
         let mut maildir = self.folder.join("mail").join(user).join("Maildir");
         if !folder.eq_ignore_ascii_case("INBOX") {
@@ -199,13 +201,13 @@ impl Dovecot {
         lines.into_iter().find(|line| line.contains("UIDVALIDITY")).expect("STATUS tells UIDVALIDITY")
     }
 
-    /// Ends the server in good order; its sessions are told.
+    /// Ends the server in good order, with a goodbye to its sessions.
     pub fn stop(&self) {
         assert!(self.order("stop", News::Ended), "Dovecot does not end");
         self.wait_until_silent();
     }
 
-    /// Ends the server and all its sessions without a word.
+    /// Kills the server and all its sessions.
     pub fn kill(&self) {
         assert!(self.order("kill", News::Ended), "Dovecot does not die");
         self.wait_until_silent();

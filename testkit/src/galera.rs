@@ -1,12 +1,14 @@
-//! A MariaDB Galera cluster for tests: three real nodes on this machine, any of which can be killed and come back.
+//! A MariaDB Galera cluster for tests: three real nodes on this machine, any of which can be killed and come
+//! back.
 //!
-//! Clients reach each node by a Unix socket; the nodes reach each other on free ports of loopback. A shell runs the nodes
-//! and watches over them: when the cluster is dropped or the test process ends, however it ends, it kills them and removes
-//! their folder. Nothing is synced to disk, but what is committed survives the kill of a node, even of all three. A dead
-//! node is noticed after two seconds; until then the others' commits wait.
+//! Clients reach each node by a Unix socket; the nodes reach each other on free ports of loopback. A shell
+//! runs the nodes and watches over them: when the cluster is dropped or the test process ends, however it
+//! ends, it kills them and removes their folder. Nothing is synced to disk, but what is committed survives
+//! the kill of a node, even of all three. A dead node is noticed after two seconds; until then the others'
+//! commits wait.
 //!
-//! Nodes are numbered from 0. Panics, with the node's log, where a node does not come up in time: a test that needs the
-//! cluster must not pass without.
+//! Nodes are numbered from 0. Panics, with the node's log, where a node does not come up in time: a test that
+//! needs the cluster must not pass without.
 
 use std::{
     collections::hash_map::RandomState,
@@ -25,7 +27,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::installed::{program, run};
+use crate::package::{program, run};
 
 /// How many nodes there are.
 pub const NODES: usize = 3;
@@ -121,8 +123,8 @@ impl GaleraCluster {
 
     /// Starts a killed node again and waits until it has caught up.
     ///
-    /// It takes two of three nodes to decide anything: where two or all were killed, the first to come back may wait for
-    /// the next, so restart them from threads of their own.
+    /// It takes two of three nodes to decide anything: where two or all were killed, the first to come back
+    /// may wait for the next, so restart them from threads of their own.
     pub fn restart(&self, node: usize) {
         self.order(&format!("start {node}"));
         if let Err(why) = self.wait_until_synced(node) {
@@ -181,7 +183,8 @@ impl Guard {
         let mut command = shell();
         command.args(["-c", GUARD, "guard"]).arg(program("mariadb-install-db")).arg(program("mariadbd"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Ctrl-C is for the tests; the nodes end after them. And the folder may be one that the other user cannot read.
+        // Ctrl-C is for the tests; the nodes end after them. And the folder may be one that the other user
+        // cannot read.
         command.process_group(0).current_dir("/");
         let mut process = command.spawn().map_err(|error| format!("{command:?} cannot be run: {error}"))?;
         let orders = process.stdin.take();
@@ -221,8 +224,8 @@ impl Drop for Guard {
     }
 }
 
-/// A shell, as the user `mysql` where this is root: rsync, which transfers states, gives up root's rights by itself, and
-/// could not write.
+/// A shell, as the user `mysql` where this is root: rsync, which transfers states, gives up root's rights by
+/// itself, and could not write.
 fn shell() -> Command {
     if run(Command::new("id").arg("-u")).trim() != "0" {
         return Command::new("sh");

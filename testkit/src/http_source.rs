@@ -1,7 +1,7 @@
 //! An HTTP server for tests: gives documents, keeps the requests, and misbehaves on demand.
 //!
-//! It listens on a loopback address, on a port of the system's choice, and lives until it is dropped. What it answers is
-//! set per path as a [`Reply`]; a path without one answers 404.
+//! It listens on a loopback address, on a port of the system's choice, and lives until it is dropped. What it
+//! answers is set per path as a [`Reply`]; a path without one answers 404.
 //!
 //! ```no_run
 //! # use postway_testkit::http_source::{HttpSource, Reply};
@@ -56,23 +56,23 @@ pub enum Reply {
     Endless,
     /// An answer that comes byte by byte.
     Drip {
-        /// What comes.
+        /// The bytes that are sent.
         body: Vec<u8>,
         /// How long between two bytes.
         every: Duration,
     },
-    /// An answer that ends before the length it told.
+    /// An answer that ends before its declared length.
     Cut {
-        /// The length it told.
+        /// The declared length.
         declared: u64,
-        /// What comes of it.
+        /// The bytes that are sent.
         body: Vec<u8>,
     },
-    /// An answer that stops before the length it told, and leaves the client waiting for the rest.
+    /// An answer that stops before its declared length, and leaves the client waiting.
     Stalled {
-        /// The length it told.
+        /// The declared length.
         declared: u64,
-        /// What comes of it.
+        /// The bytes that are sent.
         body: Vec<u8>,
     },
     /// No answer at all, while the client waits.
@@ -150,7 +150,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a request and says what to do with it. Of several replies each is used once, and the last for good.
+    /// Notes a request and says what to do with it. Of several replies each is used once, and the last for
+    /// good.
     fn reply(&self, request: ReceivedRequest) -> Reply {
         let mut state = self.state();
         let reply = match state.replies.get_mut(&request.path) {

@@ -1,8 +1,8 @@
 //! An IMAP server for tests that misbehaves on demand; what a good one does is Dovecot's part.
 //!
-//! It listens on a loopback port of the system's choice and lives until it is dropped. It signs anybody in, has one empty
-//! folder, and answers OK to whatever it does not know. What it does instead is said by the start of a command: the first
-//! act given for one is done the first time, and so on, the last for ever.
+//! It listens on a loopback port of the system's choice and lives until it is dropped. It signs anybody in,
+//! has one empty folder, and answers OK to whatever it does not know. Acts are chosen by the start of a
+//! command: the first act is done the first time, and so on, and the last one from then on.
 //!
 //! ```no_run
 //! # use postway_testkit::{ImapAct, ImapSink};
@@ -149,7 +149,7 @@ impl ImapSinkBuilder {
         self.starttls(cert)
     }
 
-    /// Does so at commands that start like this, after what it was told to do before.
+    /// Does this at commands that start with `command`, after the acts that were given for it before.
     pub fn on(mut self, start: &str, act: ImapAct) -> Self {
         match self.acts.iter_mut().find(|(known, _)| known == start) {
             Some((_, acts)) => acts.push(act),

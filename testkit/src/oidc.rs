@@ -1,8 +1,9 @@
 //! A real OAuth 2 server for tests: npm's `oidc-provider`, with a person who consents on its pages.
 //!
-//! Installed once into the user's cache folder, like other [packages](crate::node); started once per test process, on a port that the
-//! system chooses. A shell watches over it: when the test process ends, however it ends, the shell's input closes, and it stops the
-//! server. Panics with a sentence where the server cannot be had: a test that needs it must not pass without.
+//! Installed once into the user's cache folder, like other [packages](crate::node); started once per test
+//! process, on a port that the system chooses. A shell watches over it: when the test process ends, however
+//! it ends, the shell's input closes, and it stops the server. Panics with a sentence where the server cannot
+//! be had: a test that needs it must not pass without.
 
 use std::{
     io::{BufRead, BufReader},
@@ -21,8 +22,9 @@ const WATCH: &str = r#""$@" & server=$!; read -r _; kill "$server"; wait "$serve
 const SERVER: &str = include_str!("oidc/server.mjs");
 const PERSON: &str = include_str!("oidc/person.mjs");
 
-/// A running server. Its clients are `machine` (client credentials, its secret as a password), `person` (consent, its secret in the
-/// form) and `imap`, which may ask whether a token is good; the secret of each is its name with `-secret`.
+/// A running server. Its clients are `machine` (client credentials, its secret as a password), `person`
+/// (consent, its secret in the form) and `imap`, which may ask whether a token is good; the secret of each is
+/// its name with `-secret`.
 pub struct OidcServer {
     port: u16,
     node: Node,
@@ -60,8 +62,8 @@ impl OidcServer {
         Self { port, node, _watch: watch }
     }
 
-    /// The URL of a path: `/token`, `/device/auth`, `/auth`, `/token/introspection`; and `/withdraw`, which ends the access
-    /// token that is posted to it.
+    /// The URL of a path: `/token`, `/device/auth`, `/auth`, `/token/introspection`; and `/withdraw`, which
+    /// ends the access token that is posted to it.
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
@@ -71,7 +73,8 @@ impl OidcServer {
         format!("http://imap:imap-secret@127.0.0.1:{}/token/introspection", self.port)
     }
 
-    /// Has this person consent, beginning on this page, with the code of a device if there is one; what the last page says.
+    /// Has this person consent, beginning on this page, with the code of a device if there is one; what the
+    /// last page says.
     pub async fn consent(&self, login: &str, page: &str, user_code: &str) -> String {
         self.node.say(PERSON, &[("LOGIN", login), ("START", page), ("USER_CODE", user_code)]).await
     }

@@ -1,8 +1,9 @@
-//! What our own clients are packed, checked and tried with: Python's build tools and type checker, npm and TypeScript, and the
-//! frameworks that their examples are written for.
+//! What our own clients are packed, checked and tried with: Python's build tools and type checker, npm and
+//! TypeScript, and the frameworks that their examples are written for.
 //!
-//! Packages come from PyPI and npm, versions pinned, and are installed once into the user's cache folder ([`crate::cache`]). Panics
-//! with a sentence where they cannot be had: a test that needs them must not pass without.
+//! Packages come from PyPI and npm, versions pinned, and are installed once into the user's cache folder
+//! ([`crate::cache`]). Panics with a sentence where they cannot be had: a test that needs them must not pass
+//! without.
 
 use std::{
     path::{Path, PathBuf},

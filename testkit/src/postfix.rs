@@ -1,9 +1,9 @@
-//! A real Postfix for tests: a relay that takes any mail and gives it to the next server. What that refuses, it bounces, as mail
-//! servers do; mail for one domain, bounces among it, goes to a mailbox over LMTP.
+//! A real Postfix for tests: a relay that takes any mail and gives it to the next server. What that refuses,
+//! it bounces, as mail servers do; mail for one domain, bounces among it, goes to a mailbox over LMTP.
 //!
-//! Installed software, started in a temporary folder on a free port of loopback; a guard beside it stops it and removes the
-//! folder when the value is dropped or the test process ends. Postfix starts as root only: elsewhere `sudo` must work
-//! without a password. Where it is missing, tests fail and say so.
+//! Installed software, started in a temporary folder on a free port of loopback; a guard beside it stops it
+//! and removes the folder when the value is dropped or the test process ends. Postfix starts as root only:
+//! elsewhere `sudo` must work without a password. Where it is missing, tests fail and say so.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -11,7 +11,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::installed::free_port;
+use crate::package::free_port;
 
 /// Makes a server in a new folder, says `ready`, and ends it when its input ends.
 const GUARD: &str = include_str!("postfix.sh");
@@ -23,8 +23,8 @@ pub struct Postfix {
 }
 
 impl Postfix {
-    /// One that hands what is for `domain` to the LMTP server on this port, all of it for its user `mailbox`, and everything
-    /// else to the SMTP server on `next_port`.
+    /// One that hands what is for `domain` to the LMTP server on this port, all of it for its user `mailbox`,
+    /// and everything else to the SMTP server on `next_port`.
     ///
     /// Panics where Postfix is missing or does not start.
     pub fn start(domain: &str, mailbox: &str, lmtp_port: u16, next_port: u16) -> Self {

@@ -1,9 +1,9 @@
 //! A real PostgreSQL for tests: one server per test process, a fresh database per test.
 //!
-//! The server is installed software, started in a temporary folder on a free port of loopback. A guard beside it waits
-//! for the test process to end, however it ends, then stops the server and removes the folder. Nothing is flushed to disk:
-//! what tests prove is what the database says, not what a power cut leaves. Where PostgreSQL is not installed, tests
-//! fail and say so.
+//! The server is installed software, started in a temporary folder on a free port of loopback. A guard beside
+//! it waits for the test process to end, however it ends, then stops the server and removes the folder.
+//! Nothing is flushed to disk: what tests prove is what the database says, not what a power cut leaves. Where
+//! PostgreSQL is not installed, tests fail and say so.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -15,9 +15,10 @@ use std::{
     },
 };
 
-use crate::installed::free_port;
+use crate::package::free_port;
 
-/// Makes a server in a new folder, says `ready`, and ends it when its input ends. PostgreSQL does not run as root.
+/// Makes a server in a new folder, says `ready`, and ends it when its input ends. PostgreSQL does not run as
+/// root.
 const GUARD: &str = r#"
 bin=$1 port=$2
 folder=$(mktemp -d "${TMPDIR:-/tmp}/postway-postgres.XXXXXX") || exit 1
@@ -128,7 +129,8 @@ pub(crate) fn psql(bin: &Path, port: u16, database: &str, sql: &str) -> Command 
     psql
 }
 
-/// A guard, as the user `postgres` where this is root; in a group of its own, so that Ctrl-C leaves it time to tidy up.
+/// A guard, as the user `postgres` where this is root; in a group of its own, so that Ctrl-C leaves it time
+/// to tidy up.
 pub(crate) fn guard(script: &str, bin: &Path, arguments: &[String]) -> Command {
     use std::os::unix::process::CommandExt;
     let id = Command::new("id").arg("-u").output().expect("id can be started");

@@ -1,6 +1,7 @@
 //! A real PostgreSQL with a streaming standby, to be promoted.
 //!
-//! Both are installed software in a temporary folder, on free ports of loopback, under a guard that ends with the test.
+//! Both are installed software in a temporary folder, on free ports of loopback, under a guard that ends with
+//! the test.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -8,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    installed::free_port,
+    package::free_port,
     postgres::{binaries, guard, psql},
 };
 

@@ -1,11 +1,12 @@
-//! Python environments for tests that need a program from PyPI, each in a folder of its own ([`crate::cache`]).
+//! Python environments for tests that need a program from PyPI, each in a folder of its own
+//! ([`crate::cache`]).
 
 use std::{path::PathBuf, process::Command};
 
-use crate::{cache, installed::run};
+use crate::{cache, package::run};
 
-/// The interpreter of an environment with these packages, made if it is not there. `version` is part of the folder's
-/// name: change it with the packages.
+/// The interpreter of an environment with these packages, made if it is not there. `version` is part of the
+/// folder's name: change it with the packages.
 pub(crate) fn interpreter(name: &str, version: &str, packages: &[&str]) -> PathBuf {
     let python =
         run(Command::new("python3").args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]));

@@ -1,7 +1,7 @@
 //! Clients that applications in Python use with Resend and Postmark: their SDKs, and Django with anymail.
 //!
-//! They come from PyPI, each version pinned, and are installed once into the user's cache folder. Panics with a sentence where
-//! they cannot be had: a test that needs them must not pass without.
+//! They come from PyPI, each version pinned, and are installed once into the user's cache folder. Panics with
+//! a sentence where they cannot be had: a test that needs them must not pass without.
 
 use std::{path::PathBuf, process::Stdio, time::Duration};
 

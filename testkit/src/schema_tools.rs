@@ -1,10 +1,12 @@
-//! Checkers from PyPI that know the forms of other people's files without asking the network: Kubernetes, Compose, hosted CI.
+//! Checkers from PyPI that know the forms of other people's files without asking the network: Kubernetes,
+//! Compose, hosted CI.
 //!
-//! They are installed once into the user's cache folder ([`crate::cache`]). Panics with a sentence where they cannot be had.
+//! They are installed once into the user's cache folder ([`crate::cache`]). Panics with a sentence where they
+//! cannot be had.
 
 use std::{path::PathBuf, process::Command};
 
-use crate::{installed::run, python::interpreter};
+use crate::{package::run, python::interpreter};
 
 /// Names the folder of the packages: change it with them.
 const VERSION: &str = "1";
@@ -20,12 +22,14 @@ impl SchemaTools {
         Self(interpreter("schema-tools", VERSION, &PACKAGES))
     }
 
-    /// Holds manifests against the schemas of Kubernetes; fields that it does not know are errors. Panics with what is wrong.
+    /// Holds manifests against the schemas of Kubernetes; fields that it does not know are errors. Panics
+    /// with what is wrong.
     pub fn check_kubernetes(&self, manifests: &[PathBuf]) {
         run(Command::new(&self.0).args(["-m", "kubernetes_validate", "--strict", "--quiet"]).args(manifests));
     }
 
-    /// Holds files against a schema that the checker brings along, such as `vendor.compose-spec`. Panics with what is wrong.
+    /// Holds files against a schema that the checker brings along, such as `vendor.compose-spec`. Panics with
+    /// what is wrong.
     pub fn check_form(&self, schema: &str, files: &[PathBuf]) {
         run(Command::new(&self.0).args(["-m", "check_jsonschema", "--builtin-schema", schema]).args(files));
     }

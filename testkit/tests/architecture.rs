@@ -1,5 +1,5 @@
-//! What the documents promise about the code, held against the code: the arrows between crates, the table of states,
-//! the settings and metrics, and a few rules of style.
+//! What the documents promise about the code, held against the code: the arrows between crates, the table of
+//! states, the settings and metrics, and a few rules of style.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 
@@ -43,7 +43,7 @@ fn block<'d>(document: &'d str, kind: &str) -> Vec<&'d str> {
 fn sources() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> =
-        ["crates", "testkit", "e2e"].iter().map(|name| root().join(name)).collect();
+        ["crates", "testkit", "e2e", "benches", "fuzz"].iter().map(|name| root().join(name)).collect();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
@@ -161,7 +161,7 @@ fn every_metric_is_in_the_guide() {
     let is_metric = |text: &str| {
         text.starts_with("postway_") && text.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase())
     };
-    assert_documented("crates/postway/src/telemetry.rs", "docs/guide/operations.md", is_metric);
+    assert_documented("crates/postway/src/server/telemetry.rs", "docs/guide/operations.md", is_metric);
 }
 
 #[test]
@@ -183,4 +183,191 @@ fn every_module_opens_with_its_page() {
         let text = fs::read_to_string(path).unwrap();
         assert!(text.starts_with("//!"), "{} does not say what it is", path.display());
     }
+}
+
+/// Comments with a word or a turn of [`UNCLEAR`]. The number may only sink; it is to be zero.
+const UNCLEAR_COMMENTS_MAX: usize = 710;
+/// Turns of phrase that a comment must not have: they say nothing without the code beside them.
+const UNCLEAR: [&str; 6] = ["told", "so many", "what became of", "is looked", "is none", "that is none"];
+/// Documentation comments that name nothing.
+const EMPTY_DOCS: [&str; 6] =
+    ["/// Which.", "/// Whose.", "/// Who.", "/// What.", "/// The same.", "/// How many."];
+
+/// Whether the text has these words, and not only as a part of others.
+fn has_words(text: &str, words: &str) -> bool {
+    let is_edge = |character: Option<char>| character.is_none_or(|one| !one.is_alphanumeric() && one != '_');
+    text.match_indices(words).any(|(at, _)| {
+        is_edge(text[..at].chars().next_back()) && is_edge(text[at + words.len()..].chars().next())
+    })
+}
+
+/// The comment of a line that is nothing else.
+fn comment(line: &str) -> Option<&str> {
+    Some(line.trim_start()).filter(|line| line.starts_with("//"))
+}
+
+#[test]
+fn comments_are_in_plain_words() {
+    let mut unclear = Vec::new();
+    for path in sources() {
+        let text = fs::read_to_string(&path).unwrap();
+        for (number, line) in text.lines().enumerate() {
+            let Some(comment) = comment(line) else { continue };
+            let lower = comment.to_lowercase();
+            let is_unclear = UNCLEAR.iter().any(|words| has_words(&lower, words));
+            if is_unclear || EMPTY_DOCS.contains(&comment.trim_end()) {
+                unclear.push(format!("{}:{}: {comment}", path.display(), number + 1));
+            }
+        }
+    }
+    assert!(
+        unclear.len() <= UNCLEAR_COMMENTS_MAX,
+        "{} comments are unclear, {UNCLEAR_COMMENTS_MAX} are allowed:\n{}",
+        unclear.len(),
+        unclear.join("\n")
+    );
+}
+
+/// Names that more than one type of `crates/*/src` has. The number may only sink.
+const SHARED_NAMES_MAX: usize = 147;
+
+/// The name of the type that a line of Rust defines.
+fn defined_type(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let line = match line.strip_prefix("pub(") {
+        Some(rest) => rest.split_once(") ")?.1,
+        None => line.strip_prefix("pub ").unwrap_or(line),
+    };
+    let name = ["struct ", "enum ", "trait "].iter().find_map(|kind| line.strip_prefix(kind))?;
+    let end = name.find(|one: char| !one.is_alphanumeric()).unwrap_or(name.len());
+    Some(&name[..end]).filter(|name| name.starts_with(char::is_uppercase))
+}
+
+#[test]
+fn a_name_belongs_to_one_type() {
+    let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in sources() {
+        let relative = path.strip_prefix(root()).unwrap().to_owned();
+        let mut parts = relative.components().map(|part| part.as_os_str());
+        if parts.next().is_none_or(|first| first != "crates") || parts.nth(1).is_none_or(|part| part != "src")
+        {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        for name in text.lines().filter_map(defined_type) {
+            files.entry(name.to_owned()).or_default().push(relative.display().to_string());
+        }
+    }
+    let shared: Vec<String> = files
+        .iter()
+        .filter(|(_, files)| files.len() > 1)
+        .map(|(name, files)| format!("{name}: {}", files.join(" ")))
+        .collect();
+    assert!(files.len() > 500, "the types were not found");
+    assert!(
+        shared.len() <= SHARED_NAMES_MAX,
+        "{} names belong to several types, {SHARED_NAMES_MAX} are allowed:\n{}",
+        shared.len(),
+        shared.join("\n")
+    );
+}
+
+/// The top-level modules that the code of a file uses, as `crate::NAME` and in `use crate::{…}`.
+fn used_modules(text: &str) -> BTreeSet<String> {
+    let code: String =
+        without_tests(text).lines().filter(|line| comment(line).is_none()).collect::<Vec<_>>().join("\n");
+    let word = |text: &str| -> String {
+        text.trim_start().chars().take_while(|one| one.is_ascii_lowercase() || *one == '_').collect()
+    };
+    let mut used = BTreeSet::new();
+    for (at, found) in code.match_indices("crate::") {
+        if code[..at].ends_with('$') {
+            continue;
+        }
+        let rest = &code[at + found.len()..];
+        let Some(group) = rest.strip_prefix('{') else {
+            used.insert(word(rest));
+            continue;
+        };
+        // The names of a group stand at its first level.
+        let (mut depth, mut begins) = (1, true);
+        for (at, one) in group.char_indices() {
+            if begins && depth == 1 && !one.is_whitespace() {
+                used.insert(word(&group[at..]));
+                begins = false;
+            }
+            match one {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ',' if depth == 1 => begins = true,
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+    }
+    used
+}
+
+/// The arrows between the folders of a crate, by their `use` lines; files beside the folders count as folders.
+fn arrows_of_folders(source: &Path) -> BTreeSet<(String, String)> {
+    let mut modules: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for path in sources().into_iter().filter(|path| path.starts_with(source) && !is_test(path)) {
+        let first = path.strip_prefix(source).unwrap().components().next().unwrap();
+        let name = first.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned();
+        let text = fs::read_to_string(&path).unwrap();
+        modules.entry(name).or_default().extend(used_modules(&text));
+    }
+    let is_root = |name: &str| matches!(name, "lib" | "main");
+    let mut arrows = BTreeSet::new();
+    for (from, used) in modules.iter().filter(|(from, _)| !is_root(from)) {
+        let known = used.iter().filter(|to| *to != from && modules.contains_key(*to));
+        arrows.extend(known.map(|to| (from.clone(), to.clone())));
+    }
+    arrows
+}
+
+#[test]
+fn folders_use_only_what_the_arrows_of_their_crate_allow() {
+    let mut checked = 0;
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let folder = entry.unwrap().path();
+        let Ok(readme) = fs::read_to_string(folder.join("README.md")) else { continue };
+        let lines = block(&readme, "arrows");
+        if lines.is_empty() {
+            continue;
+        }
+        checked += 1;
+        let mut listed = BTreeSet::new();
+        for line in lines {
+            let (from, to) = line.split_once('→').unwrap_or_else(|| panic!("{line} is no arrow"));
+            let targets = to.split(',').map(str::trim).filter(|name| !name.is_empty());
+            listed.extend(targets.map(|to| (from.trim().to_owned(), to.to_owned())));
+        }
+        let used = arrows_of_folders(&folder.join("src"));
+        let readme = folder.join("README.md");
+        let readme = readme.display();
+        let missing: Vec<_> = used.difference(&listed).collect();
+        assert!(missing.is_empty(), "used and not listed in {readme}: {missing:?}");
+        let unused: Vec<_> = listed.difference(&used).collect();
+        assert!(unused.is_empty(), "listed in {readme} and not used: {unused:?}");
+        for (from, to) in &listed {
+            assert!(
+                !listed.contains(&(to.clone(), from.clone())),
+                "{from} and {to} use each other: {readme}"
+            );
+        }
+    }
+    assert!(checked > 0, "no crate lists the arrows between its folders");
+}
+
+#[test]
+fn the_readers_of_these_rules_read_rust() {
+    assert_eq!(defined_type("    pub(super) struct Lease<'a> {"), Some("Lease"));
+    assert_eq!(defined_type("pub enum State {"), Some("State"));
+    assert_eq!(defined_type("// a struct Lease"), None);
+    let text = "use crate::{\n    config::{self, Config},\n    server,\n};\n//! crate::cli\nfn a() { crate::top::b() }";
+    assert_eq!(used_modules(text).into_iter().collect::<Vec<_>>(), ["config", "server", "top"]);
+    assert!(has_words("/// it is none.", "is none") && !has_words("/// untold", "told"));
 }

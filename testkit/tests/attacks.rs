@@ -1,5 +1,5 @@
-//! The table of attacks in docs/guide/security.md, held against the code: every attack has a test, and every test that is named is
-//! there.
+//! The table of attacks in docs/guide/security.md, held against the code: every attack has a test, and every
+//! test that is named is there.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 
@@ -45,7 +45,8 @@ fn tests(cell: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Whether a file has a test of this name that runs. The rules that every database must keep are run by a list of their own.
+/// Whether a file has a test of this name that runs. The rules that every database must keep are run by a
+/// list of their own.
 fn has_test(file: &str, name: &str) -> bool {
     let Ok(source) = fs::read_to_string(root().join(file)) else { return false };
     match file.contains("/conformance/") {

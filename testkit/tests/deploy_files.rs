@@ -1,5 +1,5 @@
-//! What operators apply as it is: Compose files, manifests of Kubernetes, and the files of hosted CI, held against the schemas of those who read
-//! them, and against the settings that there are.
+//! What operators apply as it is: Compose files, manifests of Kubernetes, and the files of hosted CI, held
+//! against the schemas of those who read them, and against the settings that there are.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 

@@ -1,5 +1,5 @@
-//! What a power cut leaves of a small program's files, by the rules that a file system keeps: a byte is safe after a sync of its file, a
-//! name after a sync of its folder.
+//! What a power cut leaves of a small program's files, by the rules that a file system keeps: a byte is safe
+//! after a sync of its file, a name after a sync of its folder.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 

@@ -1,5 +1,6 @@
-//! The guide and the files for operators, held against the code and against each other: links lead somewhere, examples on a
-//! page are the files that tests run, and no panel or alert asks for a metric that nobody counts.
+//! The guide and the files for operators, held against the code and against each other: links lead somewhere,
+//! examples on a page are the files that tests run, and no panel or alert asks for a metric that nobody
+//! counts.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 

@@ -1,4 +1,4 @@
-//! One lane with so many messages.
+//! One lane, with queues of different lengths.
 
 use crate::work::{self, Base, CLAIMED};
 

@@ -1,4 +1,4 @@
-//! A suspended batch of so many messages at the head of the queue, and others behind it.
+//! A suspended batch at the head of the queue, of different sizes, with other messages behind it.
 
 use postway_domain::id::BatchCode;
 use postway_store::record::{DirectoryChange, Suspension, SuspensionScope};

@@ -1,7 +1,9 @@
-//! So many tenants with mail waiting, ten thousand messages for each ten of them or ten for each, whichever is more.
+//! Different numbers of tenants with waiting mail: ten thousand messages, or ten for each tenant if that is
+//! more.
 //!
-//! As the dispatcher does, a claim names the accounts of at most 32 tenants, taken in their turns, and the next claim
-//! those that follow. The time of the turns themselves, and of the poll that finds who has work, is printed beside it.
+//! As the dispatcher does, a claim names the accounts of at most 32 tenants, taken in their turns, and the
+//! next claim those that follow. The time of the turns themselves, and of the poll that finds who has work,
+//! is printed beside it.
 
 use std::time::Instant;
 
@@ -53,7 +55,7 @@ pub async fn print(numbers: &[usize]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Tenants that all want to send, and how long it took to say whose turn it is.
+/// Tenants that all have mail, and the time that choosing among them took.
 struct Ring {
     turns: Turns,
     account: AccountKey,
@@ -67,7 +69,8 @@ impl Ring {
         Self { turns, account: keys[0].clone(), times: Vec::new() }
     }
 
-    /// The accounts of the next claim. Who is served leaves, and joins again since more of its mail waits.
+    /// The accounts of the next claim. A served tenant leaves the ring and joins it again, because it has
+    /// more mail.
     fn next(&mut self) -> Vec<(AccountKey, u32)> {
         let started = Instant::now();
         let mut tenants = Vec::with_capacity(ACCOUNTS_MAX);

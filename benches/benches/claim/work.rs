@@ -38,7 +38,7 @@ const FILL_BATCH: usize = 1_000;
 /// A store with nothing in it.
 pub struct Bench {
     pub store: Arc<dyn Store>,
-    /// Where it is, if it is a file; goes with it.
+    /// The folder of its file, if it is one; removed with it.
     _folder: TempDir,
 }
 
@@ -72,7 +72,7 @@ impl Bench {
         Ok(key)
     }
 
-    /// Puts messages into the queue; `place` says where each goes.
+    /// Puts messages into the queue; `place` chooses the lane of each.
     pub async fn fill<'a>(
         &self,
         size: usize,
@@ -138,7 +138,7 @@ impl Times {
     }
 }
 
-/// What others are compared with: the first.
+/// The first figure, which the others are compared with.
 #[derive(Default)]
 pub struct Base(Option<Duration>);
 

@@ -1,8 +1,8 @@
-//! What content costs: composing, checking html, rendering a template, signing; and the memory that a large attachment
-//! takes on its way through the door.
+//! What content costs: composing, checking html, rendering a template, signing; and the memory that a large
+//! attachment takes on its way through the door.
 //!
-//! Each line is the median of many runs. Memory is how far the process's peak rose above what it was, in multiples of the
-//! attachment.
+//! Each line is the median of many runs. Memory is how far the process's peak rose above what it was, in
+//! multiples of the attachment.
 
 mod large;
 mod parts;

@@ -1,4 +1,4 @@
-//! Judging mails: how many in a second of CPU time.
+//! Classifying mails: how many in a second of CPU time.
 
 use std::{fs, hint::black_box, path::Path};
 

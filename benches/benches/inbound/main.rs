@@ -1,7 +1,7 @@
-//! What mail that comes in costs: judging it, and registering it from a real Dovecot on SQLite.
+//! What inbound mail costs: classifying it, and registering it from a real Dovecot in SQLite.
 //!
-//! `POSTWAY_BENCH_MAILS` names a folder of mails to judge, as of the bounces that a parser is tuned on; without it only a few
-//! short ones of its own are judged.
+//! `POSTWAY_BENCH_MAILS` names a folder of mails to judge, as of the bounces that a parser is tuned on;
+//! without it only a few short ones of its own are judged.
 
 mod judge;
 mod register;

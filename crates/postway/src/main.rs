@@ -1,60 +1,37 @@
-//! The `postway` binary: reads the command line, runs one command, and ends with an exit code that means something.
+//! The `postway` binary: reads the command line, runs one command, and ends with a documented exit code.
 //!
-//! `postway` alone is `postway serve`. All other commands but `migrate`, `backup`, `config`, `completions`, `inspect` and
-//! `bench` speak HTTP to a running server.
+//! `postway` alone is `postway serve`. All other commands but `migrate`, `backup`, `config`, `completions`,
+//! `inspect` and `bench` speak HTTP to a running server.
 
-mod client;
-mod clock;
+mod cli;
+mod cluster;
 mod command;
 mod config;
-mod database;
 mod doctor;
-mod failure;
-mod hold;
 mod housekeeping;
-mod http;
-mod inbound;
-mod keys;
-mod membership;
-mod occupant;
-mod outbox;
-mod output;
-mod private_hosts;
-mod probe;
-mod process_stats;
-mod progress;
-mod reporting;
-mod retention;
-mod secret_check;
-mod self_signed;
-mod sharing;
-mod shutdown;
+mod server;
 #[cfg(test)]
 mod simulation;
-mod submission;
-mod sweep;
-mod telemetry;
 mod top;
-mod wire;
 
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Parser as _;
 
-use command::Cli;
-use failure::Failure;
+use cli::failure::CommandFailure;
+use command::CommandLine;
 
-/// Many small values are made and freed on different threads: what glibc's allocator is slow at.
+/// Many small values are allocated and freed on different threads, which glibc's allocator is slow at.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = CommandLine::parse();
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            if !matches!(failure, Failure::OutputClosed) {
+            if !matches!(failure, CommandFailure::OutputClosed) {
                 eprintln!("postway: {failure}");
             }
             failure.exit_code()
@@ -62,7 +39,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<(), Failure> {
+fn run(cli: CommandLine) -> Result<(), CommandFailure> {
     postway_net::install_crypto_provider();
     #[cfg(feature = "failpoints")]
     let _failpoints = fail::FailScenario::setup();

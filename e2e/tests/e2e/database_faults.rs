@@ -8,7 +8,7 @@ use postway_e2e::{
     Gateway, Load, PATIENCE, audit, check_history, copies, event_types, eventually, mail, node_env,
     start_node, text,
 };
-use postway_testkit::{Action, Cable, Hold, SmtpSink, Verb, mariadb::MariaDb, postgres::PostgresDatabase};
+use postway_testkit::{Action, Hold, SmtpSink, TcpProxy, Verb, mariadb::MariaDb, postgres::PostgresDatabase};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
@@ -48,7 +48,7 @@ async fn sends(gateway: &Gateway, id: &str) -> anyhow::Result<()> {
 
 async fn down_at_the_start(url: &str) -> anyhow::Result<()> {
     let sink = SmtpSink::start().await;
-    let cable = Cable::to(url).await;
+    let cable = TcpProxy::to(url).await;
     cable.cut();
     let mut gateway = Gateway::idle()?;
     gateway.launch_early(&node_env(cable.url(), NAME)).await?;
@@ -82,7 +82,7 @@ async fn so_is_mariadb() -> anyhow::Result<()> {
 async fn lost_in_mid_run(url: &str) -> anyhow::Result<()> {
     let sink =
         SmtpSink::builder().on(Verb::Dot, Action::Delay(Duration::from_millis(8)).recorded()).start().await;
-    let cable = Cable::to(url).await;
+    let cable = TcpProxy::to(url).await;
     let gateway = start_node(cable.url(), NAME).await?;
     gateway.relay_with(sink.port(), json!({"max_connections": 6})).await?;
     let load = Load::start(&[gateway.client()], true);
@@ -123,7 +123,7 @@ async fn nor_does_mariadb() -> anyhow::Result<()> {
 async fn lost_with_mail_on_the_wire(url: &str) -> anyhow::Result<()> {
     let hold = Hold::new();
     let sink = SmtpSink::builder().on(Verb::Dot, Action::Hold(hold.clone()).recorded()).start().await;
-    let cable = Cable::to(url).await;
+    let cable = TcpProxy::to(url).await;
     let nodes =
         [start_node(cable.url(), "first.example").await?, start_node(cable.url(), "second.example").await?];
     // One connection each and more mail than one node takes: so each has one on the wire.

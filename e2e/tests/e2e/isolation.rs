@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postway_e2e::{copies, event_types, events_of, eventually, mail, nodes_of, start_node};
-use postway_testkit::{Action, Hold, SmtpSink, Verb, cable::Cable, postgres::PostgresDatabase};
+use postway_testkit::{Action, Hold, SmtpSink, Verb, postgres::PostgresDatabase, tcp_proxy::TcpProxy};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -13,7 +13,7 @@ const NOTICED_WITHIN: Duration = Duration::from_secs(45);
 #[tokio::test]
 async fn a_permission_whose_answer_came_too_late_is_not_used() -> anyhow::Result<()> {
     let database = PostgresDatabase::create();
-    let cable = Cable::to(&database.url()).await;
+    let cable = TcpProxy::to(&database.url()).await;
     let sink = SmtpSink::start().await;
     let busy = start_node(cable.url(), "busy.example").await?;
     busy.relay_with(sink.port(), json!({"max_connections": 2})).await?;
@@ -43,7 +43,7 @@ async fn a_permission_whose_answer_came_too_late_is_not_used() -> anyhow::Result
 #[tokio::test]
 async fn outcomes_land_soon_after_every_connection_went_silent() -> anyhow::Result<()> {
     let database = PostgresDatabase::create();
-    let cable = Cable::to(&database.url()).await;
+    let cable = TcpProxy::to(&database.url()).await;
     let (hold, mails) = (Hold::new(), 10);
     let at_dot = hold.clone();
     let sink = SmtpSink::builder().on(Verb::Dot, Action::Hold(at_dot).recorded()).start().await;

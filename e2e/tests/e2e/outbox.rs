@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use postway_e2e::{Gateway, check_history, copies, event_types, eventually, node_env, text};
-use postway_testkit::{Cable, SmtpSink, postgres::PostgresDatabase};
+use postway_testkit::{SmtpSink, TcpProxy, postgres::PostgresDatabase};
 use serde_json::json;
 
 const FROM: (&str, &str) = ("POSTWAY_OUTBOX_FROM", "Shop <shop@example.com>");
@@ -128,7 +128,7 @@ async fn a_source_that_goes_away_is_drained_when_it_is_back() -> anyhow::Result<
     let sink = SmtpSink::start().await;
     let mut gateway = Gateway::idle()?;
     let database = installed(&gateway, &[]).await?;
-    let cable = Cable::to(&database.url()).await;
+    let cable = TcpProxy::to(&database.url()).await;
     let url = cable.url().replace("postway@", "postway:hunter2@");
     gateway.launch(&source(&url)).await?;
     gateway.relay_to(sink.port()).await?;

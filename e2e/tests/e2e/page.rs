@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use postway_e2e::{ALLOW_LOOPBACK, Browser, Gateway, Receiver, eventually, mail, mail_with, text};
-use postway_testkit::{Action, ClosedPort, Reply, SmtpSink, Verb, axe};
+use postway_testkit::{Action, ClosedPort, Reply, SmtpSink, Verb, accessibility};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -324,7 +324,7 @@ async fn every_page_is_accessible_on_a_desk_and_on_a_phone() -> anyhow::Result<(
     let gateway = Gateway::start_untouched(&[]).await?;
     gateway.send(json!({"id": "one", "from": "a@example.com", "to": "b@example.net", "subject": "One", "text": "x"})).await?;
     gateway.wait_for("one", "captured").await?;
-    let judge = axe::script();
+    let judge = accessibility::script();
     for (name, width, height) in [("desk", 1280, 800), ("phone", 390, 844)] {
         let browser = signed_in(&gateway, width, height).await?;
         for place in [

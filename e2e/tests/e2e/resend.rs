@@ -50,9 +50,9 @@ async fn what_was_given_up_is_told_again_by_one_command_even_through_a_crash() -
 
     gateway.launch(&env).await?;
     let ran = gateway.cli(&resend).await?;
-    assert_eq!(ran.out.trim(), format!("{} are told again", EVENTS - 2 * PAGE), "{ran:?}");
+    assert_eq!(ran.out.trim(), format!("{} are delivered again", EVENTS - 2 * PAGE), "{ran:?}");
     let ran = gateway.cli(&resend).await?;
-    assert_eq!(ran.out.trim(), "0 are told again", "{ran:?}");
+    assert_eq!(ran.out.trim(), "0 are delivered again", "{ran:?}");
     receiver.wait_for(before + EVENTS, PATIENCE).await;
     eventually("all of it is taken", async || Ok((count(&database, "state = 3") == EVENTS).then_some(())))
         .await?;

@@ -1,8 +1,8 @@
 //! SMTP from both sides: clients that mean harm for the receiver, and relays that mean harm for the client.
 //!
-//! Inputs are made of whole commands and replies, mostly right ones, so that the states behind a login, an envelope and a
-//! chunk are reached; what is wrong is put in between. [`reference`] says, independently of the code under test, which mails
-//! may have been taken and which replies belong to what.
+//! Inputs are made of whole commands and replies, mostly right ones, so that the states behind a login, an
+//! envelope and a chunk are reached; what is wrong is put in between. [`reference`] says, independently of
+//! the code under test, which mails may have been taken and which replies belong to what.
 
 pub mod client;
 pub mod reference;

@@ -1,7 +1,9 @@
-//! A second opinion on a session: written for plainness, it walks the client's stream with the server's replies in hand.
+//! A second implementation of a session, written for clarity: it reads the client's stream together with the
+//! server's replies.
 //!
-//! It does not foretell what the server answers. It says what an answer then means: where the next command begins, which
-//! bytes are a mail, and that every command has one reply. Whoever disagrees about any of it has been smuggled past.
+//! It does not predict the server's answers. It says what an answer means: where the next command begins,
+//! which bytes are a mail, and that every command has one reply. If the code under test disagrees, a mail can
+//! be smuggled past it.
 
 /// The longest command line, and the longest line of a login, with their endings.
 const LINE_OCTETS_MAX: usize = 2_048;
@@ -10,7 +12,7 @@ const LOGIN_LINE_OCTETS_MAX: usize = 12_288;
 const REPLY_LINES_MAX: usize = 128;
 const REPLY_BYTES_MAX: usize = 64 * 1024;
 
-/// What a session came to.
+/// The result of a session.
 pub struct HeardSession<'a> {
     /// All that the server said.
     pub output: &'a [u8],
@@ -68,7 +70,7 @@ impl ClientStream {
         self.at = self.ends.iter().copied().find(|end| *end >= self.at).unwrap_or(self.bytes.len());
     }
 
-    /// So many bytes, if they have come.
+    /// The next `count` bytes, if they have arrived.
     fn take(&mut self, count: u64) -> Option<Vec<u8>> {
         let end = self.at.checked_add(usize::try_from(count).ok()?)?;
         let taken = self.bytes.get(self.at..end)?.to_vec();
@@ -76,8 +78,8 @@ impl ClientStream {
         Some(taken)
     }
 
-    /// A mail after DATA, line by line; leading dots are taken off. A line may end with a bare LF; a dot that is a line must
-    /// have CR LF on both sides, and is the end.
+    /// A mail after DATA, line by line; leading dots are taken off. A line may end with a bare LF; a dot that
+    /// is a line must have CR LF on both sides, and is the end.
     fn data(&mut self) -> Result<Vec<u8>, ReadHalt> {
         let mut mail = Vec::new();
         let mut after_cr_lf = true;

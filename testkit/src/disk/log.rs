@@ -1,8 +1,8 @@
 //! The notes of a watched disk, and what would be on it had the power failed.
 //!
-//! A byte is safe once its file was synced after it was written, a name once its folder was synced after it was given. What is
-//! not safe may be lost, and the rest of it torn at the size of a sector. A rename happens wholly or not at all, as on every file
-//! system with a journal.
+//! A byte is safe once its file was synced after it was written, a name once its folder was synced after it
+//! was given. What is not safe may be lost, and the rest of it torn at the size of a sector. A rename happens
+//! wholly or not at all, as on every file system with a journal.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -183,8 +183,8 @@ impl DiskState {
         let id = self.aliases.get(&note.id).copied().unwrap_or(note.id);
         let path = || log.path(&note.first);
         match note.kind {
-            // It was there when its program first looked: either a stranger made it, and it is whole, or an earlier
-            // life of the program did.
+            // It was there when its program first looked: either a stranger made it, and it is whole, or an
+            // earlier life of the program did.
             b'A' => match self.names.get(&path()) {
                 Some(DiskEntry::File(known)) => drop(self.aliases.insert(note.id, *known)),
                 Some(DiskEntry::Folder) | None => {

@@ -1,12 +1,13 @@
-//! A disk that can be watched, cut off and broken: a small library (`shim.c`, compiled on the spot by `cc`) stands between a
-//! program and its files.
+//! A disk that can be watched, cut off and broken: a small library (`shim.c`, compiled on the spot by `cc`)
+//! stands between a program and its files.
 //!
-//! It notes every write, sync and change of names below a folder. [`DiskLog`] makes of these notes what a disk would hold had
-//! the power failed at any moment: what was synced, and of the rest nothing, or some of it, torn. That is what SIGKILL cannot
-//! show, because the kernel survives it with every byte that was ever written.
+//! It notes every write, sync and change of names below a folder. [`DiskLog`] makes of these notes what a
+//! disk would hold had the power failed at any moment: what was synced, and of the rest nothing, or some of
+//! it, torn. That is what SIGKILL cannot show, because the kernel survives it with every byte that was ever
+//! written.
 //!
-//! While the program runs, its writes, syncs and new files can be made to fail, its syncs to take their time or to be lost, and its
-//! clock of the day can be set.
+//! While the program runs, its writes, syncs and new files can be made to fail, its syncs to take their time
+//! or to be lost, and its clock of the day can be set.
 
 mod log;
 
@@ -99,7 +100,8 @@ impl WatchedDisk {
         ]
     }
 
-    /// How far the notes have come. Whatever the program has said by now, the disk must hold what it needs at this point.
+    /// How far the notes have come. Whatever the program has said by now, the disk must hold what it needs at
+    /// this point.
     pub fn position(&self) -> u64 {
         fs::metadata(self.folder.join("log")).map_or(0, |log| log.len())
     }

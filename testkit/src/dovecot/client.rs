@@ -30,7 +30,8 @@ impl ImapClient {
         self.send(command.as_bytes(), command)
     }
 
-    /// Puts mails into a folder, which is made if it is not there, as of `date` (`17-Jul-1996 02:44:25 -0700`) or of now.
+    /// Puts mails into a folder, which is made if it is not there, as of `date` (`17-Jul-1996 02:44:25
+    /// -0700`) or of now.
     pub fn append(&mut self, folder: &str, date: Option<&str>, mails: &[impl AsRef<[u8]>]) {
         if !folder.eq_ignore_ascii_case("INBOX") && !self.has(folder) {
             self.run(&format!("CREATE \"{folder}\""));

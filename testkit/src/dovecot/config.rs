@@ -1,9 +1,9 @@
-//! The configuration, in the words of the version that is installed.
+//! The configuration, with the setting names of the installed version.
 
 use std::{path::Path, path::PathBuf, process::Command};
 
 use super::PASSWORD;
-use crate::installed::run;
+use crate::package::run;
 
 /// Where it listens.
 #[derive(Clone, Copy)]
@@ -123,7 +123,8 @@ pub(super) fn introspection(url: &str) -> String {
     )
 }
 
-/// A configuration for a server of that folder, which takes tokens if it is told where to ask about them.
+/// A configuration for a server in that folder. It accepts tokens if `introspection` names where to verify
+/// them.
 pub(super) fn write(folder: &Path, ports: Ports, owner: &str, introspection_url: Option<&str>) -> String {
     let version = run(Command::new(program("dovecot")).arg("--version"));
     // Debian adds its own number: 2.4.1-4.

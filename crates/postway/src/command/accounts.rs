@@ -1,7 +1,8 @@
-//! `postway accounts`: the relays that mail goes out by.
+//! `postway accounts`: how mail leaves.
 //!
-//! A password, the secret half of an AWS key, or the key of a provider's API is read from a file, the environment or the terminal; on the command line it would show in the list
-//! of processes, so `--password` is there for those who accept that.
+//! A password, the secret half of an AWS key, or the key of a provider's API is read from a file, the
+//! environment or the terminal; on the command line it would appear in the list of processes. `--password`
+//! exists for those who accept that.
 
 use std::path::PathBuf;
 
@@ -10,13 +11,13 @@ use postway_domain::{AccountKind, provider_account::AccountSecret};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::Session;
+use super::CommandContext;
 use super::authorize::{AuthorizeArgs, authorize};
-use super::input::read_input;
-use super::secret_input::{ask_along, ask_password, read_grant};
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
+use crate::cli::input::read_input;
+use crate::cli::output::{CommandOutput, field, list};
+use crate::cli::secret_input::{ask_for_missing_secret, ask_password, read_grant};
 
 #[derive(Debug, Subcommand)]
 pub enum AccountsCommand {
@@ -25,23 +26,23 @@ pub enum AccountsCommand {
     /// Show one account
     Show(AccountRef),
     /// Create an account
-    Create(CreateArgs),
-    /// Change some settings of an account; another place to send by needs the password again
-    Update(UpdateArgs),
+    Create(AccountCreateArgs),
+    /// Change some settings of an account; another host or endpoint needs the password again
+    Update(AccountUpdateArgs),
     /// Delete an account
     Delete(AccountRef),
     /// Connect, secure and sign in; with --to, send a test mail as well
-    Test(TestArgs),
-    /// Have a person consent, so that the account can sign in with tokens
+    Test(AccountTestArgs),
+    /// Ask a person for consent, so that the account can sign in with OAuth tokens
     Authorize(AuthorizeArgs),
-    /// Hold an account's mail
+    /// Stop sending the mail of an account
     Suspend(AccountRef),
-    /// Let an account's mail go on
+    /// Send the mail of an account again
     Activate(AccountRef),
 }
 
 #[derive(Args, Debug)]
-pub struct TestArgs {
+pub struct AccountTestArgs {
     /// The account's id
     id: String,
     /// Send a test mail to this address
@@ -59,25 +60,25 @@ pub struct AccountRef {
 }
 
 #[derive(Args, Debug)]
-pub struct CreateArgs {
+pub struct AccountCreateArgs {
     /// The account's id
     #[arg(required_unless_present = "json_file")]
     id: Option<String>,
     #[command(flatten)]
-    settings: SettingsArgs,
+    settings: AccountSettingsArgs,
 }
 
 #[derive(Args, Debug)]
-pub struct UpdateArgs {
+pub struct AccountUpdateArgs {
     /// The account's id
     id: String,
     #[command(flatten)]
-    settings: SettingsArgs,
+    settings: AccountSettingsArgs,
 }
 
 #[derive(Args, Debug, Default)]
-struct SettingsArgs {
-    /// What the account speaks (create: smtp unless told)
+struct AccountSettingsArgs {
+    /// The kind of account (create: smtp by default)
     #[arg(long, value_parser = PossibleValuesParser::new(AccountKind::ALL.map(AccountKind::as_str)))]
     kind: Option<String>,
     /// The relay's host
@@ -86,7 +87,7 @@ struct SettingsArgs {
     /// The relay's port [default: 587 for starttls, 465 for implicit, else 25]
     #[arg(long)]
     port: Option<u16>,
-    /// How the connection is protected (create: starttls unless told)
+    /// How the connection is protected (create: starttls by default)
     #[arg(long, value_parser = ["starttls", "implicit", "none", "opportunistic"])]
     tls: Option<String>,
     /// The user name for AUTH
@@ -95,17 +96,18 @@ struct SettingsArgs {
     /// The password; others on this machine can see it in the list of processes
     #[arg(long, conflicts_with = "password_file")]
     password: Option<String>,
-    /// A file with the password (`-`: standard input); also POSTWAY_ACCOUNT_PASSWORD, else it is asked for. Another host,
-    /// port, region or endpoint, or weaker TLS, needs it again
+    /// A file with the password (`-`: standard input); also POSTWAY_ACCOUNT_PASSWORD, else it is asked for.
+    /// Another host, port, region or endpoint, or weaker TLS, needs it again
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// A file with the grant as a JSON object, as the API takes `oauth`, in the place of a password (`-`: standard input)
+    /// A file with the grant as a JSON object, as the API takes `oauth`, instead of a password (`-`: standard
+    /// input)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["password", "password_file"])]
     oauth_file: Option<PathBuf>,
     /// SES: the AWS region
     #[arg(long)]
     region: Option<String>,
-    /// SES: the public half of the key; the secret half is given as the password is
+    /// SES: the public half of the key; the secret half is read like a password
     #[arg(long, value_name = "ID")]
     access_key_id: Option<String>,
     /// SES: the configuration set that every mail names
@@ -114,7 +116,8 @@ struct SettingsArgs {
     /// SES: where to call instead of the region's own endpoint
     #[arg(long, value_name = "URL")]
     endpoint: Option<String>,
-    /// Providers: a file with the key of the API (`-`: standard input); with --kind it may also be given as a password is
+    /// Providers: a file with the key of the API (`-`: standard input); with --kind it can also be read like
+    /// a password
     #[arg(long, value_name = "FILE", conflicts_with_all = ["password", "password_file", "oauth_file"])]
     api_key_file: Option<PathBuf>,
     /// Providers: where to call instead of the provider's own address; the address of an http account
@@ -141,7 +144,7 @@ struct SettingsArgs {
     /// Mails on the first, second, … day of a new account
     #[arg(long, value_name = "N,N,…", value_delimiter = ',')]
     warm_up: Option<Vec<u32>>,
-    /// Connections open at the same time, per node (create: 10 unless told)
+    /// The most connections at the same time, per node (create: 10 by default)
     #[arg(long, value_name = "N")]
     max_connections: Option<u32>,
     /// The envelope sender
@@ -150,7 +153,7 @@ struct SettingsArgs {
     /// The account that takes over when this one fails
     #[arg(long, value_name = "ACCOUNT")]
     fallback: Option<String>,
-    /// What becomes of mail in doubt: `hold` never sends twice
+    /// What happens to mail in doubt: `hold` never sends twice
     #[arg(long, value_parser = ["resend", "hold"])]
     on_doubt: Option<String>,
     /// Further settings as a JSON object, as the API takes them (`-`: standard input); flags win
@@ -158,8 +161,8 @@ struct SettingsArgs {
     json_file: Option<PathBuf>,
 }
 
-pub async fn run(session: &Session, command: AccountsCommand) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, command: AccountsCommand) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     match command {
         AccountsCommand::List => {
             let accounts = client.get(&["v1", "accounts"], &[]).await?;
@@ -170,38 +173,41 @@ pub async fn run(session: &Session, command: AccountsCommand) -> Result<(), Fail
         AccountsCommand::Show(AccountRef { id }) => {
             output.show(&client.get(&["v1", "accounts", &id], &[]).await?, render)
         }
-        AccountsCommand::Create(CreateArgs { id, settings }) => {
+        AccountsCommand::Create(AccountCreateArgs { id, settings }) => {
             let mut body = settings.into_body(|| ask_password().map(Some))?;
             body.entry("kind").or_insert_with(|| json!("smtp"));
             if let Some(id) = id {
                 body.insert("id".to_owned(), Value::String(id));
             }
             let body = Value::Object(body);
-            output
-                .show(&client.call(Method::POST, &["v1", "accounts"], &[], Body::Json(&body)).await?, render)
+            output.show(
+                &client.call(Method::POST, &["v1", "accounts"], &[], RequestBody::Json(&body)).await?,
+                render,
+            )
         }
-        AccountsCommand::Update(UpdateArgs { id, settings }) => {
-            // Whoever changes a user name may well keep the password: nothing is asked for.
+        AccountsCommand::Update(AccountUpdateArgs { id, settings }) => {
+            // A change of the user name may leave the password as it was, so the password is not asked for.
             let mut body = settings.into_body(|| Ok(None))?;
             let path = ["v1", "accounts", &id];
-            ask_along(&client, &path, &mut body, &WAY, &SECRETS).await?;
+            ask_for_missing_secret(&client, &path, &mut body, &DESTINATION_FIELDS, &SECRETS).await?;
             let body = Value::Object(body);
-            output.show(&client.call(Method::PATCH, &path, &[], Body::Json(&body)).await?, render)
+            output.show(&client.call(Method::PATCH, &path, &[], RequestBody::Json(&body)).await?, render)
         }
         AccountsCommand::Delete(AccountRef { id }) => {
-            let answer = client.call(Method::DELETE, &["v1", "accounts", &id], &[], Body::Empty).await?;
+            let answer =
+                client.call(Method::DELETE, &["v1", "accounts", &id], &[], RequestBody::Empty).await?;
             match output.is_json() {
                 true => output.json(&answer),
                 false => output.text(&format!("account {id} is deleted")),
             }
         }
-        AccountsCommand::Test(TestArgs { id, to, from }) => {
+        AccountsCommand::Test(AccountTestArgs { id, to, from }) => {
             let mut body = Map::new();
             body.extend(to.map(|to| ("to".to_owned(), Value::from(to))));
             body.extend(from.map(|from| ("from".to_owned(), Value::from(from))));
             let path = ["v1", "accounts", &id, "test"];
             let body = Value::Object(body);
-            let tested = client.call(Method::POST, &path, &[], Body::Json(&body)).await?;
+            let tested = client.call(Method::POST, &path, &[], RequestBody::Json(&body)).await?;
             output.show(&tested, |output, tested| {
                 let columns = ["step", "ok", "duration_ms", "detail"];
                 let row = |step: &Value| columns.iter().map(|column| field(step, column)).collect();
@@ -209,17 +215,17 @@ pub async fn run(session: &Session, command: AccountsCommand) -> Result<(), Fail
             })?;
             match tested["ok"] == true {
                 true => Ok(()),
-                false => Err(Failure::Failed(anyhow::anyhow!("the account {id} does not work"))),
+                false => Err(CommandFailure::Failed(anyhow::anyhow!("the account {id} does not work"))),
             }
         }
         AccountsCommand::Authorize(args) => output.show(&authorize(&client, "accounts", args).await?, render),
         AccountsCommand::Suspend(AccountRef { id }) => {
             let path = ["v1", "accounts", &id, "suspend"];
-            output.show(&client.call(Method::POST, &path, &[], Body::Empty).await?, render)
+            output.show(&client.call(Method::POST, &path, &[], RequestBody::Empty).await?, render)
         }
         AccountsCommand::Activate(AccountRef { id }) => {
             let path = ["v1", "accounts", &id, "activate"];
-            output.show(&client.call(Method::POST, &path, &[], Body::Empty).await?, render)
+            output.show(&client.call(Method::POST, &path, &[], RequestBody::Empty).await?, render)
         }
     }
 }
@@ -227,7 +233,7 @@ pub async fn run(session: &Session, command: AccountsCommand) -> Result<(), Fail
 const COLUMNS: [&str; 9] =
     ["id", "kind", "host", "port", "tls", "username", "max_connections", "suspended", "circuit"];
 
-/// An account in a list. Of its circuit only what is wrong is told: `show` has the rest.
+/// The row of an account in a list. Its circuit appears only while it is open; `show` has the details.
 fn listed(account: &Value) -> Vec<String> {
     let cell = |column: &&str| match *column {
         "circuit" if account["circuit"]["state"] == "open" => {
@@ -239,7 +245,7 @@ fn listed(account: &Value) -> Vec<String> {
     COLUMNS.iter().map(cell).collect()
 }
 
-fn render(output: Output, account: &Value) -> String {
+fn render(output: CommandOutput, account: &Value) -> String {
     const FIELDS: [&str; 26] = [
         "id",
         "kind",
@@ -271,17 +277,20 @@ fn render(output: Output, account: &Value) -> String {
     output.fields(FIELDS.map(|name| (name, field(account, name))))
 }
 
-impl SettingsArgs {
+impl AccountSettingsArgs {
     /// The settings as the API takes them; `ask` is the last resort for the password of a user name.
     fn into_body(
         self,
-        ask: impl FnOnce() -> Result<Option<String>, Failure>,
-    ) -> Result<Map<String, Value>, Failure> {
+        ask: impl FnOnce() -> Result<Option<String>, CommandFailure>,
+    ) -> Result<Map<String, Value>, CommandFailure> {
         let mut body = match &self.json_file {
             Some(path) => {
                 let bytes = read_input(path)?;
                 serde_json::from_slice(&bytes).map_err(|error| {
-                    Failure::Usage(format!("{} is not a JSON object of settings: {error}", path.display()))
+                    CommandFailure::Usage(format!(
+                        "{} is not a JSON object of settings: {error}",
+                        path.display()
+                    ))
                 })?
             }
             None => Map::new(),
@@ -289,7 +298,7 @@ impl SettingsArgs {
         if let Some(path) = &self.oauth_file {
             body.insert("oauth".to_owned(), read_grant(path)?);
         }
-        // The secret of an account goes by the name that belongs to its user's.
+        // The field of the secret depends on the field of the user name.
         let is_ses = self.access_key_id.is_some() || self.region.is_some() || self.endpoint.is_some();
         let said = self.kind.as_deref().or_else(|| body.get("kind").and_then(Value::as_str));
         let asked_by_kind = said.and_then(AccountKind::from_word).map(AccountKind::secret);
@@ -340,23 +349,23 @@ impl SettingsArgs {
         Ok(body)
     }
 
-    fn password_given(&self) -> Result<Option<String>, Failure> {
+    fn password_given(&self) -> Result<Option<String>, CommandFailure> {
         if let Some(password) = &self.password {
             return Ok(Some(password.clone()));
         }
         if let Some(path) = self.password_file.as_ref().or(self.api_key_file.as_ref()) {
             let text = String::from_utf8(read_input(path)?)
-                .map_err(|_| Failure::Usage(format!("{} is not UTF-8 text", path.display())))?;
+                .map_err(|_| CommandFailure::Usage(format!("{} is not UTF-8 text", path.display())))?;
             return Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()));
         }
         Ok(std::env::var("POSTWAY_ACCOUNT_PASSWORD").ok().filter(|password| !password.is_empty()))
     }
 }
 
-/// What says where an account's secret goes; a change of it needs the secret again.
-const WAY: [&str; 8] =
+/// The settings that decide where the secret of an account is sent; changing one needs the secret again.
+const DESTINATION_FIELDS: [&str; 8] =
     ["host", "port", "tls", "allow_plaintext_auth", "ca_pem", "region", "endpoint", "base_url"];
-/// What shows that a secret is stored, and what gives another.
+/// The fields that say that a secret is stored, and the fields that set a new one.
 const SECRETS: [(&str, &str); 3] = [
     ("password_set", "password"),
     ("secret_access_key_set", "secret_access_key"),
@@ -366,15 +375,18 @@ const SECRETS: [(&str, &str); 3] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::secret_input::missing_secret;
+    use crate::cli::secret_input::missing_secret;
 
     #[test]
     fn flags_win_over_the_json_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("account.json");
         std::fs::write(&path, r#"{"host": "old.example", "pec": true}"#).unwrap();
-        let settings =
-            SettingsArgs { host: Some("new.example".into()), json_file: Some(path), ..Default::default() };
+        let settings = AccountSettingsArgs {
+            host: Some("new.example".into()),
+            json_file: Some(path),
+            ..Default::default()
+        };
         let body = settings.into_body(|| Ok(None)).unwrap();
         assert_eq!(Value::Object(body), json!({"host": "new.example", "pec": true}));
     }
@@ -384,8 +396,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("password");
         std::fs::write(&path, "secret word\n").unwrap();
-        let settings =
-            SettingsArgs { username: Some("u".into()), password_file: Some(path), ..Default::default() };
+        let settings = AccountSettingsArgs {
+            username: Some("u".into()),
+            password_file: Some(path),
+            ..Default::default()
+        };
         let body = settings.into_body(|| panic!("the password is known")).unwrap();
         assert_eq!(body["password"], "secret word");
     }
@@ -395,17 +410,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("grant.json");
         std::fs::write(&path, r#"{"preset": "google", "grant": "refresh_token", "client_id": "c"}"#).unwrap();
-        let settings =
-            SettingsArgs { username: Some("u".into()), oauth_file: Some(path.clone()), ..Default::default() };
+        let settings = AccountSettingsArgs {
+            username: Some("u".into()),
+            oauth_file: Some(path.clone()),
+            ..Default::default()
+        };
         let body = settings.into_body(|| panic!("tokens sign in")).unwrap();
         assert_eq!((&body["oauth"]["preset"], body.get("password")), (&json!("google"), None));
         std::fs::write(&path, "[]").unwrap();
-        assert!(matches!(read_grant(&path), Err(Failure::Usage(_))));
+        assert!(matches!(read_grant(&path), Err(CommandFailure::Usage(_))));
     }
 
     #[test]
     fn limits_and_the_secret_of_an_aws_key_have_their_places() {
-        let settings = SettingsArgs {
+        let settings = AccountSettingsArgs {
             access_key_id: Some("AKID".into()),
             password: Some("s".into()),
             per_day: Some(100),
@@ -425,17 +443,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         std::fs::write(&path, "SG.secret\n").unwrap();
-        let by_kind = SettingsArgs {
+        let by_kind = AccountSettingsArgs {
             kind: Some("sendgrid".into()),
             password_file: Some(path.clone()),
             ..Default::default()
         };
-        let by_file = SettingsArgs { api_key_file: Some(path), ..Default::default() };
+        let by_file = AccountSettingsArgs { api_key_file: Some(path), ..Default::default() };
         for settings in [by_kind, by_file] {
             let body = settings.into_body(|| panic!("the key is known")).unwrap();
             assert_eq!((&body["api_key"], body.get("password")), (&json!("SG.secret"), None));
         }
-        let asked = SettingsArgs { kind: Some("resend".into()), ..Default::default() };
+        let asked = AccountSettingsArgs { kind: Some("resend".into()), ..Default::default() };
         assert_eq!(asked.into_body(|| Ok(Some("re_1".to_owned()))).unwrap()["api_key"], "re_1");
     }
 
@@ -451,7 +469,8 @@ mod tests {
     fn a_secret_is_asked_for_again_only_where_its_way_changes() {
         let shown = json!({"kind": "smtp", "host": "a.example", "port": 587, "password_set": true,
             "secret_access_key_set": false});
-        let missing = |body: Value| missing_secret(&shown, body.as_object().unwrap(), &WAY, &SECRETS);
+        let missing =
+            |body: Value| missing_secret(&shown, body.as_object().unwrap(), &DESTINATION_FIELDS, &SECRETS);
         assert_eq!(missing(json!({"host": "b.example"})), Some("password"));
         assert_eq!(missing(json!({"host": "a.example", "port": 587, "fallback": "c"})), None);
         assert_eq!(missing(json!({"host": "b.example", "password": "p"})), None);
@@ -467,7 +486,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("account.json");
         std::fs::write(&path, "[1]").unwrap();
-        let settings = SettingsArgs { json_file: Some(path), ..Default::default() };
-        assert!(matches!(settings.into_body(|| Ok(None)), Err(Failure::Usage(_))));
+        let settings = AccountSettingsArgs { json_file: Some(path), ..Default::default() };
+        assert!(matches!(settings.into_body(|| Ok(None)), Err(CommandFailure::Usage(_))));
     }
 }

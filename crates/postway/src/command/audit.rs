@@ -3,28 +3,31 @@
 use clap::Args;
 use reqwest::Method;
 
-use super::Session;
-use super::pages::{self, PageArgs};
-use crate::client::Body;
-use crate::failure::Failure;
+use super::CommandContext;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
+use crate::cli::pages::{self, PageArgs};
 
 #[derive(Args, Debug)]
 pub struct AuditArgs {
-    /// Print the whole log as JSON lines
+    /// Print the complete log as JSON lines
     #[arg(long, conflicts_with_all = ["limit", "cursor", "all"])]
     export: bool,
     #[command(flatten)]
     page: PageArgs,
 }
 
-/// Shows the log of the tenant that was named, or of all.
-pub async fn run(session: &Session, AuditArgs { export, page }: AuditArgs) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+/// Shows the audit log of the named tenant, or of all tenants.
+pub async fn run(
+    context: &CommandContext,
+    AuditArgs { export, page }: AuditArgs,
+) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     let mut filters: Vec<_> =
-        session.target.tenant.clone().map(|tenant| ("tenant", tenant)).into_iter().collect();
+        context.target.tenant.clone().map(|tenant| ("tenant", tenant)).into_iter().collect();
     if export {
         filters.push(("format", "jsonl".to_owned()));
-        let log = client.call_for_bytes(Method::GET, &["v1", "audit"], &filters, Body::Empty).await?;
+        let log = client.call_for_bytes(Method::GET, &["v1", "audit"], &filters, RequestBody::Empty).await?;
         return output.bytes(&log);
     }
     let columns = ["at", "actor", "tenant", "action", "target", "request_id"];

@@ -1,7 +1,8 @@
-//! `postway accounts authorize` and `postway mailboxes authorize`: a person consents, and the grant has its refresh token.
+//! `postway accounts authorize` and `postway mailboxes authorize`: a person consents, and the grant gets its
+//! refresh token.
 //!
-//! The consent is asked for from here, not from the server: a browser comes back to the machine on which it was opened. Only the
-//! refresh token goes to the server.
+//! The consent is asked for from here, not from the server: a browser is redirected to the machine on which
+//! it was opened. Only the refresh token goes to the server.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -21,14 +22,14 @@ use tokio::{
     time::timeout,
 };
 
-use super::input::read_input;
-use super::secret_input::ask_password;
-use crate::client::{Body, Client};
-use crate::failure::Failure;
+use crate::cli::client::{ApiClient, RequestBody};
+use crate::cli::failure::CommandFailure;
+use crate::cli::input::read_input;
+use crate::cli::secret_input::ask_password;
 
-/// How long the person may take.
+/// How long the person may take to consent.
 const CONSENT_MAX: Duration = Duration::from_secs(15 * 60);
-/// How long a browser may take to say what it wants.
+/// How long a browser may take to send its request.
 const REQUEST_MAX: Duration = Duration::from_secs(10);
 /// The longest head of a request.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -49,22 +50,22 @@ pub struct AuthorizeArgs {
     /// The page on which a person consents [default: the preset's]
     #[arg(long, value_name = "URL")]
     authorize_url: Option<String>,
-    /// The port that the browser comes back to, where the client is registered with one [default: any]
+    /// The port that the browser is redirected to, if the client is registered with one [default: any]
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     redirect_port: u16,
-    /// A file with the client's secret (`-`: standard input); also POSTWAY_OAUTH_CLIENT_SECRET, else it is asked for if the grant
-    /// has one
+    /// A file with the client's secret (`-`: standard input); also POSTWAY_OAUTH_CLIENT_SECRET, else it is
+    /// asked for if the grant has one
     #[arg(long, value_name = "FILE")]
     client_secret_file: Option<PathBuf>,
 }
 
-/// Walks a person through the consent for what is at `v1/{kind}/{id}`; gives it as it is then.
-pub async fn authorize(client: &Client, kind: &str, args: AuthorizeArgs) -> Result<Value, Failure> {
+/// Guides a person through the consent for `v1/{kind}/{id}`, and returns the account or mailbox afterwards.
+pub async fn authorize(client: &ApiClient, kind: &str, args: AuthorizeArgs) -> Result<Value, CommandFailure> {
     let path = ["v1", kind, &args.id];
     let shown = client.get(&path, &[]).await?;
     let grant = grant_of(&shown).ok_or_else(|| {
         let body = r#"{"oauth": {"preset": "microsoft", "grant": "refresh_token", "client_id": "…"}}"#;
-        Failure::Usage(format!(
+        CommandFailure::Usage(format!(
             "`{}` has no grant of the kind refresh_token: give it one first, such as {body}",
             args.id
         ))
@@ -72,13 +73,13 @@ pub async fn authorize(client: &Client, kind: &str, args: AuthorizeArgs) -> Resu
     let consent = ConsentClient {
         token_url: grant
             .token_url()
-            .ok_or_else(|| Failure::Usage("the grant has no token_url".to_owned()))?,
+            .ok_or_else(|| CommandFailure::Usage("the grant has no token_url".to_owned()))?,
         client_id: grant.client_id.clone(),
         client_secret: client_secret(&args, &grant)?.map(Into::into),
         scope: grant.scope.clone(),
     };
     let extra_roots_pem = shown["ca_pem"].as_str().map(str::to_owned);
-    // Whoever runs this may go wherever this machine may.
+    // The person who runs this may connect to everything that this machine can reach.
     let everywhere = [("0.0.0.0", 0), ("::", 0)].map(|(address, bits)| (address.parse().ok(), bits));
     let everywhere = everywhere.into_iter().filter_map(|(address, bits)| Some((address?, bits))).collect();
     let http_settings = HttpSettings { extra_roots_pem, ..HttpSettings::default() };
@@ -90,14 +91,14 @@ pub async fn authorize(client: &Client, kind: &str, args: AuthorizeArgs) -> Resu
         (_, Some(url)) if !args.device => by_browser(&http, &consent, &url, args.redirect_port).await?,
         _ => {
             let message = "the provider's address is not known: give --device-url or --authorize-url";
-            return Err(Failure::Usage(message.to_owned()));
+            return Err(CommandFailure::Usage(message.to_owned()));
         }
     };
     let body = json!({"oauth": {"refresh_token": refresh_token}});
-    client.call(Method::PATCH, &path, &[], Body::Json(&body)).await
+    client.call(Method::PATCH, &path, &[], RequestBody::Json(&body)).await
 }
 
-/// The grant as it is shown, where a person's consent is what it needs.
+/// The grant as the API shows it, if it needs a person's consent.
 fn grant_of(shown: &Value) -> Option<OAuthSettings> {
     let oauth = &shown["oauth"];
     let grant: OAuthGrant = serde_json::from_value(oauth["grant"].clone()).ok()?;
@@ -117,10 +118,10 @@ fn grant_of(shown: &Value) -> Option<OAuthSettings> {
     })
 }
 
-fn client_secret(args: &AuthorizeArgs, grant: &OAuthSettings) -> Result<Option<String>, Failure> {
+fn client_secret(args: &AuthorizeArgs, grant: &OAuthSettings) -> Result<Option<String>, CommandFailure> {
     if let Some(path) = &args.client_secret_file {
         let text = String::from_utf8(read_input(path)?)
-            .map_err(|_| Failure::Usage(format!("{} is not UTF-8 text", path.display())))?;
+            .map_err(|_| CommandFailure::Usage(format!("{} is not UTF-8 text", path.display())))?;
         return Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()));
     }
     if let Some(secret) = std::env::var("POSTWAY_OAUTH_CLIENT_SECRET").ok().filter(|text| !text.is_empty()) {
@@ -133,7 +134,7 @@ fn client_secret(args: &AuthorizeArgs, grant: &OAuthSettings) -> Result<Option<S
     ask_password().map(Some)
 }
 
-async fn by_device(http: &HttpClient, client: &ConsentClient, url: &str) -> Result<String, Failure> {
+async fn by_device(http: &HttpClient, client: &ConsentClient, url: &str) -> Result<String, CommandFailure> {
     let consent = client.begin_device(http, url).await.map_err(failed)?;
     eprintln!("open {} and type in {}", consent.verification_uri, consent.user_code);
     eprintln!("waiting for your consent…");
@@ -145,7 +146,7 @@ async fn by_browser(
     client: &ConsentClient,
     url: &str,
     port: u16,
-) -> Result<String, Failure> {
+) -> Result<String, CommandFailure> {
     let listener = TcpListener::bind(("127.0.0.1", port))
         .await
         .with_context(|| format!("cannot listen on 127.0.0.1:{port} for the browser to come back to"))?;
@@ -159,8 +160,8 @@ async fn by_browser(
     client.finish_code(http, &consent, code).await.map_err(failed)
 }
 
-/// The code with which the browser comes back. Whatever else is asked for at this port is turned away.
-async fn returned(listener: &TcpListener, consent: &CodeConsent) -> Result<String, Failure> {
+/// The code that the browser brings back. Other requests to this port are refused.
+async fn returned(listener: &TcpListener, consent: &CodeConsent) -> Result<String, CommandFailure> {
     loop {
         let (mut browser, _) = listener.accept().await.context("cannot take the browser's connection")?;
         let Ok(Some(query)) = timeout(REQUEST_MAX, query_of(&mut browser)).await else { continue };
@@ -173,13 +174,13 @@ async fn returned(listener: &TcpListener, consent: &CodeConsent) -> Result<Strin
         let answer = format!(
             "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"
         );
-        // Whether the browser reads it changes nothing.
+        // It does not matter whether the browser reads the answer.
         timeout(REQUEST_MAX, browser.write_all(answer.as_bytes())).await.ok();
         return code.map_err(failed);
     }
 }
 
-/// The query of a request for `/` that has one with a state; other requests are none of ours.
+/// The query of a request for `/` that has one with a state; other requests are ignored.
 async fn query_of(browser: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     while !head.windows(4).any(|part| part == b"\r\n\r\n") {
@@ -192,6 +193,6 @@ async fn query_of(browser: &mut TcpStream) -> Option<String> {
     target.contains("state=").then(|| target.to_owned())
 }
 
-fn failed(error: postway_oauth::TokenError) -> Failure {
-    Failure::Failed(anyhow!("{error}"))
+fn failed(error: postway_oauth::TokenError) -> CommandFailure {
+    CommandFailure::Failed(anyhow!("{error}"))
 }

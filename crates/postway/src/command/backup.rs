@@ -1,7 +1,8 @@
-//! `postway backup`: a copy of everything that a gateway on SQLite keeps, beside the running server or without one.
+//! `postway backup`: a copy of everything that a gateway on SQLite stores, beside the running server or
+//! without one.
 //!
-//! The copy is made in a folder beside the target and gets its name last, when it is whole, checked and on the disk. What a try that
-//! was killed has left there is not taken for a backup by anybody, and is removed by the next try.
+//! The copy is made in a folder beside the target and renamed last, when it is complete, checked and on disk.
+//! So a backup that was killed cannot be mistaken for a complete one, and the next backup removes it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -13,16 +14,16 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use postway_store::sqlite::backup::{self, BackupProgress, BlobsBackup, BlobsCopied};
 use serde_json::json;
 
-use super::Session;
-use crate::config::{Config, Database};
-use crate::failure::Failure;
+use super::CommandContext;
+use crate::cli::failure::CommandFailure;
+use crate::config::{DatabaseConfig, ServerConfig};
 
-/// What a backup has: the names that a data folder has.
+/// The files of a backup, named as in a data folder.
 const DATABASE: &str = "postway.db";
 const BLOBS: &str = "blobs";
-/// Held while a backup is made. Only a folder with it is one of ours.
+/// The lock file of a backup in progress. Only a folder with this file is removed.
 const LOCK: &str = "backup.lock";
-/// The database before it is whole.
+/// The database while it is being copied.
 const DATABASE_UNFINISHED: &str = "postway.db.unfinished";
 
 #[derive(Args, Debug)]
@@ -32,31 +33,33 @@ pub struct BackupArgs {
     target: PathBuf,
 }
 
-/// What was written.
-struct Backup {
+/// The result of a backup.
+struct BackupSummary {
     database_bytes: u64,
-    /// None where they are not in a folder.
+    /// `None` if the blobs are not in a folder.
     blobs: Option<BlobsCopied>,
     keys: Vec<&'static str>,
 }
 
-pub async fn run(session: &Session, args: BackupArgs) -> Result<(), Failure> {
-    let config = session.load()?.config;
+pub async fn run(context: &CommandContext, args: BackupArgs) -> Result<(), CommandFailure> {
+    let config = context.load()?.config;
     let path = match &config.database {
-        Database::Sqlite { path } => path.clone(),
-        Database::Postgres { .. } => return Err(other_tool("PostgreSQL", "pg_dump or WAL archiving")),
-        Database::Mysql { .. } => return Err(other_tool("MySQL and MariaDB", "mariadb-dump or mysqldump")),
+        DatabaseConfig::Sqlite { path } => path.clone(),
+        DatabaseConfig::Postgres { .. } => return Err(other_tool("PostgreSQL", "pg_dump or WAL archiving")),
+        DatabaseConfig::Mysql { .. } => {
+            return Err(other_tool("MySQL and MariaDB", "mariadb-dump or mysqldump"));
+        }
     };
     if !path.exists() {
-        return Err(Failure::NotFound(format!("there is no database at {}", path.display())));
+        return Err(CommandFailure::NotFound(format!("there is no database at {}", path.display())));
     }
     if args.target.symlink_metadata().is_ok() {
-        return Err(Failure::Usage(format!(
+        return Err(CommandFailure::Usage(format!(
             "{} is there already: name a folder that is not, and remove old backups yourself",
             args.target.display()
         )));
     }
-    let staging = Staging::make(&args.target)?;
+    let staging = BackupStaging::make(&args.target)?;
     let written = match write(&config, &path, &staging).await {
         Ok(written) => staging.become_target(&args.target).map(|()| written),
         Err(error) => {
@@ -73,17 +76,21 @@ pub async fn run(session: &Session, args: BackupArgs) -> Result<(), Failure> {
         "blob_bytes": written.blobs.map(|blobs| blobs.bytes),
         "keys": written.keys,
     });
-    session.output.show(&json, |_, _| render(&target, &written))
+    context.output.show(&json, |_, _| render(&target, &written))
 }
 
-fn other_tool(database: &str, tool: &str) -> Failure {
-    Failure::Usage(format!(
+fn other_tool(database: &str, tool: &str) -> CommandFailure {
+    CommandFailure::Usage(format!(
         "this gateway keeps its mail on a server of {database}, which has its own tools: use {tool}, and keep the blobs and \
          secret.key besides (docs/guide/operations.md#backup)"
     ))
 }
 
-async fn write(config: &Config, database: &Path, staging: &Staging) -> anyhow::Result<Backup> {
+async fn write(
+    config: &ServerConfig,
+    database: &Path,
+    staging: &BackupStaging,
+) -> anyhow::Result<BackupSummary> {
     let blobs = BlobsBackup::of_storage(config.storage.url.expose(), &staging.folder.join(BLOBS));
     copy_blobs(blobs.clone()).await?;
     let copy = staging.folder.join(DATABASE_UNFINISHED);
@@ -103,7 +110,7 @@ async fn write(config: &Config, database: &Path, staging: &Staging) -> anyhow::R
     for (name, path) in [("secret.key", config.secret_key_file()), ("admin.key", config.admin_key_file())] {
         match fs::copy(&path, staging.folder.join(name)) {
             Ok(_) => keys.push(name),
-            // It is configured, or there is none yet.
+            // The key is in the configuration, or was never made.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error).with_context(|| format!("cannot copy {}", path.display())),
         }
@@ -112,7 +119,7 @@ async fn write(config: &Config, database: &Path, staging: &Staging) -> anyhow::R
         }
     }
     fs::rename(&copy, staging.folder.join(DATABASE))?;
-    Ok(Backup { database_bytes, blobs, keys })
+    Ok(BackupSummary { database_bytes, blobs, keys })
 }
 
 async fn copy_blobs(blobs: Option<BlobsBackup>) -> anyhow::Result<()> {
@@ -121,19 +128,20 @@ async fn copy_blobs(blobs: Option<BlobsBackup>) -> anyhow::Result<()> {
 }
 
 /// The folder that a backup is made in.
-struct Staging {
+struct BackupStaging {
     folder: PathBuf,
     lock: File,
 }
 
-impl Staging {
-    /// Makes it beside the target. What a try that died has left there is removed; one that is still at work is not.
-    fn make(target: &Path) -> Result<Self, Failure> {
+impl BackupStaging {
+    /// Makes the folder beside the target. The remains of a killed backup are removed; a backup that still
+    /// runs is not touched.
+    fn make(target: &Path) -> Result<Self, CommandFailure> {
         let mut folder = target.as_os_str().to_owned();
         folder.push(".unfinished");
         let folder = PathBuf::from(folder);
         let cannot = |error: io::Error| {
-            Failure::Failed(anyhow!(error).context(format!("cannot make {}", folder.display())))
+            CommandFailure::Failed(anyhow!(error).context(format!("cannot make {}", folder.display())))
         };
         let mut builder = fs::DirBuilder::new();
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -141,7 +149,7 @@ impl Staging {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if !folder.join(LOCK).is_file() {
-                    return Err(Failure::Usage(format!(
+                    return Err(CommandFailure::Usage(format!(
                         "{} is there and is not the rest of a backup: name another target",
                         folder.display()
                     )));
@@ -155,7 +163,7 @@ impl Staging {
         Ok(Self { folder, lock })
     }
 
-    /// All of it is there: it gets its name, on the disk too.
+    /// Renames the complete backup to its target, durably.
     fn become_target(self, target: &Path) -> anyhow::Result<()> {
         fs::remove_file(self.folder.join(LOCK))?;
         File::open(&self.folder)?.sync_all()?;
@@ -176,16 +184,16 @@ impl Staging {
     }
 }
 
-fn take_lock(folder: &Path) -> Result<File, Failure> {
+fn take_lock(folder: &Path) -> Result<File, CommandFailure> {
     let cannot = |error: io::Error| {
-        Failure::Failed(anyhow!(error).context(format!("cannot make a file in {}", folder.display())))
+        CommandFailure::Failed(anyhow!(error).context(format!("cannot make a file in {}", folder.display())))
     };
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(LOCK));
     let file = file.map_err(cannot)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
-            Err(Failure::Failed(anyhow!("another backup to the same target is being made")))
+            Err(CommandFailure::Failed(anyhow!("another backup to the same target is being made")))
         }
         Err(TryLockError::Error(error)) => Err(cannot(error)),
     }
@@ -199,7 +207,7 @@ fn progress_bar() -> ProgressBar {
     }
 }
 
-fn render(target: &str, written: &Backup) -> String {
+fn render(target: &str, written: &BackupSummary) -> String {
     let mut lines = vec![
         format!("backup in {target}, checked and whole"),
         format!("  {DATABASE}: {}", HumanBytes(written.database_bytes)),

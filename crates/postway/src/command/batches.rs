@@ -1,13 +1,13 @@
-//! `postway batches`: mail that is held and let go as one.
+//! `postway batches`: messages that are suspended and activated together.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
 
-use super::Session;
-use super::pages::{self, PageArgs};
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::field;
+use super::CommandContext;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::field;
+use crate::cli::pages::{self, PageArgs};
 
 const COLUMNS: [&str; 4] = ["code", "suspended", "suspended_since", "waiting"];
 
@@ -15,9 +15,9 @@ const COLUMNS: [&str; 4] = ["code", "suspended", "suspended_since", "waiting"];
 pub enum BatchesCommand {
     /// List batches and how many of their messages wait
     List(PageArgs),
-    /// Hold a batch, seen before or not
+    /// Suspend a batch, also before its first message
     Suspend(BatchRef),
-    /// Let a batch go on
+    /// Activate a batch again
     Activate(BatchRef),
 }
 
@@ -27,8 +27,8 @@ pub struct BatchRef {
     code: String,
 }
 
-pub async fn run(session: &Session, command: BatchesCommand) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, command: BatchesCommand) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     let (BatchRef { code }, verb) = match command {
         BatchesCommand::List(page) => {
             let path = ["v1", "batches"];
@@ -37,6 +37,6 @@ pub async fn run(session: &Session, command: BatchesCommand) -> Result<(), Failu
         BatchesCommand::Suspend(batch) => (batch, "suspend"),
         BatchesCommand::Activate(batch) => (batch, "activate"),
     };
-    let answer = client.call(Method::POST, &["v1", "batches", &code, verb], &[], Body::Empty).await?;
+    let answer = client.call(Method::POST, &["v1", "batches", &code, verb], &[], RequestBody::Empty).await?;
     output.show(&answer, |output, answer| output.fields(COLUMNS.map(|name| (name, field(answer, name)))))
 }

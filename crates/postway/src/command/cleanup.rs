@@ -1,4 +1,4 @@
-//! `postway cleanup` and `postway erase`: removing messages, and forgetting an address.
+//! `postway cleanup` and `postway erase`: remove old messages, and remove an address.
 
 use std::ops::ControlFlow;
 
@@ -6,80 +6,81 @@ use clap::Args;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::Session;
-use crate::client::{Body, Client};
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::progress::Rounds;
+use super::CommandContext;
+use crate::cli::client::{ApiClient, RequestBody};
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::CommandOutput;
+use crate::cli::progress::SpinnerProgress;
 
 #[derive(Args, Debug)]
 pub struct CleanupArgs {
-    /// Remove what ended and was reported so long ago; 0 for all of it [default: as the tenant is set]
+    /// Remove messages that ended and were reported at least this long ago; 0 for all [default: the tenant's
+    /// setting]
     #[arg(long, value_name = "SECONDS")]
     older_than_seconds: Option<u64>,
 }
 
 #[derive(Args, Debug)]
 pub struct EraseArgs {
-    /// The address to forget
+    /// The address to remove
     address: String,
 }
 
-/// Removes until nothing is left to remove.
-pub async fn cleanup(session: &Session, args: CleanupArgs) -> Result<(), Failure> {
+/// Removes messages until none is left to remove.
+pub async fn cleanup(context: &CommandContext, args: CleanupArgs) -> Result<(), CommandFailure> {
     let query: Vec<_> = args
         .older_than_seconds
         .map(|seconds| ("older_than_seconds", seconds.to_string()))
         .into_iter()
         .collect();
-    to_the_end(&session.client()?, session.output, "cleanup", &query, None, &["deleted"]).await
+    to_the_end(&context.client()?, context.output, "cleanup", &query, None, &["deleted"]).await
 }
 
-/// Forgets until nothing is left to forget.
-pub async fn erase(session: &Session, EraseArgs { address }: EraseArgs) -> Result<(), Failure> {
+/// Removes the address until nothing about it is left.
+pub async fn erase(context: &CommandContext, EraseArgs { address }: EraseArgs) -> Result<(), CommandFailure> {
     let body = json!({"address": address});
     let counts = ["removed", "redacted", "waiting"];
-    to_the_end(&session.client()?, session.output, "erase", &[], Some(&body), &counts).await
+    to_the_end(&context.client()?, context.output, "erase", &[], Some(&body), &counts).await
 }
 
-/// Calls again as long as there is more, and prints the sums.
+/// Calls the server until nothing is left, and prints the sums.
 async fn to_the_end(
-    client: &Client,
-    output: Output,
+    client: &ApiClient,
+    output: CommandOutput,
     call: &str,
     query: &[(&str, String)],
     body: Option<&Value>,
     counts: &[&'static str],
-) -> Result<(), Failure> {
-    let mut sums = Sums::new(counts);
-    let mut rounds = Rounds::start();
+) -> Result<(), CommandFailure> {
+    let mut sums = RemovedCounts::new(counts);
+    let mut rounds = SpinnerProgress::start();
     loop {
-        let body = body.map_or(Body::Empty, Body::Json);
+        let body = body.map_or(RequestBody::Empty, RequestBody::Json);
         let answer = client.call(Method::POST, &["v1", call], query, body).await?;
         if sums.add(&answer).is_break() {
             break;
         }
-        rounds.told(sums.told());
+        rounds.show_progress(sums.summary());
     }
     drop(rounds);
     match output.is_json() {
         true => output.json(&sums.json()),
-        false => output.text(&sums.told()),
+        false => output.text(&sums.summary()),
     }
 }
 
-struct Sums(Vec<(&'static str, i64)>);
+struct RemovedCounts(Vec<(&'static str, i64)>);
 
-impl Sums {
+impl RemovedCounts {
     fn new(names: &[&'static str]) -> Self {
         Self(names.iter().map(|name| (*name, 0)).collect())
     }
 
-    /// Adds one answer; breaks at the last.
+    /// Adds the counts of one answer, and says whether it was the last.
     fn add(&mut self, answer: &Value) -> ControlFlow<()> {
         for (name, sum) in &mut self.0 {
             let count = answer.get(*name).and_then(Value::as_i64).unwrap_or(0);
-            // What still waits is told anew each time.
+            // Each answer counts anew what is still waiting, so this one is not summed.
             *sum = if *name == "waiting" { count } else { *sum + count };
         }
         match answer.get("more").and_then(Value::as_bool) {
@@ -88,9 +89,9 @@ impl Sums {
         }
     }
 
-    fn told(&self) -> String {
-        let told: Vec<String> = self.0.iter().map(|(name, sum)| format!("{sum} {name}")).collect();
-        told.join(", ")
+    fn summary(&self) -> String {
+        let counts: Vec<String> = self.0.iter().map(|(name, sum)| format!("{sum} {name}")).collect();
+        counts.join(", ")
     }
 
     fn json(&self) -> Value {
@@ -104,10 +105,10 @@ mod tests {
 
     #[test]
     fn answers_are_summed_until_the_last() {
-        let mut sums = Sums::new(&["removed", "waiting"]);
+        let mut sums = RemovedCounts::new(&["removed", "waiting"]);
         assert!(sums.add(&json!({"removed": 200, "waiting": 3, "more": true})).is_continue());
         assert!(sums.add(&json!({"removed": 5, "waiting": 2, "more": false})).is_break());
-        assert_eq!(sums.told(), "205 removed, 2 waiting");
+        assert_eq!(sums.summary(), "205 removed, 2 waiting");
         assert_eq!(sums.json(), json!({"removed": 205, "waiting": 2}));
     }
 }

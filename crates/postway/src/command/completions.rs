@@ -3,22 +3,22 @@
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
-use super::{Cli, Session};
-use crate::failure::Failure;
+use super::{CommandContext, CommandLine};
+use crate::cli::failure::CommandFailure;
 
 #[derive(Args, Debug)]
 pub struct CompletionsArgs {
-    /// Which shell
+    /// The shell
     shell: Shell,
 }
 
-pub fn run(session: &Session, args: &CompletionsArgs) -> Result<(), Failure> {
-    session.output.bytes(&script(args.shell))
+pub fn run(context: &CommandContext, args: &CompletionsArgs) -> Result<(), CommandFailure> {
+    context.output.bytes(&script(args.shell))
 }
 
 /// The script for a shell.
 pub fn script(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "postway", &mut script);
+    clap_complete::generate(shell, &mut CommandLine::command(), "postway", &mut script);
     script
 }

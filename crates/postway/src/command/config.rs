@@ -1,10 +1,10 @@
-//! `postway config`: what a server started here would run with, without starting one.
+//! `postway config`: the configuration that a server started here would have.
 
 use clap::Subcommand;
 use serde_json::json;
 
-use super::Session;
-use crate::failure::Failure;
+use super::CommandContext;
+use crate::cli::failure::CommandFailure;
 
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
@@ -14,22 +14,22 @@ pub enum ConfigCommand {
     Print,
 }
 
-pub fn run(session: &Session, command: ConfigCommand) -> Result<(), Failure> {
-    let loaded = session.load()?;
+pub fn run(context: &CommandContext, command: ConfigCommand) -> Result<(), CommandFailure> {
+    let loaded = context.load()?;
     for warning in &loaded.warnings {
         eprintln!("postway: {warning}");
     }
     match command {
-        ConfigCommand::Check if session.output.is_json() => {
-            session.output.json(&json!({"ok": true, "warnings": loaded.warnings}))
+        ConfigCommand::Check if context.output.is_json() => {
+            context.output.json(&json!({"ok": true, "warnings": loaded.warnings}))
         }
-        ConfigCommand::Check => session.output.text("the configuration is right"),
-        ConfigCommand::Print if session.output.is_json() => {
+        ConfigCommand::Check => context.output.text("the configuration is right"),
+        ConfigCommand::Print if context.output.is_json() => {
             let settings = loaded.resolved.iter().map(|value| {
                 json!({"key": value.setting.key, "value": value.shown, "source": value.source.to_string()})
             });
-            session.output.json(&json!({"settings": settings.collect::<Vec<_>>()}))
+            context.output.json(&json!({"settings": settings.collect::<Vec<_>>()}))
         }
-        ConfigCommand::Print => session.output.text(&loaded.to_toml()),
+        ConfigCommand::Print => context.output.text(&loaded.to_toml()),
     }
 }

@@ -1,29 +1,31 @@
-//! `postway contacts`: names that rules look up, and the addresses behind them.
+//! `postway contacts`: names that rules look up, with their addresses.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Map, Value};
 
-use super::Session;
-use super::pages::{self, PageArgs};
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::{Output, field};
+use super::CommandContext;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{CommandOutput, field};
+use crate::cli::pages::{self, PageArgs};
 
 const COLUMNS: [&str; 4] = ["id", "name", "addresses", "updated_at"];
 
 #[derive(Debug, Subcommand)]
 pub enum ContactsCommand {
     /// List contacts
-    List(ListArgs),
+    List(ContactListArgs),
     /// Show one contact
     Show(ContactRef),
-    /// Add a contact
-    Add(AddArgs),
+    /// Create a contact
+    #[command(alias = "add")]
+    Create(ContactCreateArgs),
     /// Change a contact; its addresses are replaced
-    Update(UpdateArgs),
-    /// Remove a contact
-    Remove(ContactRef),
+    Update(ContactUpdateArgs),
+    /// Delete a contact
+    #[command(alias = "remove")]
+    Delete(ContactRef),
 }
 
 #[derive(Args, Debug)]
@@ -33,8 +35,8 @@ pub struct ContactRef {
 }
 
 #[derive(Args, Debug)]
-pub struct ListArgs {
-    /// Only the one of this name
+pub struct ContactListArgs {
+    /// Only the contact with this name
     #[arg(long)]
     name: Option<String>,
     #[command(flatten)]
@@ -42,8 +44,8 @@ pub struct ListArgs {
 }
 
 #[derive(Args, Debug)]
-pub struct AddArgs {
-    /// The name it is found by
+pub struct ContactCreateArgs {
+    /// The name that rules look up
     name: String,
     /// Its addresses
     #[arg(value_name = "ADDRESS")]
@@ -54,10 +56,10 @@ pub struct AddArgs {
 }
 
 #[derive(Args, Debug)]
-pub struct UpdateArgs {
+pub struct ContactUpdateArgs {
     /// The contact's id
     id: String,
-    /// The name it is found by
+    /// The name that rules look up
     #[arg(long)]
     name: Option<String>,
     /// An address; may be repeated
@@ -65,28 +67,29 @@ pub struct UpdateArgs {
     addresses: Vec<String>,
 }
 
-pub async fn run(session: &Session, command: ContactsCommand) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, command: ContactsCommand) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     let all = ["v1", "contacts"];
     match command {
-        ContactsCommand::List(ListArgs { name, page }) => {
+        ContactsCommand::List(ContactListArgs { name, page }) => {
             let filters = name.map(|name| ("name", name)).into_iter().collect();
             pages::print(&client, output, &all, filters, page, &COLUMNS, "no contacts").await
         }
         ContactsCommand::Show(ContactRef { id }) => {
             output.show(&client.get(&["v1", "contacts", &id], &[]).await?, render)
         }
-        ContactsCommand::Add(AddArgs { name, addresses, id }) => {
+        ContactsCommand::Create(ContactCreateArgs { name, addresses, id }) => {
             let body = body(id, Some(name), addresses);
-            output.show(&client.call(Method::POST, &all, &[], Body::Json(&body)).await?, render)
+            output.show(&client.call(Method::POST, &all, &[], RequestBody::Json(&body)).await?, render)
         }
-        ContactsCommand::Update(UpdateArgs { id, name, addresses }) => {
+        ContactsCommand::Update(ContactUpdateArgs { id, name, addresses }) => {
             let body = body(None, name, addresses);
             let path = ["v1", "contacts", &id];
-            output.show(&client.call(Method::PATCH, &path, &[], Body::Json(&body)).await?, render)
+            output.show(&client.call(Method::PATCH, &path, &[], RequestBody::Json(&body)).await?, render)
         }
-        ContactsCommand::Remove(ContactRef { id }) => {
-            let answer = client.call(Method::DELETE, &["v1", "contacts", &id], &[], Body::Empty).await?;
+        ContactsCommand::Delete(ContactRef { id }) => {
+            let answer =
+                client.call(Method::DELETE, &["v1", "contacts", &id], &[], RequestBody::Empty).await?;
             match output.is_json() {
                 true => output.json(&answer),
                 false => output.text(&format!("contact {id} is removed")),
@@ -106,7 +109,7 @@ fn body(id: Option<String>, name: Option<String>, addresses: Vec<String>) -> Val
     Value::Object(given.collect::<Map<_, _>>())
 }
 
-fn render(output: Output, contact: &Value) -> String {
+fn render(output: CommandOutput, contact: &Value) -> String {
     output.fields(COLUMNS.map(|name| (name, field(contact, name))))
 }
 

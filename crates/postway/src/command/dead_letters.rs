@@ -1,14 +1,14 @@
-//! `postway dead-letters`: what ran out of retries, and sending it once more.
+//! `postway dead-letters`: messages whose retries ran out, and their replay.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::Session;
-use super::pages::{self, PageArgs};
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::{field, list};
+use super::CommandContext;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{field, list};
+use crate::cli::pages::{self, PageArgs};
 
 /// The most ids of one call.
 const IDS_AT_ONCE: usize = 1_000;
@@ -54,8 +54,8 @@ fn filters(account: Option<String>, error_code: Option<String>) -> Vec<(&'static
     given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-pub async fn run(session: &Session, command: DeadLettersCommand) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, command: DeadLettersCommand) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     match command {
         DeadLettersCommand::List(DeadLetterArgs { account, error_code, page }) => {
             let columns = ["id", "to", "account", "subject", "reason", "attempt", "failed_at"];
@@ -63,21 +63,21 @@ pub async fn run(session: &Session, command: DeadLettersCommand) -> Result<(), F
             pages::print(&client, output, &["v1", "dead-letters"], filters, page, &columns, "no dead letters")
                 .await
         }
-        DeadLettersCommand::Replay(args) => replay(session, args).await,
+        DeadLettersCommand::Replay(args) => replay(context, args).await,
     }
 }
 
-async fn replay(session: &Session, args: DeadLetterReplayArgs) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+async fn replay(context: &CommandContext, args: DeadLetterReplayArgs) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     let ids = match args.all {
-        true => all_ids(session, filters(args.account, args.error_code)).await?,
+        true => all_ids(context, filters(args.account, args.error_code)).await?,
         false => args.ids,
     };
     let (mut replayed, mut refused) = (0, Vec::new());
     for run in ids.chunks(IDS_AT_ONCE) {
         let body = json!({"ids": run});
         let path = ["v1", "dead-letters", "replay"];
-        let answer = client.call(Method::POST, &path, &[], Body::Json(&body)).await?;
+        let answer = client.call(Method::POST, &path, &[], RequestBody::Json(&body)).await?;
         if output.is_json() {
             output.json(&answer)?;
         }
@@ -92,13 +92,16 @@ async fn replay(session: &Session, args: DeadLetterReplayArgs) -> Result<(), Fai
     }
     match refused.is_empty() {
         true => Ok(()),
-        false => Err(Failure::Refused(format!("not replayed:\n{}", refused.join("\n")))),
+        false => Err(CommandFailure::Refused(format!("not replayed:\n{}", refused.join("\n")))),
     }
 }
 
-/// Every dead letter there is now. Those that are replayed leave the list, so all of it is read first.
-async fn all_ids(session: &Session, filters: Vec<(&'static str, String)>) -> Result<Vec<String>, Failure> {
-    let client = session.client()?;
+/// Every dead letter there is now. Replayed messages leave the list, so the list is read to its end first.
+async fn all_ids(
+    context: &CommandContext,
+    filters: Vec<(&'static str, String)>,
+) -> Result<Vec<String>, CommandFailure> {
+    let client = context.client()?;
     let (mut ids, mut cursor) = (Vec::new(), None);
     loop {
         let mut query = filters.clone();

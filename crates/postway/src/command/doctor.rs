@@ -1,6 +1,7 @@
-//! `postway doctor`: what stands in the way of delivered mail, and what to do about it.
+//! `postway doctor`: everything that delivery depends on, checked, with advice.
 //!
-//! Alone it looks at everything, and works without a server too; `domain` and `mailboxes` look closer at one thing.
+//! Without a subcommand it checks everything, also without a running server. `domain` and `mailboxes` check
+//! one thing in detail.
 
 use std::net::SocketAddr;
 
@@ -9,16 +10,16 @@ use postway_domain::Clock as _;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::Session;
-use crate::client::Body;
-use crate::clock::NodeClock;
+use super::CommandContext;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{field, list};
+use crate::cli::progress::steps;
+use crate::cluster::clock::NodeClock;
 use crate::doctor::{
-    AREAS, Checkup, ExpectedKey, Options, Report, Standing, Subject, SystemDns, check_domain, examine,
-    judge_mailbox,
+    AREAS, CheckupState, CheckupSubject, DoctorCheckup, DomainOptions, DomainReport, ExpectedDkimKey,
+    SystemDns, check_domain, examine, judge_mailbox,
 };
-use crate::failure::Failure;
-use crate::output::{field, list};
-use crate::progress::steps;
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -33,13 +34,13 @@ pub struct DoctorArgs {
 #[derive(Debug, Subcommand)]
 pub enum DoctorCommand {
     /// Check SPF, DKIM, DMARC and MX of a domain (exit code 1 unless all is sound)
-    Domain(DomainArgs),
+    Domain(DoctorDomainArgs),
     /// Check that watched mailboxes can be reached, are read, and are not behind (exit code 1 unless all are)
     Mailboxes,
 }
 
 #[derive(Args, Debug)]
-pub struct DomainArgs {
+pub struct DoctorDomainArgs {
     /// The domain in your From addresses
     domain: String,
     /// What lets your relay send for it in SPF, such as include:amazonses.com (may be repeated)
@@ -53,22 +54,22 @@ pub struct DomainArgs {
     dns: Option<SocketAddr>,
 }
 
-pub async fn run(session: &Session, args: DoctorArgs) -> Result<(), Failure> {
+pub async fn run(context: &CommandContext, args: DoctorArgs) -> Result<(), CommandFailure> {
     match args.command {
-        None => everything(session, args.dns).await,
-        Some(DoctorCommand::Domain(args)) => domain(session, args).await,
-        Some(DoctorCommand::Mailboxes) => mailboxes(session).await,
+        None => everything(context, args.dns).await,
+        Some(DoctorCommand::Domain(args)) => domain(context, args).await,
+        Some(DoctorCommand::Mailboxes) => mailboxes(context).await,
     }
 }
 
-async fn everything(session: &Session, dns: Option<SocketAddr>) -> Result<(), Failure> {
-    let client = session.client();
-    let elsewhere = session.names_a_server() && client.as_ref().is_ok_and(|client| !client.is_local());
-    let subject = Subject {
-        loaded: (!elsewhere).then(|| session.load_or_errors()),
-        config_file: session.config_file(),
+async fn everything(context: &CommandContext, dns: Option<SocketAddr>) -> Result<(), CommandFailure> {
+    let client = context.client();
+    let elsewhere = context.names_a_server() && client.as_ref().is_ok_and(|client| !client.is_local());
+    let subject = CheckupSubject {
+        loaded: (!elsewhere).then(|| context.load_or_errors()),
+        config_file: context.config_file(),
         client,
-        tenant: session.tenant(),
+        tenant: context.tenant(),
         dns,
     };
     let bar = steps(AREAS, "checked");
@@ -79,10 +80,10 @@ async fn everything(session: &Session, dns: Option<SocketAddr>) -> Result<(), Fa
     })
     .await;
     bar.finish_and_clear();
-    let problems = checkup.count(Standing::Problem);
-    match session.output.is_json() {
-        true => session.output.json(&as_json(&checkup)?)?,
-        false => session.output.text(&checkup.text(session.output.colours()))?,
+    let problems = checkup.count(CheckupState::Problem);
+    match context.output.is_json() {
+        true => context.output.json(&as_json(&checkup)?)?,
+        false => context.output.text(&checkup.text(context.output.colours()))?,
     }
     match problems {
         0 => Ok(()),
@@ -91,15 +92,15 @@ async fn everything(session: &Session, dns: Option<SocketAddr>) -> Result<(), Fa
     }
 }
 
-fn as_json(checkup: &Checkup) -> Result<Value, Failure> {
+fn as_json(checkup: &DoctorCheckup) -> Result<Value, CommandFailure> {
     let mut value = serde_json::to_value(checkup).map_err(anyhow::Error::new)?;
-    value["sound"] = json!(checkup.count(Standing::Problem) == 0);
+    value["sound"] = json!(checkup.count(CheckupState::Problem) == 0);
     Ok(value)
 }
 
-/// Every mailbox, by what the server knows of it and a trial of its own.
-async fn mailboxes(session: &Session) -> Result<(), Failure> {
-    let client = session.client()?;
+/// Checks every mailbox by its state in the server and by connecting to it.
+async fn mailboxes(context: &CommandContext) -> Result<(), CommandFailure> {
+    let client = context.client()?;
     let all = client.get(&["v1", "mailboxes"], &[]).await?;
     let now = NodeClock::default().now();
     let mut findings = Vec::new();
@@ -108,19 +109,19 @@ async fn mailboxes(session: &Session) -> Result<(), Failure> {
         let trial = match mailbox["active"] == true {
             true => {
                 let path = ["v1", "mailboxes", &id, "test"];
-                Some(client.call(Method::POST, &path, &[], Body::Empty).await?)
+                Some(client.call(Method::POST, &path, &[], RequestBody::Empty).await?)
             }
             false => None,
         };
         findings.push(judge_mailbox(mailbox, trial.as_ref(), now));
     }
-    if findings.is_empty() && !session.output.is_json() {
+    if findings.is_empty() && !context.output.is_json() {
         eprintln!("no mailboxes are watched");
     }
-    let report = Report { domain: "mailboxes".to_owned(), findings };
-    match session.output.is_json() {
-        true => session.output.json(&json!({"findings": report.findings}))?,
-        false => session.output.text(&report.to_string())?,
+    let report = DomainReport { domain: "mailboxes".to_owned(), findings };
+    match context.output.is_json() {
+        true => context.output.json(&json!({"findings": report.findings}))?,
+        false => context.output.text(&report.to_string())?,
     }
     match report.is_sound() {
         true => Ok(()),
@@ -128,18 +129,18 @@ async fn mailboxes(session: &Session) -> Result<(), Failure> {
     }
 }
 
-async fn domain(session: &Session, args: DomainArgs) -> Result<(), Failure> {
+async fn domain(context: &CommandContext, args: DoctorDomainArgs) -> Result<(), CommandFailure> {
     let dns = match args.dns {
         Some(server) => SystemDns::with_server(server),
         None => SystemDns::from_system(),
     };
     let dns = dns.map_err(anyhow::Error::new)?;
-    let keys = keys(session, &args.domain).await?;
-    let options = Options { spf: args.spf, keys, reports_to: args.reports_to };
+    let keys = keys(context, &args.domain).await?;
+    let options = DomainOptions { spf: args.spf, keys, reports_to: args.reports_to };
     let report = check_domain(&args.domain, &options, &dns).await;
-    match session.output.is_json() {
-        true => session.output.json(&serde_json::to_value(&report).map_err(anyhow::Error::new)?)?,
-        false => session.output.text(&report.to_string())?,
+    match context.output.is_json() {
+        true => context.output.json(&serde_json::to_value(&report).map_err(anyhow::Error::new)?)?,
+        false => context.output.text(&report.to_string())?,
     }
     match report.is_sound() {
         true => Ok(()),
@@ -147,13 +148,13 @@ async fn domain(session: &Session, args: DomainArgs) -> Result<(), Failure> {
     }
 }
 
-/// The keys that sign for the domain, as the server knows them. DNS can be looked at without a server, so one that cannot
-/// be reached is no failure.
-async fn keys(session: &Session, domain: &str) -> Result<Vec<ExpectedKey>, Failure> {
+/// The keys that sign for the domain, as the server knows them. DNS can be checked without a server, so an
+/// unreachable server is not a failure.
+async fn keys(context: &CommandContext, domain: &str) -> Result<Vec<ExpectedDkimKey>, CommandFailure> {
     let query = [("domain", domain.to_owned())];
-    match session.client()?.get(&["v1", "dkim"], &query).await {
+    match context.client()?.get(&["v1", "dkim"], &query).await {
         Ok(keys) => Ok(expected(&keys)),
-        Err(Failure::Unreachable { url, .. }) => {
+        Err(CommandFailure::Unreachable { url, .. }) => {
             eprintln!("no server at {url}: its DKIM keys are not known and not checked");
             Ok(Vec::new())
         }
@@ -161,11 +162,11 @@ async fn keys(session: &Session, domain: &str) -> Result<Vec<ExpectedKey>, Failu
     }
 }
 
-/// Those that sign: a suspended key need not be published.
-fn expected(keys: &Value) -> Vec<ExpectedKey> {
+/// The keys that sign: a suspended key need not be published.
+fn expected(keys: &Value) -> Vec<ExpectedDkimKey> {
     let signing = list(keys, "data").iter().filter(|key| key.get("active") == Some(&Value::Bool(true)));
     signing
-        .map(|key| ExpectedKey { selector: field(key, "selector"), record: field(key, "dns_record") })
+        .map(|key| ExpectedDkimKey { selector: field(key, "selector"), record: field(key, "dns_record") })
         .collect()
 }
 
@@ -182,6 +183,6 @@ mod tests {
             {"selector": "b", "dns_record": "v=DKIM1; p=y", "active": false},
         ]});
         let record = "v=DKIM1; p=x".to_owned();
-        assert_eq!(expected(&keys), [ExpectedKey { selector: "a".to_owned(), record }]);
+        assert_eq!(expected(&keys), [ExpectedDkimKey { selector: "a".to_owned(), record }]);
     }
 }

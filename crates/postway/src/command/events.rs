@@ -3,29 +3,29 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::Session;
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use super::CommandContext;
+use crate::cli::client::ApiClient;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{CommandOutput, field, list};
 
-/// How long the server holds an answer without news.
+/// How long the server waits for new events before it answers.
 const WAIT_S: u64 = 25;
 
 #[derive(Args, Debug)]
 pub struct EventsArgs {
-    /// Only what came after this cursor, or from `now` on [default: all that is kept]
+    /// Only what came after this cursor, or from `now` on [default: all that are stored]
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
     /// How many at a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// Go on to the end, wait there, and print what comes until interrupted
+    /// Read to the end, then print new events until interrupted
     #[arg(long)]
     follow: bool,
 }
 
-pub async fn run(session: &Session, args: EventsArgs) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, args: EventsArgs) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     let mut after = args.after;
     loop {
         let feed = page(&client, after.take(), args.limit, args.follow).await?;
@@ -45,11 +45,11 @@ pub async fn run(session: &Session, args: EventsArgs) -> Result<(), Failure> {
 }
 
 async fn page(
-    client: &Client,
+    client: &ApiClient,
     after: Option<String>,
     limit: Option<u32>,
     waits: bool,
-) -> Result<Value, Failure> {
+) -> Result<Value, CommandFailure> {
     let query = [
         ("after", after),
         ("limit", limit.map(|limit| limit.to_string())),
@@ -59,8 +59,8 @@ async fn page(
     client.get(&["v1", "events"], &query).await
 }
 
-/// One line for each, so that they can be cut and counted.
-fn print(output: Output, entry: &Value) -> Result<(), Failure> {
+/// One line for each event, so that lines can be filtered and counted.
+fn print(output: CommandOutput, entry: &Value) -> Result<(), CommandFailure> {
     if output.is_json() {
         return output.json(entry);
     }

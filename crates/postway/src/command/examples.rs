@@ -1,4 +1,4 @@
-//! What is shown at the end of each command's `--help`: the few forms that people need first.
+//! The examples at the end of each command's `--help`.
 
 /// `postway --help`, before the exit codes.
 pub const START: &str = "First steps:
@@ -44,7 +44,7 @@ pub const SINK: &str = "Examples:
 
 /// `postway templates`.
 pub const TEMPLATES: &str = "Examples:
-  postway templates push mails/                    NAME.subject.txt, NAME.html, NAME.txt, NAME.sample.json
+  postway templates create mails/                  NAME.subject.txt, NAME.html, NAME.txt, NAME.sample.json
   postway templates preview welcome --var name=Ada
   postway templates preview welcome --from mails/ --part html > welcome.html";
 
@@ -59,7 +59,7 @@ pub const ACCOUNTS: &str = "Examples:
 
 /// `postway webhooks`.
 pub const WEBHOOKS: &str = "Examples:
-  postway webhooks add https://app.example.com/hooks/mail --event email.sent --event email.failed
+  postway webhooks create https://app.example.com/hooks/mail --event email.sent --event email.failed
   postway webhooks test wh_…
   postway webhooks deliveries wh_… --status dead
   postway webhooks resend wh_… --since 2030-01-25T18:00:00Z
@@ -67,7 +67,7 @@ pub const WEBHOOKS: &str = "Examples:
 
 /// `postway mailboxes`.
 pub const MAILBOXES: &str = "Examples:
-  postway mailboxes add --id bounces --host imap.example.com --username bounces@example.com --role bounces
+  postway mailboxes create --id bounces --host imap.example.com --username bounces@example.com --role bounces
   postway mailboxes test bounces
   postway doctor mailboxes";
 

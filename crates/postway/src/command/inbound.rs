@@ -1,26 +1,26 @@
-//! `postway inbound`: mail that came into watched mailboxes, and what was done with it.
+//! `postway inbound`: mail from watched mailboxes, and how it was processed.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::Session;
-use super::pages::{self, PageArgs, row};
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use super::CommandContext;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{CommandOutput, field, list};
+use crate::cli::pages::{self, PageArgs, row};
 
 #[derive(Debug, Subcommand)]
 pub enum InboundCommand {
-    /// List mail that came in, newest first
-    List(ListArgs),
-    /// Show one mail: what was found in it, what was done, and what became of that
+    /// List inbound mail, newest first
+    List(InboundListArgs),
+    /// Show one mail: what it says about messages, and what was done
     Show(InboundRef),
     /// Print a mail as it came
     Raw(InboundRef),
-    /// Have a mail looked at again, with the rules of now; or all that a filter names
-    Replay(ReplayArgs),
-    /// Say that what a mail asked for is done: no more reminders
+    /// Process a mail again with the current rules, or all mail that a filter selects
+    Replay(InboundReplayArgs),
+    /// Mark a mail as done, which ends its reminders
     Resolve(InboundRef),
 }
 
@@ -31,11 +31,11 @@ pub struct InboundRef {
 }
 
 #[derive(Args, Debug)]
-pub struct ReplayArgs {
-    /// The mail's id; without one, all that the filter names
+pub struct InboundReplayArgs {
+    /// The mail's id; without one, all mail that the filter selects
     #[arg(required_unless_present = "status", conflicts_with_all = ["status", "mailbox", "since", "until"])]
     id: Option<String>,
-    /// Those that stand so
+    /// Only mail in this state
     #[arg(long, value_parser = ["no_match", "dead", "routed"])]
     status: Option<String>,
     /// Only those of this mailbox
@@ -50,11 +50,11 @@ pub struct ReplayArgs {
 }
 
 #[derive(Args, Debug)]
-pub struct ListArgs {
+pub struct InboundListArgs {
     /// Only those of this mailbox
     #[arg(long)]
     mailbox: Option<String>,
-    /// Only those that stand so
+    /// Only mail in this state
     #[arg(long, value_parser = ["received", "routing", "routed", "no_match", "gone", "waiting", "dead"])]
     status: Option<String>,
     /// Only those of this kind
@@ -64,10 +64,10 @@ pub struct ListArgs {
     page: PageArgs,
 }
 
-pub async fn run(session: &Session, command: InboundCommand) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, command: InboundCommand) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     match command {
-        InboundCommand::List(ListArgs { mailbox, status, kind, page }) => {
+        InboundCommand::List(InboundListArgs { mailbox, status, kind, page }) => {
             let filters = [("mailbox", mailbox), ("status", status), ("kind", kind)];
             let filters = filters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
             let columns = ["id", "mailbox", "status", "kind", "from", "subject", "created_at", "error"];
@@ -79,9 +79,9 @@ pub async fn run(session: &Session, command: InboundCommand) -> Result<(), Failu
         }
         InboundCommand::Raw(InboundRef { id }) => {
             let path = ["v1", "inbound", &id, "raw"];
-            output.bytes(&client.call_for_bytes(Method::GET, &path, &[], Body::Empty).await?)
+            output.bytes(&client.call_for_bytes(Method::GET, &path, &[], RequestBody::Empty).await?)
         }
-        InboundCommand::Replay(ReplayArgs { id: None, status, mailbox, since, until }) => {
+        InboundCommand::Replay(InboundReplayArgs { id: None, status, mailbox, since, until }) => {
             let fields = [("status", status), ("mailbox", mailbox), ("since", since), ("until", until)];
             let fields =
                 fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into())));
@@ -89,32 +89,33 @@ pub async fn run(session: &Session, command: InboundCommand) -> Result<(), Failu
             let mut replayed = 0;
             loop {
                 let path = ["v1", "inbound", "replay"];
-                let answer = client.call(Method::POST, &path, &[], Body::Json(&body)).await?;
+                let answer = client.call(Method::POST, &path, &[], RequestBody::Json(&body)).await?;
                 replayed += answer["replayed"].as_u64().unwrap_or_default();
                 if answer["more"] != true {
                     break;
                 }
-                // What was replayed and is settled as before is not found again.
+                // Mail that was replayed and ended in the same state is not selected again.
                 if body.get("settled_before").is_none() {
                     body["settled_before"] = answer["at"].clone();
                 }
             }
-            let shown =
-                |_: Output, answer: &Value| format!("{} mails are looked at again", answer["replayed"]);
+            let shown = |_: CommandOutput, answer: &Value| {
+                format!("{} mails are looked at again", answer["replayed"])
+            };
             output.show(&json!({"replayed": replayed}), shown)
         }
-        InboundCommand::Replay(ReplayArgs { id: Some(id), .. }) => {
+        InboundCommand::Replay(InboundReplayArgs { id: Some(id), .. }) => {
             let path = ["v1", "inbound", &id, "replay"];
-            output.show(&client.call(Method::POST, &path, &[], Body::Empty).await?, render)
+            output.show(&client.call(Method::POST, &path, &[], RequestBody::Empty).await?, render)
         }
         InboundCommand::Resolve(InboundRef { id }) => {
             let path = ["v1", "inbound", &id, "resolve"];
-            output.show(&client.call(Method::POST, &path, &[], Body::Empty).await?, render)
+            output.show(&client.call(Method::POST, &path, &[], RequestBody::Empty).await?, render)
         }
     }
 }
 
-fn render(output: Output, mail: &Value) -> String {
+fn render(output: CommandOutput, mail: &Value) -> String {
     const FIELDS: [&str; 20] = [
         "id",
         "mailbox",
@@ -153,7 +154,7 @@ mod tests {
     #[test]
     fn what_was_sent_on_is_shown_with_its_status() {
         let mail = json!({"id": "m", "status": "routed", "messages": [{"rule": "r", "uid": "u-1", "status": "sent"}]});
-        let text = render(Output::new(false), &mail);
+        let text = render(CommandOutput::new(false), &mail);
         assert!(text.contains("u-1") && text.contains("sent"), "{text}");
     }
 }

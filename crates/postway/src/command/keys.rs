@@ -1,59 +1,60 @@
-//! `postway tenants keys`: what a tenant's programs show to be let in.
+//! `postway tenants keys`: the API keys of a tenant.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::pages::row;
-use crate::client::{Body, Client};
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use crate::cli::client::{ApiClient, RequestBody};
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{CommandOutput, field, list};
+use crate::cli::pages::row;
 
 // Arguments are not called `tenant` and `key`: those are the global options of that name.
 #[derive(Debug, Subcommand)]
 pub enum KeysCommand {
     /// List a tenant's keys
-    List(KeysOf),
-    /// Make a key; it is shown this once
-    Create(CreateArgs),
-    /// Revoke a key
-    Revoke(RevokeArgs),
+    List(KeyOwnerArgs),
+    /// Create a key and print it, this once
+    Create(KeyCreateArgs),
+    /// Delete a key, which is refused from then on
+    #[command(alias = "revoke")]
+    Delete(KeyDeleteArgs),
 }
 
 #[derive(Args, Debug)]
-pub struct KeysOf {
+pub struct KeyOwnerArgs {
     /// The tenant's id
     #[arg(value_name = "TENANT")]
     tenant_id: String,
 }
 
 #[derive(Args, Debug)]
-pub struct CreateArgs {
+pub struct KeyCreateArgs {
     /// The tenant's id
     #[arg(value_name = "TENANT")]
     tenant_id: String,
-    /// The key's name for people
+    /// A name that people recognise the key by
     #[arg(long)]
     name: Option<String>,
     /// What it may do (may be repeated) [default: all]
     #[arg(long = "scope", value_parser = ["send", "read", "manage"])]
     scopes: Vec<String>,
-    /// After which it does not open any more (RFC 3339 or Unix seconds)
+    /// When the key expires (RFC 3339 or Unix seconds)
     #[arg(long, value_name = "TIME")]
     expires_at: Option<String>,
-    /// From where it may be used: an address, or a network such as 10.0.0.0/8 (may be repeated)
+    /// The networks it may be used from: an address, or a network such as 10.0.0.0/8 (may be repeated)
     #[arg(long = "allow-ip", value_name = "NETWORK")]
     allow_ips: Vec<String>,
-    /// Whom its mail may be from: an address, a domain or a pattern such as *.example.com (may be repeated)
+    /// The senders of its mail: an address, a domain or a pattern such as *.example.com (may be repeated)
     #[arg(long = "allow-sender", value_name = "PATTERN")]
     allowed_senders: Vec<String>,
-    /// Whom its mail may be to (may be repeated)
+    /// The recipients of its mail (may be repeated)
     #[arg(long = "allow-recipient", value_name = "PATTERN")]
     allowed_recipients: Vec<String>,
 }
 
 #[derive(Args, Debug)]
-pub struct RevokeArgs {
+pub struct KeyDeleteArgs {
     /// The tenant's id
     #[arg(value_name = "TENANT")]
     tenant_id: String,
@@ -62,9 +63,13 @@ pub struct RevokeArgs {
     key_id: String,
 }
 
-pub async fn run(client: &Client, output: Output, command: KeysCommand) -> Result<(), Failure> {
+pub async fn run(
+    client: &ApiClient,
+    output: CommandOutput,
+    command: KeysCommand,
+) -> Result<(), CommandFailure> {
     match command {
-        KeysCommand::List(KeysOf { tenant_id }) => {
+        KeysCommand::List(KeyOwnerArgs { tenant_id }) => {
             let keys = client.get(&["v1", "tenants", &tenant_id, "keys"], &[]).await?;
             output.show(&keys, |output, keys| {
                 let columns =
@@ -75,7 +80,7 @@ pub async fn run(client: &Client, output: Output, command: KeysCommand) -> Resul
         KeysCommand::Create(args) => {
             let path = ["v1", "tenants", &args.tenant_id, "keys"];
             let body = args.body();
-            let made = client.call(Method::POST, &path, &[], Body::Json(&body)).await?;
+            let made = client.call(Method::POST, &path, &[], RequestBody::Json(&body)).await?;
             output.show(&made, |output, made| {
                 let fields = [
                     "id",
@@ -94,9 +99,9 @@ pub async fn run(client: &Client, output: Output, command: KeysCommand) -> Resul
             }
             Ok(())
         }
-        KeysCommand::Revoke(RevokeArgs { tenant_id, key_id }) => {
+        KeysCommand::Delete(KeyDeleteArgs { tenant_id, key_id }) => {
             let path = ["v1", "tenants", &tenant_id, "keys", &key_id];
-            let answer = client.call(Method::DELETE, &path, &[], Body::Empty).await?;
+            let answer = client.call(Method::DELETE, &path, &[], RequestBody::Empty).await?;
             match output.is_json() {
                 true => output.json(&answer),
                 false => output.text(&format!("key {key_id} is revoked")),
@@ -105,7 +110,7 @@ pub async fn run(client: &Client, output: Output, command: KeysCommand) -> Resul
     }
 }
 
-impl CreateArgs {
+impl KeyCreateArgs {
     fn body(&self) -> Value {
         let mut body = json!({"name": self.name, "expires_at": self.expires_at, "allow_ips": self.allow_ips});
         for (field, patterns) in

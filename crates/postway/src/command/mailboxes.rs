@@ -1,7 +1,7 @@
-//! `postway mailboxes`: folders on IMAP servers that are watched.
+//! `postway mailboxes`: IMAP folders that are watched.
 //!
-//! A password or token is read from a file, the environment or the terminal; on the command line it would show in the list
-//! of processes, so `--password` is there for those who accept that.
+//! A password or token is read from a file, the environment or the terminal; on the command line it would
+//! appear in the list of processes. `--password` exists for those who accept that.
 
 use std::path::{Path, PathBuf};
 
@@ -9,18 +9,18 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::Session;
+use super::CommandContext;
 use super::authorize::{AuthorizeArgs, authorize};
-use super::input::read_input;
-use super::pages::row;
-use super::secret_input::{ask_along, ask_password, read_grant};
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
+use crate::cli::input::read_input;
+use crate::cli::output::{CommandOutput, field, list};
+use crate::cli::pages::row;
+use crate::cli::secret_input::{ask_for_missing_secret, ask_password, read_grant};
 
-/// What says where a mailbox's secret goes; a change of it needs the secret again.
-const WAY: [&str; 5] = ["host", "port", "tls", "ca_pem", "proxy"];
-/// What shows that a secret is stored, and what gives another.
+/// The settings that decide where the secret of a mailbox is sent; changing one needs the secret again.
+const DESTINATION_FIELDS: [&str; 5] = ["host", "port", "tls", "ca_pem", "proxy"];
+/// The fields that say that a secret is stored, and the fields that set a new one.
 const SECRETS: [(&str, &str); 2] = [("password_set", "password"), ("token_set", "token")];
 
 #[derive(Debug, Subcommand)]
@@ -29,20 +29,22 @@ pub enum MailboxesCommand {
     List,
     /// Show one mailbox
     Show(MailboxRef),
-    /// Watch a mailbox
-    Add(AddArgs),
+    /// Create a mailbox, which is watched from then on
+    #[command(alias = "add")]
+    Create(MailboxCreateArgs),
     /// Change some settings of a mailbox; another server or proxy needs the password again
-    Update(UpdateArgs),
-    /// Connect, secure, sign in and open the folder (exit code 1 where a step fails)
+    Update(MailboxUpdateArgs),
+    /// Connect, secure, sign in and open the folder (exit code 1 if a step fails)
     Test(MailboxRef),
-    /// Have a person consent, so that the mailbox can be signed in to with tokens
+    /// Ask a person for consent, so that the mailbox can be opened with OAuth tokens
     Authorize(AuthorizeArgs),
-    /// Read nothing new from a mailbox
+    /// Stop reading a mailbox
     Suspend(MailboxRef),
-    /// Read on in a mailbox from where reading ended
+    /// Read a mailbox again, from where reading stopped
     Activate(MailboxRef),
-    /// Remove a mailbox, with its rules and all that is kept of its mail
-    Remove(MailboxRef),
+    /// Delete a mailbox, with its rules and all that is stored of its mail
+    #[command(alias = "remove")]
+    Delete(MailboxRef),
 }
 
 #[derive(Args, Debug)]
@@ -52,24 +54,24 @@ pub struct MailboxRef {
 }
 
 #[derive(Args, Debug)]
-pub struct AddArgs {
+pub struct MailboxCreateArgs {
     /// The mailbox's id [default: one is made]
     #[arg(long)]
     id: Option<String>,
     #[command(flatten)]
-    settings: SettingsArgs,
+    settings: MailboxSettingsArgs,
 }
 
 #[derive(Args, Debug)]
-pub struct UpdateArgs {
+pub struct MailboxUpdateArgs {
     /// The mailbox's id
     id: String,
     #[command(flatten)]
-    settings: SettingsArgs,
+    settings: MailboxSettingsArgs,
 }
 
 #[derive(Args, Debug, Default)]
-pub struct SettingsArgs {
+pub struct MailboxSettingsArgs {
     /// The IMAP server
     #[arg(long)]
     host: Option<String>,
@@ -79,41 +81,42 @@ pub struct SettingsArgs {
     /// How the connection is protected [default: implicit]
     #[arg(long, value_parser = ["implicit", "starttls", "none"])]
     tls: Option<String>,
-    /// Who signs in
+    /// The user name
     #[arg(long)]
     username: Option<String>,
     /// The password; others on this machine can see it in the list of processes
     #[arg(long, conflicts_with_all = ["password_file", "token_file"])]
     password: Option<String>,
-    /// A file with the password (`-`: standard input); also POSTWAY_MAILBOX_PASSWORD, else it is asked for. Another host,
-    /// port or proxy, or weaker TLS, needs it again
+    /// A file with the password (`-`: standard input); also POSTWAY_MAILBOX_PASSWORD, else it is asked for.
+    /// Another host, port or proxy, or weaker TLS, needs it again
     #[arg(long, value_name = "FILE", conflicts_with = "token_file")]
     password_file: Option<PathBuf>,
-    /// A file with an OAuth 2 bearer token, in the place of a password (`-`: standard input)
+    /// A file with an OAuth 2 bearer token, instead of a password (`-`: standard input)
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// A file with the grant as a JSON object, as the API takes `oauth`, in the place of either (`-`: standard input)
+    /// A file with the grant as a JSON object, as the API takes `oauth`, instead of either (`-`: standard
+    /// input)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["password", "password_file", "token_file"])]
     oauth_file: Option<PathBuf>,
     /// The folder to watch [default: INBOX]
     #[arg(long)]
     folder: Option<String>,
-    /// What its mail is looked at for; may be repeated [default: forward]
+    /// What its mail is processed for; may be repeated [default: forward]
     #[arg(long = "role", value_name = "ROLE", value_parser = ["forward", "bounces", "pec"])]
     roles: Vec<String>,
     /// What it is for
     #[arg(long)]
     description: Option<String>,
-    /// Seconds between two looks where the server does not tell of new mail by itself [default: 60]
+    /// Seconds between two polls if the server does not announce new mail [default: 60]
     #[arg(long, value_name = "N")]
     poll_seconds: Option<u32>,
     /// Where to begin: now, beginning, newest:N, after:UID or a time [default: now]
     #[arg(long, value_parser = start)]
     start: Option<Value>,
-    /// What becomes of forwarded mail in doubt: `hold` never sends twice
+    /// What happens to forwarded mail in doubt: `hold` never sends twice
     #[arg(long, value_parser = ["resend", "hold"])]
     on_doubt: Option<String>,
-    /// A proxy on the way: socks5://user@host:port or http://host:port
+    /// A proxy to connect through: socks5://user@host:port or http://host:port
     #[arg(long, value_name = "URL")]
     proxy: Option<String>,
     /// A file with the proxy's password
@@ -124,37 +127,37 @@ pub struct SettingsArgs {
     json_file: Option<PathBuf>,
 }
 
-pub async fn run(session: &Session, command: MailboxesCommand) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, command: MailboxesCommand) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     let all = ["v1", "mailboxes"];
     match command {
         MailboxesCommand::List => output.show(&client.get(&all, &[]).await?, render_list),
         MailboxesCommand::Show(MailboxRef { id }) => {
             output.show(&client.get(&["v1", "mailboxes", &id], &[]).await?, render)
         }
-        MailboxesCommand::Add(AddArgs { id, settings }) => {
+        MailboxesCommand::Create(MailboxCreateArgs { id, settings }) => {
             let mut body = settings.into_body(|| ask_password().map(Some))?;
             body.extend(id.map(|id| ("id".to_owned(), Value::from(id))));
             let body = Value::Object(body);
-            output.show(&client.call(Method::POST, &all, &[], Body::Json(&body)).await?, render)
+            output.show(&client.call(Method::POST, &all, &[], RequestBody::Json(&body)).await?, render)
         }
-        MailboxesCommand::Update(UpdateArgs { id, settings }) => {
+        MailboxesCommand::Update(MailboxUpdateArgs { id, settings }) => {
             let mut body = settings.into_body(|| Ok(None))?;
             let path = ["v1", "mailboxes", &id];
-            ask_along(&client, &path, &mut body, &WAY, &SECRETS).await?;
+            ask_for_missing_secret(&client, &path, &mut body, &DESTINATION_FIELDS, &SECRETS).await?;
             let body = Value::Object(body);
-            output.show(&client.call(Method::PATCH, &path, &[], Body::Json(&body)).await?, render)
+            output.show(&client.call(Method::PATCH, &path, &[], RequestBody::Json(&body)).await?, render)
         }
         MailboxesCommand::Test(MailboxRef { id }) => {
             let path = ["v1", "mailboxes", &id, "test"];
-            let tested = client.call(Method::POST, &path, &[], Body::Empty).await?;
+            let tested = client.call(Method::POST, &path, &[], RequestBody::Empty).await?;
             output.show(&tested, |output, tested| {
                 let columns = ["step", "ok", "detail"];
                 output.table(&columns, list(tested, "steps").iter().map(|step| row(step, &columns)))
             })?;
             match tested["ok"] == true {
                 true => Ok(()),
-                false => Err(Failure::Failed(anyhow::anyhow!("the mailbox {id} cannot be read"))),
+                false => Err(CommandFailure::Failed(anyhow::anyhow!("the mailbox {id} cannot be read"))),
             }
         }
         MailboxesCommand::Authorize(args) => {
@@ -162,14 +165,15 @@ pub async fn run(session: &Session, command: MailboxesCommand) -> Result<(), Fai
         }
         MailboxesCommand::Suspend(MailboxRef { id }) => {
             let path = ["v1", "mailboxes", &id, "suspend"];
-            output.show(&client.call(Method::POST, &path, &[], Body::Empty).await?, render)
+            output.show(&client.call(Method::POST, &path, &[], RequestBody::Empty).await?, render)
         }
         MailboxesCommand::Activate(MailboxRef { id }) => {
             let path = ["v1", "mailboxes", &id, "activate"];
-            output.show(&client.call(Method::POST, &path, &[], Body::Empty).await?, render)
+            output.show(&client.call(Method::POST, &path, &[], RequestBody::Empty).await?, render)
         }
-        MailboxesCommand::Remove(MailboxRef { id }) => {
-            let answer = client.call(Method::DELETE, &["v1", "mailboxes", &id], &[], Body::Empty).await?;
+        MailboxesCommand::Delete(MailboxRef { id }) => {
+            let answer =
+                client.call(Method::DELETE, &["v1", "mailboxes", &id], &[], RequestBody::Empty).await?;
             match output.is_json() {
                 true => output.json(&answer),
                 false => output.text(&format!("mailbox {id} is removed")),
@@ -201,15 +205,15 @@ fn start(text: &str) -> Result<Value, String> {
     }
 }
 
-impl SettingsArgs {
+impl MailboxSettingsArgs {
     /// The settings as the API takes them; `ask` is the last resort for the password of a user name.
     fn into_body(
         self,
-        ask: impl FnOnce() -> Result<Option<String>, Failure>,
-    ) -> Result<Map<String, Value>, Failure> {
+        ask: impl FnOnce() -> Result<Option<String>, CommandFailure>,
+    ) -> Result<Map<String, Value>, CommandFailure> {
         let mut body = match &self.json_file {
             Some(path) => serde_json::from_slice(&read_input(path)?).map_err(|error| {
-                Failure::Usage(format!("{} is not a JSON object of settings: {error}", path.display()))
+                CommandFailure::Usage(format!("{} is not a JSON object of settings: {error}", path.display()))
             })?,
             None => Map::new(),
         };
@@ -251,18 +255,18 @@ impl SettingsArgs {
     }
 }
 
-fn read_secret(path: &Path) -> Result<String, Failure> {
+fn read_secret(path: &Path) -> Result<String, CommandFailure> {
     let text = String::from_utf8(read_input(path)?)
-        .map_err(|_| Failure::Usage(format!("{} is not UTF-8 text", path.display())))?;
+        .map_err(|_| CommandFailure::Usage(format!("{} is not UTF-8 text", path.display())))?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-fn render_list(output: Output, mailboxes: &Value) -> String {
+fn render_list(output: CommandOutput, mailboxes: &Value) -> String {
     let columns = ["id", "host", "username", "folder", "roles", "active", "lag", "last_scanned_at", "error"];
     output.table(&columns, list(mailboxes, "data").iter().map(|mailbox| row(mailbox, &columns)))
 }
 
-fn render(output: Output, mailbox: &Value) -> String {
+fn render(output: CommandOutput, mailbox: &Value) -> String {
     const FIELDS: [&str; 24] = [
         "id",
         "host",
@@ -311,14 +315,15 @@ mod tests {
         let path = folder.path().join("token");
         std::fs::write(&path, "t0ken\n").unwrap();
         let settings =
-            SettingsArgs { username: Some("u".into()), token_file: Some(path), ..Default::default() };
+            MailboxSettingsArgs { username: Some("u".into()), token_file: Some(path), ..Default::default() };
         let body = settings.into_body(|| panic!("the token is known")).unwrap();
         assert_eq!(Value::Object(body), json!({"username": "u", "token": "t0ken"}));
     }
 
     #[test]
     fn only_what_is_given_is_sent() {
-        let settings = SettingsArgs { roles: vec!["pec".into()], port: Some(143), ..Default::default() };
+        let settings =
+            MailboxSettingsArgs { roles: vec!["pec".into()], port: Some(143), ..Default::default() };
         let body = settings.into_body(|| panic!("no user name, no question")).unwrap();
         assert_eq!(Value::Object(body), json!({"port": 143, "roles": ["pec"]}));
     }

@@ -1,4 +1,4 @@
-//! `postway messages`: list, show and steer messages.
+//! `postway messages`: list and show messages, and decide about them.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use postway_domain::Status;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::Session;
-use super::pages::{self, PageArgs, row};
-use crate::client::{Body, Client};
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use super::CommandContext;
+use crate::cli::client::{ApiClient, RequestBody};
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{CommandOutput, field, list};
+use crate::cli::pages::{self, PageArgs, row};
 
-/// How often a watched list is read.
+/// How often a watched list is refreshed.
 const WATCHED_EVERY: Duration = Duration::from_secs(2);
-/// The most that is read of ids on standard input.
+/// The most bytes of ids that are read from standard input.
 const IDS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 const SUBJECT_CHARS_MAX: usize = 40;
 const WHY_CHARS_MAX: usize = 60;
@@ -24,19 +24,19 @@ const WHY_CHARS_MAX: usize = 60;
 #[derive(Debug, Subcommand)]
 pub enum MessagesCommand {
     /// List messages, newest first
-    List(Box<ListArgs>),
-    /// Show one message with its recipients, attempts, events and who was told
+    List(Box<MessageListArgs>),
+    /// Show one message with its recipients, attempts, events and notifications
     Show(MessageRef),
     /// Send messages now: those that failed, or that wait for their time or their next attempt
     Retry(MessageRefs),
     /// Stop messages that are not on the wire yet
     Cancel(MessageRefs),
-    /// Give a message that waits for its time another one
-    Reschedule(RescheduleArgs),
-    /// Say what holds a message and when it goes
+    /// Give a scheduled message another time
+    Reschedule(MessageRescheduleArgs),
+    /// Explain what a message waits for and when it is sent
     Explain(MessageRef),
     /// Settle a message in doubt
-    Resolve(ResolveArgs),
+    Resolve(MessageResolveArgs),
     /// Print the mail itself (RFC 5322)
     Raw(MessageRef),
     /// Print the request that brought a message
@@ -62,7 +62,7 @@ pub struct MessageRefs {
 }
 
 #[derive(Args, Debug)]
-pub struct RescheduleArgs {
+pub struct MessageRescheduleArgs {
     /// The message's id or uid
     id: String,
     /// Not before this time (RFC 3339 or Unix seconds)
@@ -71,34 +71,35 @@ pub struct RescheduleArgs {
 }
 
 #[derive(Args, Debug)]
-pub struct ResolveArgs {
+pub struct MessageResolveArgs {
     #[command(flatten)]
     messages: MessageRefs,
-    /// What became of it, or what to do
+    /// What happened to it, or what to do
     #[arg(long)]
-    outcome: Outcome,
+    outcome: ResolveOutcome,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Outcome {
-    /// It arrived
+enum ResolveOutcome {
+    /// It was delivered
     Sent,
-    /// It did not arrive, and shall not
+    /// It was not delivered, and will not be
     Failed,
     /// Send it again, at the risk of sending it twice
     Resend,
 }
 
 #[derive(Args, Debug)]
-pub struct ListArgs {
-    /// An address or part of one, @domain, an id, a Message-ID, a failure's code, words of the subject, or tag:, subject:, to:, external:
-    /// before a value
+pub struct MessageListArgs {
+    /// An address or part of one, @domain, an id, a Message-ID, a failure's code, words of the subject, or
+    /// tag:, subject:, to:, external: before a value
     #[arg(value_name = "SEARCH")]
     search: Vec<String>,
-    /// Only messages of which a recipient came to this after they were sent: bounced, complained, delivered, …
+    /// Only messages with a recipient of this outcome after sending: bounced, complained, delivered, …
     #[arg(long)]
     outcome: Option<String>,
-    /// Only messages that this holds back: any, tenant, batch:CODE, account:ID, limit:ID, circuit:ID, or doubt
+    /// Only messages that are blocked by this: any, tenant, batch:CODE, account:ID, limit:ID, circuit:ID, or
+    /// doubt
     #[arg(long, value_name = "HOLDER")]
     held_by: Option<String>,
     /// Only messages that wait to be sent
@@ -110,7 +111,7 @@ pub struct ListArgs {
     /// Only messages whose latest failure has this code, such as smtp_550
     #[arg(long, value_name = "CODE")]
     error_code: Option<String>,
-    /// Show the list anew every two seconds until interrupted
+    /// Refresh the list every two seconds until interrupted
     #[arg(long, conflicts_with = "all")]
     watch: bool,
     /// Only messages in this state
@@ -131,7 +132,7 @@ pub struct ListArgs {
     /// Only messages that came with this request
     #[arg(long)]
     request_id: Option<String>,
-    /// Only the message that the provider calls so
+    /// Only the message with this id of the provider
     #[arg(long)]
     provider_message_id: Option<String>,
     /// Only messages accepted at or after this time (RFC 3339 or Unix seconds)
@@ -144,15 +145,15 @@ pub struct ListArgs {
     page: PageArgs,
 }
 
-pub async fn run(session: &Session, command: MessagesCommand) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, command: MessagesCommand) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     match command {
         MessagesCommand::List(args) => {
             let watch = args.watch;
             let (filters, page) = args.split();
             loop {
                 if watch && !output.is_json() {
-                    // The top of the screen, and nothing below it.
+                    // Moves to the top of the screen and clears it.
                     output.bytes(b"\x1b[H\x1b[2J")?;
                 }
                 let (filters, page) = (filters.clone(), page.clone());
@@ -170,14 +171,14 @@ pub async fn run(session: &Session, command: MessagesCommand) -> Result<(), Fail
         }
         MessagesCommand::Retry(messages) => steer_all(&client, output, messages, "retry", None).await,
         MessagesCommand::Cancel(messages) => steer_all(&client, output, messages, "cancel", None).await,
-        MessagesCommand::Reschedule(RescheduleArgs { id, send_at }) => {
-            steer(&client, output, &id, "reschedule", Body::Json(&json!({"send_at": send_at}))).await
+        MessagesCommand::Reschedule(MessageRescheduleArgs { id, send_at }) => {
+            steer(&client, output, &id, "reschedule", RequestBody::Json(&json!({"send_at": send_at}))).await
         }
-        MessagesCommand::Resolve(ResolveArgs { messages, outcome }) => {
+        MessagesCommand::Resolve(MessageResolveArgs { messages, outcome }) => {
             let outcome = match outcome {
-                Outcome::Sent => "sent",
-                Outcome::Failed => "failed",
-                Outcome::Resend => "resend",
+                ResolveOutcome::Sent => "sent",
+                ResolveOutcome::Failed => "failed",
+                ResolveOutcome::Resend => "resend",
             };
             let body = json!({"outcome": outcome});
             steer_all(&client, output, messages, "resolve", Some(&body)).await
@@ -187,25 +188,26 @@ pub async fn run(session: &Session, command: MessagesCommand) -> Result<(), Fail
         }
         MessagesCommand::Raw(MessageRef { id }) => {
             let path = ["v1", "messages", &id, "raw"];
-            output.bytes(&client.call_for_bytes(Method::GET, &path, &[], Body::Empty).await?)
+            output.bytes(&client.call_for_bytes(Method::GET, &path, &[], RequestBody::Empty).await?)
         }
         MessagesCommand::Payload(MessageRef { id }) => {
             let path = ["v1", "messages", &id, "payload"];
-            output.bytes(&client.call_for_bytes(Method::GET, &path, &[], Body::Empty).await?)
+            output.bytes(&client.call_for_bytes(Method::GET, &path, &[], RequestBody::Empty).await?)
         }
     }
 }
 
-/// Does the same with each message. One that is refused does not stop the others; what was refused is told at the end.
+/// Applies one action to each message. A refused message does not stop the others; refusals are listed at the
+/// end.
 async fn steer_all(
-    client: &Client,
-    output: Output,
+    client: &ApiClient,
+    output: CommandOutput,
     MessageRefs { ids }: MessageRefs,
     verb: &str,
     body: Option<&Value>,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let ids = if ids == ["-"] { read_lines()? } else { ids };
-    let body = || body.map_or(Body::Empty, Body::Json);
+    let body = || body.map_or(RequestBody::Empty, RequestBody::Json);
     if let [id] = ids.as_slice() {
         return steer(client, output, id, verb, body()).await;
     }
@@ -214,7 +216,7 @@ async fn steer_all(
         match client.call(Method::POST, &["v1", "messages", id, verb], &[], body()).await {
             Ok(answer) if output.is_json() => output.json(&answer)?,
             Ok(answer) => output.text(&format!("{id}\t{}", field(&answer, "status")))?,
-            Err(error @ (Failure::Refused(_) | Failure::NotFound(_))) => {
+            Err(error @ (CommandFailure::Refused(_) | CommandFailure::NotFound(_))) => {
                 refused.push(format!("{id}: {error}"))
             }
             Err(error) => return Err(error),
@@ -222,7 +224,7 @@ async fn steer_all(
     }
     match refused.is_empty() {
         true => Ok(()),
-        false => Err(Failure::Refused(format!(
+        false => Err(CommandFailure::Refused(format!(
             "{} of {} were left as they were:\n{}",
             refused.len(),
             ids.len(),
@@ -232,25 +234,31 @@ async fn steer_all(
 }
 
 /// The ids on standard input: the first word of each line, so that a list can be piped in.
-fn read_lines() -> Result<Vec<String>, Failure> {
+fn read_lines() -> Result<Vec<String>, CommandFailure> {
     let text = std::io::read_to_string(std::io::stdin().take(IDS_BYTES_MAX))
         .map_err(|error| anyhow::Error::new(error).context("cannot read ids from standard input"))?;
     let ids: Vec<String> =
         text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
     match ids.is_empty() {
-        true => Err(Failure::Usage("there are no ids on standard input".to_owned())),
+        true => Err(CommandFailure::Usage("there are no ids on standard input".to_owned())),
         false => Ok(ids),
     }
 }
 
-async fn steer(client: &Client, output: Output, id: &str, verb: &str, body: Body<'_>) -> Result<(), Failure> {
+async fn steer(
+    client: &ApiClient,
+    output: CommandOutput,
+    id: &str,
+    verb: &str,
+    body: RequestBody<'_>,
+) -> Result<(), CommandFailure> {
     let answer = client.call(Method::POST, &["v1", "messages", id, verb], &[], body).await?;
     output.show(&answer, |output, answer| {
         output.fields([("id", id.to_owned()), ("status", field(answer, "status"))])
     })
 }
 
-impl ListArgs {
+impl MessageListArgs {
     fn split(self) -> (Vec<(&'static str, String)>, PageArgs) {
         let search = Some(self.search.join(" ")).filter(|text| !text.is_empty());
         let filters = [
@@ -274,7 +282,7 @@ impl ListArgs {
     }
 }
 
-/// What a list shows of each message: to whom, why it stands where it does, and when it is due.
+/// The row of a message in a list: its recipient, the reason for its state, and when it is due.
 const LISTED: [&str; 7] = ["id", "status", "to", "subject", "why", "due", "created_at"];
 
 fn listed(message: &Value) -> Vec<String> {
@@ -311,7 +319,7 @@ fn shortened(text: &str, chars_max: usize) -> String {
     }
 }
 
-fn render_message(output: Output, message: &Value) -> String {
+fn render_message(output: CommandOutput, message: &Value) -> String {
     const FIELDS: [&str; 25] = [
         "id",
         "uid",
@@ -363,11 +371,11 @@ fn render_message(output: Output, message: &Value) -> String {
     text
 }
 
-fn render_explanation(output: Output, explanation: &Value) -> String {
+fn render_explanation(output: CommandOutput, explanation: &Value) -> String {
     let text = output.fields(["status", "reason", "next_at"].map(|name| (name, field(explanation, name))));
     let gates = list(explanation, "gates");
     if gates.is_empty() {
-        // What is being prepared, or has ended, says so itself.
+        // The state of a message that is being prepared, or has ended, explains itself.
         let status = field(explanation, "status");
         let has_ended = Status::ALL.iter().any(|state| state.is_final() && state.as_str() == status);
         let is_told = has_ended || !field(explanation, "reason").is_empty();
@@ -389,7 +397,7 @@ mod tests {
             "recipients": [{"address": "a@example.net", "kind": "to", "status": "failed", "smtp_code": 550}],
             "events": [{"seq": 1, "at": "2026-01-01T00:00:00Z", "type": "accepted", "data": {}}],
         });
-        let text = render_message(Output::new(false), &message);
+        let text = render_message(CommandOutput::new(false), &message);
         for part in ["order-1", "no such user", "a@example.net", "accepted"] {
             assert!(text.contains(part), "{part} is missing in:\n{text}");
         }
@@ -411,17 +419,19 @@ mod tests {
 
     #[test]
     fn an_explanation_without_gates_says_so() {
-        let text =
-            render_explanation(Output::new(false), &json!({"status": "ready", "gates": [], "next_at": null}));
+        let text = render_explanation(
+            CommandOutput::new(false),
+            &json!({"status": "ready", "gates": [], "next_at": null}),
+        );
         assert!(text.ends_with("nothing holds it"), "{text}");
     }
 
     #[test]
     fn an_explanation_of_what_has_ended_says_why() {
         let failed = json!({"status": "failed", "reason": "550 no such user", "gates": [], "next_at": null});
-        let text = render_explanation(Output::new(false), &failed);
+        let text = render_explanation(CommandOutput::new(false), &failed);
         assert!(text.contains("550 no such user") && !text.contains("holds"), "{text}");
         let sent = json!({"status": "sent", "reason": null, "gates": [], "next_at": null});
-        assert!(!render_explanation(Output::new(false), &sent).contains("holds"));
+        assert!(!render_explanation(CommandOutput::new(false), &sent).contains("holds"));
     }
 }

@@ -1,8 +1,9 @@
 //! `postway migrate`: the database's schema, and the move to another database, without a running server.
 //!
-//! A server migrates on its own at start; `status` and `up` are for those who want to look first, or to migrate apart.
-//! `copy` says on standard error how far it is, as a bar on a terminal and as a line now and then elsewhere. It fails
-//! (exit code 1) if the two databases differ in the end, and can be run again after it failed.
+//! A server migrates on its own at start; `status` and `up` are for operators who want to check first, or to
+//! migrate separately. `copy` shows its progress on standard error, as a bar on a terminal and as a line
+//! every few seconds elsewhere. It fails (exit code 1) if the two databases differ in the end, and can be run
+//! again after it failed.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -16,12 +17,12 @@ use postway_store::{mysql::MysqlStore, postgres::PostgresStore, sqlite::SqliteSt
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::Session;
-use crate::config::{Database, Secret};
-use crate::failure::Failure;
-use crate::output::Output;
+use super::CommandContext;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::CommandOutput;
+use crate::config::{ConfigSecret, DatabaseConfig};
 
-/// How often a line is printed where there is no terminal.
+/// How often a line is printed if there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Subcommand)]
@@ -30,44 +31,44 @@ pub enum MigrateCommand {
     Status,
     /// Apply the migrations that are missing
     Up,
-    /// Rewrite a SQLite file without what is free in it; stop the server first
+    /// Rewrite a SQLite file without its free pages; stop the server first
     #[command(after_help = super::examples::COMPACT)]
     Compact,
-    /// Copy everything to another database; run again, it goes on where it was
+    /// Copy everything to another database; a second run continues the first
     #[command(after_help = super::examples::COPY)]
-    Copy(CopyArgs),
+    Copy(MigrateCopyArgs),
 }
 
 #[derive(Args, Debug)]
-pub struct CopyArgs {
-    /// The database with everything: sqlite:// and a path, postgres://… or mysql://…; stop the servers on it first
+pub struct MigrateCopyArgs {
+    /// The database to copy: sqlite:// and a path, postgres://… or mysql://…; stop the servers on it first
     #[arg(long, value_name = "URL", value_parser = secret)]
-    from: Secret,
+    from: ConfigSecret,
     /// An empty database
     #[arg(long, value_name = "URL", value_parser = secret)]
-    to: Secret,
+    to: ConfigSecret,
 }
 
-/// A URL may hold a password.
-fn secret(text: &str) -> Result<Secret, Infallible> {
-    Ok(Secret::new(text))
+/// The URL may contain a password.
+fn secret(text: &str) -> Result<ConfigSecret, Infallible> {
+    Ok(ConfigSecret::new(text))
 }
 
-pub async fn run(session: &Session, command: MigrateCommand) -> Result<(), Failure> {
+pub async fn run(context: &CommandContext, command: MigrateCommand) -> Result<(), CommandFailure> {
     let report = match command {
-        MigrateCommand::Status => status(&session.load()?.config.database).await?,
-        MigrateCommand::Up => up(&session.load()?.config.database).await?,
-        MigrateCommand::Compact => compact(&session.load()?.config.database).await?,
-        MigrateCommand::Copy(args) => return Box::pin(copy(session, &args)).await,
+        MigrateCommand::Status => status(&context.load()?.config.database).await?,
+        MigrateCommand::Up => up(&context.load()?.config.database).await?,
+        MigrateCommand::Compact => compact(&context.load()?.config.database).await?,
+        MigrateCommand::Copy(args) => return Box::pin(copy(context, &args)).await,
     };
-    session.output.text(&report)
+    context.output.text(&report)
 }
 
-async fn status(database: &Database) -> anyhow::Result<String> {
+async fn status(database: &DatabaseConfig) -> anyhow::Result<String> {
     let states = match database {
-        Database::Sqlite { path } => SqliteStore::migration_status(path).await?,
-        Database::Postgres { url } => PostgresStore::migration_status(url.expose()).await?,
-        Database::Mysql { url } => MysqlStore::migration_status(url.expose()).await?,
+        DatabaseConfig::Sqlite { path } => SqliteStore::migration_status(path).await?,
+        DatabaseConfig::Postgres { url } => PostgresStore::migration_status(url.expose()).await?,
+        DatabaseConfig::Mysql { url } => MysqlStore::migration_status(url.expose()).await?,
     };
     let line = |state: &MigrationState| {
         let standing = match state.applied {
@@ -79,11 +80,11 @@ async fn status(database: &Database) -> anyhow::Result<String> {
     Ok(states.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-async fn up(database: &Database) -> anyhow::Result<String> {
+async fn up(database: &DatabaseConfig) -> anyhow::Result<String> {
     let applied = match database {
-        Database::Sqlite { path } => SqliteStore::migrate(path).await?,
-        Database::Postgres { url } => PostgresStore::migrate(url.expose()).await?,
-        Database::Mysql { url } => MysqlStore::migrate(url.expose()).await?,
+        DatabaseConfig::Sqlite { path } => SqliteStore::migrate(path).await?,
+        DatabaseConfig::Postgres { url } => PostgresStore::migrate(url.expose()).await?,
+        DatabaseConfig::Mysql { url } => MysqlStore::migrate(url.expose()).await?,
     };
     let line = |migration: &postway_store::sqlite::Migration| {
         format!("applied {:04} {}", migration.version, migration.name)
@@ -94,23 +95,25 @@ async fn up(database: &Database) -> anyhow::Result<String> {
     Ok(applied.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-async fn compact(database: &Database) -> Result<String, Failure> {
-    let Database::Sqlite { path } = database else {
-        return Err(Failure::Usage("only a SQLite file is compacted; servers do that themselves".to_owned()));
+async fn compact(database: &DatabaseConfig) -> Result<String, CommandFailure> {
+    let DatabaseConfig::Sqlite { path } = database else {
+        return Err(CommandFailure::Usage(
+            "only a SQLite file is compacted; servers do that themselves".to_owned(),
+        ));
     };
     let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
     let before = bytes(path);
     if before == 0 {
-        return Err(Failure::NotFound(format!("there is no database at {}", path.display())));
+        return Err(CommandFailure::NotFound(format!("there is no database at {}", path.display())));
     }
     SqliteStore::compact(path).await.map_err(anyhow::Error::from)?;
     Ok(format!("compacted: {} before, {} now", HumanBytes(before), HumanBytes(bytes(path))))
 }
 
-async fn copy(session: &Session, args: &CopyArgs) -> Result<(), Failure> {
+async fn copy(context: &CommandContext, args: &MigrateCopyArgs) -> Result<(), CommandFailure> {
     let from = Address::parse(args.from.expose(), Role::Source).map_err(failure)?;
     let to = Address::parse(args.to.expose(), Role::Target).map_err(failure)?;
-    let mut display = Display::new();
+    let mut display = CopyProgress::new();
     let copied = copy::copy(&from, &to, &mut |progress| display.show(progress)).await;
     display.bar.finish_and_clear();
     let report = copied.map_err(failure)?;
@@ -127,7 +130,7 @@ async fn copy(session: &Session, args: &CopyArgs) -> Result<(), Failure> {
             "equal": table.source == table.target,
         })).collect::<Vec<_>>(),
     });
-    session.output.show(&json, |output, _| render(output, &report))?;
+    context.output.show(&json, |output, _| render(output, &report))?;
     let differing: Vec<&str> = report.differing().map(|table| table.name).collect();
     match differing[..] {
         [] => Ok(()),
@@ -139,21 +142,21 @@ async fn copy(session: &Session, args: &CopyArgs) -> Result<(), Failure> {
     }
 }
 
-fn failure(error: CopyError) -> Failure {
+fn failure(error: CopyError) -> CommandFailure {
     match error {
-        CopyError::Address(_) | CopyError::Same => Failure::Usage(error.to_string()),
-        CopyError::NoSource(_) => Failure::NotFound(error.to_string()),
+        CopyError::Address(_) | CopyError::Same => CommandFailure::Usage(error.to_string()),
+        CopyError::NoSource(_) => CommandFailure::NotFound(error.to_string()),
         CopyError::Open { .. }
         | CopyError::InUse { .. }
         | CopyError::Failed { .. }
         | CopyError::Filled(_)
         | CopyError::OtherSource(_)
         | CopyError::Changed(_)
-        | CopyError::Overtaken => Failure::Failed(error.into()),
+        | CopyError::Overtaken => CommandFailure::Failed(error.into()),
     }
 }
 
-fn render(output: Output, report: &Report) -> String {
+fn render(output: CommandOutput, report: &Report) -> String {
     let row = |table: &TableReport| {
         let check = if table.source == table.target { "equal" } else { "DIFFERENT" };
         vec![table.name.to_owned(), count(table.source.rows), count(table.target.rows), check.to_owned()]
@@ -170,13 +173,13 @@ fn count(rows: i64) -> String {
     HumanCount(rows.unsigned_abs()).to_string()
 }
 
-/// Shows how far the copy is: a bar, or where nobody looks a line every few seconds.
-struct Display {
+/// Shows the progress of the copy: a bar on a terminal, else a line every few seconds.
+struct CopyProgress {
     bar: ProgressBar,
     line_at: Instant,
 }
 
-impl Display {
+impl CopyProgress {
     fn new() -> Self {
         let bar = ProgressBar::new(0);
         let template = "{prefix:>10} {bar:40} {human_pos}/{human_len} rows, {per_sec}, {eta} left";

@@ -1,7 +1,8 @@
-//! The command line: which verbs there are, and what they share.
+//! The command line: one file for each command.
 //!
-//! One file per verb. A verb turns its arguments into a request, sends it, and prints the answer; nothing is
-//! decided here that the server could decide.
+//! A command turns its arguments into a request, sends it, and prints the answer; nothing is decided here
+//! that the server could decide. Every noun has the verbs `create` and `delete`; verbs of earlier versions
+//! are hidden aliases.
 
 mod accounts;
 mod audit;
@@ -18,8 +19,8 @@ mod dkim;
 mod doctor;
 mod events;
 mod examples;
+mod history;
 mod inbound;
-mod input;
 mod inspect;
 mod keys;
 mod mailboxes;
@@ -28,16 +29,13 @@ mod migrate;
 mod moving;
 mod nodes;
 mod outbox;
-mod pages;
 mod recipients;
 mod rules;
 mod scoped_suppressions;
-mod secret_input;
 mod secrets;
 mod send;
 mod serve;
 mod sink;
-mod statistics;
 mod stats;
 mod streams;
 mod suppressions;
@@ -52,31 +50,31 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::client::{Client, Target};
-use crate::config::{ConfigErrors, Loaded};
-use crate::failure::{EXIT_CODES, Failure};
-use crate::output::Output;
+use crate::cli::client::{ApiClient, ServerTarget};
+use crate::cli::failure::{CommandFailure, EXIT_CODES};
+use crate::cli::output::CommandOutput;
+use crate::config::{ConfigErrors, LoadedConfig};
 
-/// A durable email gateway: takes mail, never loses it, sends it, tells what became of it.
+/// A durable email gateway: it accepts mail, never loses it, sends it, and reports every outcome.
 #[derive(Debug, Parser)]
 #[command(name = "postway", version, after_help = format!("{}\n\n{EXIT_CODES}", examples::START), propagate_version = true)]
-pub struct Cli {
+pub struct CommandLine {
     #[command(flatten)]
-    global: Global,
+    global: GlobalArgs,
     /// Without a command: serve
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<PostwayCommand>,
 }
 
 #[derive(Args, Debug)]
-struct Global {
+struct GlobalArgs {
     /// The configuration file [default: ./postway.toml if it exists]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     config: Option<PathBuf>,
-    /// The server to speak to [default: as configured]
+    /// The server to call [default: as configured]
     #[arg(long, global = true, env = "POSTWAY_URL", help_heading = "Global options")]
     url: Option<String>,
-    /// The key to speak with [default: the admin key, as configured or in the data folder]
+    /// The API key [default: the admin key, as configured or in the data folder]
     #[arg(
         long,
         global = true,
@@ -94,104 +92,106 @@ struct Global {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum PostwayCommand {
     /// Run the server
     #[command(after_help = examples::SERVE)]
     Serve(serve::ServeArgs),
     /// Hand over one mail
     #[command(after_help = examples::SEND)]
     Send(Box<send::SendArgs>),
-    /// List, show and steer messages
+    /// List and show messages, retry, cancel and resolve them
     #[command(subcommand, after_help = examples::MESSAGES)]
     Messages(messages::MessagesCommand),
-    /// List what ran out of retries, and send it once more
+    /// List messages whose retries ran out, and replay them
     #[command(subcommand)]
     DeadLetters(dead_letters::DeadLettersCommand),
-    /// List, show, push, preview and delete templates
+    /// List, show, create, preview and delete templates
     #[command(subcommand, after_help = examples::TEMPLATES)]
     Templates(templates::TemplatesCommand),
-    /// List, add, show and delete recipients
+    /// List, create, show and delete recipients
     #[command(subcommand)]
     Recipients(recipients::RecipientsCommand),
-    /// Make, list, show, suspend, activate and delete keys that sign a domain's mail
+    /// Create, list, show, suspend, activate and delete keys that sign the mail of a domain
     #[command(subcommand)]
     Dkim(dkim::DkimCommand),
-    /// Check everything that stands in the way of delivered mail, and say what to do
+    /// Check everything that delivery depends on, and say what to do
     #[command(after_help = examples::DOCTOR)]
     Doctor(doctor::DoctorArgs),
     /// Create, show, change, test, suspend and delete accounts
     #[command(subcommand, after_help = examples::ACCOUNTS)]
     Accounts(Box<accounts::AccountsCommand>),
-    /// Seal stored credentials anew after the secret key was changed
+    /// Encrypt stored credentials again after the secret key was changed
     #[command(subcommand)]
     Secrets(secrets::SecretsCommand),
     /// List, suspend and activate batches
     #[command(subcommand)]
     Batches(batches::BatchesCommand),
-    /// List, add, show, change and remove streams, kinds of mail that readers can leave
+    /// List, create, show, change and delete streams: kinds of mail that readers can unsubscribe from
     #[command(subcommand)]
     Streams(streams::StreamsCommand),
-    /// List, add, check, import and export addresses that get no mail
+    /// List, create, delete, check, import and export suppressions of addresses
     #[command(subcommand)]
     Suppressions(suppressions::SuppressionsCommand),
-    /// List, add, show, change, test and remove webhooks, and see what they were told
+    /// List, create, show, change, test and delete webhooks, and see their notifications
     #[command(subcommand, after_help = examples::WEBHOOKS)]
     Webhooks(webhooks::WebhooksCommand),
-    /// Watch mailboxes for bounces, receipts and mail to send on
+    /// Create, list, test, change and delete mailboxes that are watched for bounces, receipts and mail to
+    /// forward
     #[command(subcommand, after_help = examples::MAILBOXES)]
     Mailboxes(Box<mailboxes::MailboxesCommand>),
-    /// Say what is done with mail that comes into a mailbox
+    /// Create, list, try, change and delete rules for the mail of a mailbox
     #[command(subcommand)]
     Rules(rules::RulesCommand),
-    /// Keep the names and addresses that rules look up
+    /// Create, list, change and delete contacts: names and addresses that rules look up
     #[command(subcommand)]
     Contacts(contacts::ContactsCommand),
-    /// Look at mail that came in, have it looked at again, or say that it is done with
+    /// List and show inbound mail, process it again, or mark it as done
     #[command(subcommand)]
     Inbound(inbound::InboundCommand),
-    /// Print what happened to messages, in order
+    /// Print the events of messages, in order
     #[command(after_help = examples::EVENTS)]
     Events(events::EventsArgs),
-    /// Create, change, suspend and delete tenants, and make their keys
+    /// Create, change, suspend and delete tenants and their keys
     #[command(subcommand, after_help = examples::TENANTS)]
     Tenants(Box<tenants::TenantsCommand>),
     /// Show who changed what
     Audit(audit::AuditArgs),
     /// Show the processes that share the database
     Nodes,
-    /// Put the outbox into an application's database, and show how sources stand
+    /// Install the outbox into the database of an application, and show the status of sources
     #[command(subcommand, after_help = examples::OUTBOX)]
     Outbox(outbox::OutboxCommand),
-    /// Show how the mail is doing, live in the terminal
+    /// Show queue, rates and problems, live in the terminal
     #[command(after_help = examples::TOP)]
     Top(top::TopArgs),
-    /// Show how many messages are in which state
+    /// Show the queue now: how many messages are in each state, and the oldest that is due
     Stats,
-    /// Show what was done, by hour or day
-    Statistics(statistics::StatisticsArgs),
-    /// Remove messages that ended and were reported
+    /// Show past work: how many messages were accepted, sent and bounced in each hour or day
+    #[command(alias = "statistics")]
+    History(history::HistoryArgs),
+    /// Remove messages that ended and whose subscribers were notified
     Cleanup(cleanup::CleanupArgs),
-    /// Forget an address
+    /// Remove everything that is stored about an address
     Erase(cleanup::EraseArgs),
-    /// Say what received mails are, one JSON line each: bounces, complaints, receipts, automatic replies
+    /// Classify received mails as bounces, complaints, receipts or automatic replies, one JSON line each
     #[command(after_help = examples::INSPECT)]
     Inspect(inspect::InspectArgs),
-    /// Take every mail by SMTP and pass none on: a relay for whoever has none yet
+    /// Accept every mail over SMTP and pass none on: a relay for trying things out
     #[command(after_help = examples::SINK)]
     Sink(sink::SinkArgs),
     /// Measure the real path, HTTP in and SMTP out, and print rates, latency and loss
     #[command(after_help = examples::BENCH)]
     Bench(Box<bench::BenchArgs>),
-    /// Copy everything that a gateway on SQLite keeps, while it runs
+    /// Copy everything that a gateway on SQLite stores, while it runs
     #[command(after_help = examples::BACKUP)]
     Backup(backup::BackupArgs),
     /// Show or apply the database's migrations, or copy everything to another database
     #[command(subcommand)]
     Migrate(migrate::MigrateCommand),
-    /// Rehearse the move from another system, and bring its tenants, accounts, mailboxes and waiting mail here
+    /// Rehearse the move from another system, and import its tenants, accounts, mailboxes and waiting mail
     #[command(subcommand, after_help = examples::MOVING)]
     Moving(Box<moving::MovingCommand>),
-    /// Show the tables of the systems you come from, as views in the database
+    /// Install views into the database that show the tables of the systems you come from
     #[command(subcommand)]
     Views(views::ViewsCommand),
     /// Check or print the configuration
@@ -202,19 +202,19 @@ enum Command {
     Completions(completions::CompletionsArgs),
 }
 
-/// What every command gets: whom to speak to, and how to print.
+/// What every command gets: the server to call, and how to print.
 #[derive(Debug)]
-pub struct Session {
-    target: Target,
+pub struct CommandContext {
+    target: ServerTarget,
     config_file: Option<PathBuf>,
     /// How to print.
-    pub output: Output,
+    pub output: CommandOutput,
 }
 
-impl Session {
-    /// A client for the server that the flags or the configuration name.
-    pub fn client(&self) -> Result<Client, Failure> {
-        Client::prepare(&self.target, self.config_file.as_deref())
+impl CommandContext {
+    /// A client of the server that the flags or the configuration name.
+    pub fn client(&self) -> Result<ApiClient, CommandFailure> {
+        ApiClient::prepare(&self.target, self.config_file.as_deref())
     }
 
     /// The file that the configuration is read from, if there is one.
@@ -234,66 +234,66 @@ impl Session {
     }
 
     /// The configuration that a server started here would have.
-    pub fn load(&self) -> Result<Loaded, Failure> {
+    pub fn load(&self) -> Result<LoadedConfig, CommandFailure> {
         Ok(self.load_or_errors()?)
     }
 
-    /// The same, with every error by itself.
-    pub fn load_or_errors(&self) -> Result<Loaded, ConfigErrors> {
+    /// The configuration that a server started here would have, or every error in it.
+    pub fn load_or_errors(&self) -> Result<LoadedConfig, ConfigErrors> {
         crate::config::load(self.config_file.as_deref())
     }
 }
 
-impl Cli {
-    /// Whether this runs the server, which wants all cores.
+impl CommandLine {
+    /// Whether this runs the server, which uses all cores.
     pub fn is_server(&self) -> bool {
-        matches!(self.command, None | Some(Command::Serve(_)))
+        matches!(self.command, None | Some(PostwayCommand::Serve(_)))
     }
 
     /// Runs the command.
-    pub async fn run(self) -> Result<(), Failure> {
-        let Global { config: config_file, url, key, tenant, json } = self.global;
-        let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-        let target = Target { url: given(url), key: given(key), tenant: given(tenant) };
-        let session = Session { target, config_file, output: Output::new(json) };
-        match self.command.unwrap_or(Command::Serve(serve::ServeArgs::default())) {
-            Command::Serve(args) => Ok(Box::pin(serve::run(session.load()?, args)).await?),
-            Command::Send(args) => send::run(&session, *args).await,
-            Command::Messages(command) => messages::run(&session, command).await,
-            Command::DeadLetters(command) => dead_letters::run(&session, command).await,
-            Command::Templates(command) => templates::run(&session, command).await,
-            Command::Recipients(command) => recipients::run(&session, command).await,
-            Command::Dkim(command) => dkim::run(&session, command).await,
-            Command::Doctor(args) => Box::pin(doctor::run(&session, args)).await,
-            Command::Accounts(command) => accounts::run(&session, *command).await,
-            Command::Secrets(command) => secrets::run(&session, command).await,
-            Command::Batches(command) => batches::run(&session, command).await,
-            Command::Streams(command) => streams::run(&session, command).await,
-            Command::Suppressions(command) => suppressions::run(&session, command).await,
-            Command::Webhooks(command) => webhooks::run(&session, command).await,
-            Command::Mailboxes(command) => mailboxes::run(&session, *command).await,
-            Command::Rules(command) => rules::run(&session, command).await,
-            Command::Contacts(command) => contacts::run(&session, command).await,
-            Command::Inbound(command) => inbound::run(&session, command).await,
-            Command::Events(args) => events::run(&session, args).await,
-            Command::Tenants(command) => tenants::run(&session, *command).await,
-            Command::Audit(args) => audit::run(&session, args).await,
-            Command::Nodes => nodes::run(&session).await,
-            Command::Outbox(command) => outbox::run(&session, command).await,
-            Command::Top(args) => top::run(&session, args).await,
-            Command::Stats => stats::run(&session).await,
-            Command::Statistics(args) => statistics::run(&session, args).await,
-            Command::Cleanup(args) => cleanup::cleanup(&session, args).await,
-            Command::Erase(args) => cleanup::erase(&session, args).await,
-            Command::Inspect(args) => inspect::run(&args),
-            Command::Sink(args) => sink::run(&session, args).await,
-            Command::Bench(args) => Box::pin(bench::run(&session, *args)).await,
-            Command::Backup(args) => Box::pin(backup::run(&session, args)).await,
-            Command::Migrate(command) => migrate::run(&session, command).await,
-            Command::Moving(command) => Box::pin(moving::run(&session, *command)).await,
-            Command::Views(command) => views::run(&session, command).await,
-            Command::Config(command) => config::run(&session, command),
-            Command::Completions(args) => completions::run(&session, &args),
+    pub async fn run(self) -> Result<(), CommandFailure> {
+        let GlobalArgs { config: config_file, url, key, tenant, json } = self.global;
+        let non_empty = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let target = ServerTarget { url: non_empty(url), key: non_empty(key), tenant: non_empty(tenant) };
+        let context = CommandContext { target, config_file, output: CommandOutput::new(json) };
+        match self.command.unwrap_or(PostwayCommand::Serve(serve::ServeArgs::default())) {
+            PostwayCommand::Serve(args) => Ok(Box::pin(serve::run(context.load()?, args)).await?),
+            PostwayCommand::Send(args) => send::run(&context, *args).await,
+            PostwayCommand::Messages(command) => messages::run(&context, command).await,
+            PostwayCommand::DeadLetters(command) => dead_letters::run(&context, command).await,
+            PostwayCommand::Templates(command) => templates::run(&context, command).await,
+            PostwayCommand::Recipients(command) => recipients::run(&context, command).await,
+            PostwayCommand::Dkim(command) => dkim::run(&context, command).await,
+            PostwayCommand::Doctor(args) => Box::pin(doctor::run(&context, args)).await,
+            PostwayCommand::Accounts(command) => accounts::run(&context, *command).await,
+            PostwayCommand::Secrets(command) => secrets::run(&context, command).await,
+            PostwayCommand::Batches(command) => batches::run(&context, command).await,
+            PostwayCommand::Streams(command) => streams::run(&context, command).await,
+            PostwayCommand::Suppressions(command) => suppressions::run(&context, command).await,
+            PostwayCommand::Webhooks(command) => webhooks::run(&context, command).await,
+            PostwayCommand::Mailboxes(command) => mailboxes::run(&context, *command).await,
+            PostwayCommand::Rules(command) => rules::run(&context, command).await,
+            PostwayCommand::Contacts(command) => contacts::run(&context, command).await,
+            PostwayCommand::Inbound(command) => inbound::run(&context, command).await,
+            PostwayCommand::Events(args) => events::run(&context, args).await,
+            PostwayCommand::Tenants(command) => tenants::run(&context, *command).await,
+            PostwayCommand::Audit(args) => audit::run(&context, args).await,
+            PostwayCommand::Nodes => nodes::run(&context).await,
+            PostwayCommand::Outbox(command) => outbox::run(&context, command).await,
+            PostwayCommand::Top(args) => top::run(&context, args).await,
+            PostwayCommand::Stats => stats::run(&context).await,
+            PostwayCommand::History(args) => history::run(&context, args).await,
+            PostwayCommand::Cleanup(args) => cleanup::cleanup(&context, args).await,
+            PostwayCommand::Erase(args) => cleanup::erase(&context, args).await,
+            PostwayCommand::Inspect(args) => inspect::run(&args),
+            PostwayCommand::Sink(args) => sink::run(&context, args).await,
+            PostwayCommand::Bench(args) => Box::pin(bench::run(&context, *args)).await,
+            PostwayCommand::Backup(args) => Box::pin(backup::run(&context, args)).await,
+            PostwayCommand::Migrate(command) => migrate::run(&context, command).await,
+            PostwayCommand::Moving(command) => Box::pin(moving::run(&context, *command)).await,
+            PostwayCommand::Views(command) => views::run(&context, command).await,
+            PostwayCommand::Config(command) => config::run(&context, command),
+            PostwayCommand::Completions(args) => completions::run(&context, &args),
         }
     }
 }

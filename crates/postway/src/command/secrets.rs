@@ -3,22 +3,22 @@
 use clap::Subcommand;
 use reqwest::Method;
 
-use super::Session;
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::{field, list};
+use super::CommandContext;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{field, list};
 
 #[derive(Debug, Subcommand)]
 pub enum SecretsCommand {
-    /// Seal every stored secret with the current key; the previous one must still be configured
+    /// Encrypt every stored secret with the current key; the previous key must still be configured
     Rotate,
 }
 
-pub async fn run(session: &Session, command: SecretsCommand) -> Result<(), Failure> {
+pub async fn run(context: &CommandContext, command: SecretsCommand) -> Result<(), CommandFailure> {
     let SecretsCommand::Rotate = command;
     let path = ["v1", "secrets", "rotate"];
-    let done = session.client()?.call(Method::POST, &path, &[], Body::Empty).await?;
-    session.output.show(&done, |output, done| {
+    let done = context.client()?.call(Method::POST, &path, &[], RequestBody::Empty).await?;
+    context.output.show(&done, |output, done| {
         let counted = ["accounts", "tenants", "recipients", "dkim_keys", "webhooks", "mailboxes"];
         output.fields(counted.map(|name| (name, field(done, name))))
     })?;
@@ -28,6 +28,8 @@ pub async fn run(session: &Session, command: SecretsCommand) -> Result<(), Failu
         .collect();
     match left.is_empty() {
         true => Ok(()),
-        false => Err(Failure::Refused(format!("not everything could be sealed anew:{}", left.concat()))),
+        false => {
+            Err(CommandFailure::Refused(format!("not everything could be sealed anew:{}", left.concat())))
+        }
     }
 }

@@ -9,14 +9,15 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::Session;
-use super::input::{attachment, pair, read_input, read_text};
-use crate::client::{Body, Client};
-use crate::failure::Failure;
-use crate::output::{field, list, printable};
+use super::CommandContext;
+use crate::cli::client::{ApiClient, RequestBody};
+use crate::cli::failure::CommandFailure;
+use crate::cli::input::{attachment, pair, read_input, read_text};
+use crate::cli::output::{field, list, printable};
 
 const POLL_MAX: Duration = Duration::from_secs(1);
-/// Once it is asked this seldom, a message has waited long enough to be explained.
+/// When the interval between two requests has grown to this, the message has waited long enough to be
+/// explained.
 const EXPLAINED_AFTER: Duration = Duration::from_millis(160);
 
 #[derive(Args, Debug, Default)]
@@ -54,7 +55,7 @@ pub struct SendArgs {
     /// A variable of the template; may be repeated
     #[arg(long = "var", value_name = "NAME=VALUE", requires = "template")]
     vars: Vec<String>,
-    /// Hide it from every reader, and remove its bodies once it is sent
+    /// Hide its content from everybody, and erase its bodies once it is sent
     #[arg(long)]
     sensitive: bool,
     /// A ready-made mail (RFC 5322) to send as it is, or - for standard input
@@ -81,7 +82,8 @@ pub struct SendArgs {
     /// Not after this time (RFC 3339 or Unix seconds)
     #[arg(long, value_name = "TIME")]
     expires_at: Option<String>,
-    /// Wait until the message is sent or has failed (exit code 1 unless it is sent, or captured by the sandbox)
+    /// Wait until the message is sent or has failed (exit code 1 unless it is sent, or captured by the
+    /// sandbox)
     #[arg(long)]
     wait: bool,
     /// How long to wait
@@ -89,14 +91,18 @@ pub struct SendArgs {
     wait_seconds: u64,
 }
 
-pub async fn run(session: &Session, args: SendArgs) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, args: SendArgs) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     let answer = match &args.eml {
         Some(path) => {
             let mail = read_input(path)?;
-            client.call(Method::POST, &["v1", "messages", "raw"], &args.raw_query(), Body::Mail(mail)).await?
+            client
+                .call(Method::POST, &["v1", "messages", "raw"], &args.raw_query(), RequestBody::Mail(mail))
+                .await?
         }
-        None => client.call(Method::POST, &["v1", "messages"], &[], Body::Json(&args.message()?)).await?,
+        None => {
+            client.call(Method::POST, &["v1", "messages"], &[], RequestBody::Json(&args.message()?)).await?
+        }
     };
     if !args.wait {
         return output.show(&answer, |output, answer| {
@@ -111,7 +117,7 @@ pub async fn run(session: &Session, args: SendArgs) -> Result<(), Failure> {
         output.fields(["id", "uid", "status", "reason"].map(|name| (name, field(message, name))))
     })?;
     match status.as_str() {
-        // What the sandbox took came as far as it was meant to.
+        // A message that the sandbox captured has reached its goal.
         "sent" | "captured" => Ok(()),
         status => Err(anyhow::anyhow!("the message is `{status}`").into()),
     }
@@ -119,9 +125,11 @@ pub async fn run(session: &Session, args: SendArgs) -> Result<(), Failure> {
 
 impl SendArgs {
     /// The message as the API takes it.
-    fn message(&self) -> Result<Value, Failure> {
+    fn message(&self) -> Result<Value, CommandFailure> {
         if [&self.text, &self.html].iter().all(|part| part.as_deref() == Some("-")) {
-            return Err(Failure::Usage("standard input can be the text or the html, not both".to_owned()));
+            return Err(CommandFailure::Usage(
+                "standard input can be the text or the html, not both".to_owned(),
+            ));
         }
         let mut message = Map::new();
         let mut set = |name: &str, value: Value| message.insert(name.to_owned(), value);
@@ -145,7 +153,7 @@ impl SendArgs {
             [("priority", &self.priority), ("send_at", &self.send_at), ("expires_at", &self.expires_at)]
         {
             if let Some(value) = value {
-                // These take a number or a word.
+                // The priority is a number or a word.
                 set(name, value.parse::<i64>().map_or_else(|_| json!(value), |number| json!(number)));
             }
         }
@@ -155,7 +163,7 @@ impl SendArgs {
             }
         }
         if let Some(name) = &self.template {
-            let pairs: Result<Vec<(String, String)>, Failure> =
+            let pairs: Result<Vec<(String, String)>, CommandFailure> =
                 self.vars.iter().map(|var| pair(var)).collect();
             let variables: Map<String, Value> =
                 pairs?.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
@@ -165,19 +173,19 @@ impl SendArgs {
             set("sensitive", json!(true));
         }
         if !self.header.is_empty() {
-            let headers: Result<Map<String, Value>, Failure> =
+            let headers: Result<Map<String, Value>, CommandFailure> =
                 self.header.iter().map(|line| header(line)).collect();
             set("headers", Value::Object(headers?));
         }
         if !self.attach.is_empty() {
-            let attachments: Result<Vec<Value>, Failure> =
+            let attachments: Result<Vec<Value>, CommandFailure> =
                 self.attach.iter().map(|path| attachment(path)).collect();
             set("attachments", Value::Array(attachments?));
         }
         Ok(Value::Object(message))
     }
 
-    /// The query that goes with a ready-made mail.
+    /// The query parameters of a ready-made mail.
     fn raw_query(&self) -> Vec<(&'static str, String)> {
         let one = [
             ("from", &self.from),
@@ -199,25 +207,25 @@ impl SendArgs {
     }
 }
 
-/// Asks until the message is in a final state; what it is then. Not final in time is an error. What it waits for meanwhile is said
-/// on standard error, whenever it changes.
-async fn wait_for_end(client: &Client, uid: &str, limit: Duration) -> Result<Value, Failure> {
+/// Polls until the message is in a final state, and returns it; it is an error if that takes too long.
+/// Whenever the reason for waiting changes, it is printed on standard error.
+async fn wait_for_end(client: &ApiClient, uid: &str, limit: Duration) -> Result<Value, CommandFailure> {
     let deadline = Instant::now() + limit;
     let mut pause = Duration::from_millis(20);
-    let mut told = String::new();
+    let mut printed = String::new();
     loop {
         let message = client.get(&["v1", "messages", uid], &[]).await?;
         let status = field(&message, "status");
         if status.parse::<Status>().is_ok_and(Status::is_final) {
             return Ok(message);
         }
-        // What goes at once need not be explained.
+        // A message that is sent at once needs no explanation.
         if pause >= EXPLAINED_AFTER {
             let explanation = client.get(&["v1", "messages", uid, "explain"], &[]).await?;
             let words = waits_for(&explanation);
-            if words != told {
+            if words != printed {
                 eprintln!("{words}");
-                told = words;
+                printed = words;
             }
         }
         if Instant::now() + pause > deadline {
@@ -233,7 +241,7 @@ async fn wait_for_end(client: &Client, uid: &str, limit: Duration) -> Result<Val
     }
 }
 
-/// An explanation on one line: the state, and what holds the message in it.
+/// An explanation on one line: the state, and what blocks the message.
 fn waits_for(explanation: &Value) -> String {
     let gate = |gate: &Value| match field(gate, "until") {
         until if until.is_empty() => field(gate, "reason"),
@@ -247,10 +255,10 @@ fn waits_for(explanation: &Value) -> String {
     }
 }
 
-fn header(line: &str) -> Result<(String, Value), Failure> {
+fn header(line: &str) -> Result<(String, Value), CommandFailure> {
     match line.split_once(':') {
         Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), json!(value.trim()))),
-        _ => Err(Failure::Usage(format!("`{line}` is not a header; write it like 'X-Order: 17'"))),
+        _ => Err(CommandFailure::Usage(format!("`{line}` is not a header; write it like 'X-Order: 17'"))),
     }
 }
 
@@ -335,7 +343,7 @@ mod tests {
         let no_header = SendArgs { header: vec!["nonsense".into()], ..SendArgs::default() };
         let twice = SendArgs { text: Some("-".into()), html: Some("-".into()), ..SendArgs::default() };
         for args in [missing, no_header, twice] {
-            assert!(matches!(args.message(), Err(Failure::Usage(_))), "{args:?}");
+            assert!(matches!(args.message(), Err(CommandFailure::Usage(_))), "{args:?}");
         }
     }
 }

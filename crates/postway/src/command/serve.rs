@@ -2,9 +2,12 @@
 
 use clap::Args;
 
-use crate::{config::Loaded, telemetry, wire};
+use crate::{
+    config::LoadedConfig,
+    server::{self, telemetry},
+};
 
-/// How the server starts.
+/// The arguments of `postway serve`.
 #[derive(Args, Debug, Default)]
 pub struct ServeArgs {
     /// Suspend every tenant before anything is sent, as after a restored backup
@@ -12,12 +15,12 @@ pub struct ServeArgs {
     hold: bool,
 }
 
-/// Starts logs and metrics and runs the rooms.
-pub async fn run(loaded: Loaded, args: ServeArgs) -> anyhow::Result<()> {
+/// Starts logs and metrics, and runs the server.
+pub async fn run(loaded: LoadedConfig, args: ServeArgs) -> anyhow::Result<()> {
     let _log = telemetry::start_logs(&loaded.config.log)?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
     let metrics = telemetry::start_metrics()?;
-    wire::serve(&loaded.config, metrics, args.hold).await
+    server::serve(&loaded.config, metrics, args.hold).await
 }

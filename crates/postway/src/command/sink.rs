@@ -1,14 +1,15 @@
-//! `postway sink`: a relay for whoever has none yet. It takes every mail, prints its id, and passes nothing on.
+//! `postway sink`: a relay for trying things out. It accepts every mail, prints its id, and passes nothing
+//! on.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
 
-use super::Session;
-use super::bench::Sink;
-use crate::failure::Failure;
-use crate::shutdown::Signals;
+use super::CommandContext;
+use super::bench::BuiltinSink;
+use crate::cli::failure::CommandFailure;
+use crate::server::shutdown::StopSignals;
 
 #[derive(Args, Debug)]
 pub struct SinkArgs {
@@ -17,16 +18,16 @@ pub struct SinkArgs {
     listen: SocketAddr,
 }
 
-pub async fn run(session: &Session, args: SinkArgs) -> Result<(), Failure> {
-    let mut signals = Signals::listen().map_err(anyhow::Error::new)?;
-    let mut sink = Sink::start_at(args.listen, Duration::ZERO)?;
-    session.output.text(&format!("takes every mail on {} and passes none on", sink.address()))?;
+pub async fn run(context: &CommandContext, args: SinkArgs) -> Result<(), CommandFailure> {
+    let mut signals = StopSignals::listen().map_err(anyhow::Error::new)?;
+    let mut sink = BuiltinSink::start_at(args.listen, Duration::ZERO)?;
+    context.output.text(&format!("takes every mail on {} and passes none on", sink.address()))?;
     loop {
         tokio::select! {
-            // What was taken before the end is told before it.
+            // Mails that arrived before the signal are printed first.
             biased;
             uid = sink.next_arrival() => match uid {
-                Some(uid) => session.output.text(&format!("took {uid}"))?,
+                Some(uid) => context.output.text(&format!("took {uid}"))?,
                 None => return Err(anyhow::anyhow!("the sink ended").into()),
             },
             () = signals.next() => {

@@ -1,17 +1,17 @@
-//! `postway stats`: how many messages are in which state.
+//! `postway stats`: the queue now, by state.
 
 use serde_json::Value;
 
-use super::Session;
-use crate::failure::Failure;
-use crate::output::{Output, field};
+use super::CommandContext;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{CommandOutput, field};
 
-pub async fn run(session: &Session) -> Result<(), Failure> {
-    let stats = session.client()?.get(&["v1", "stats"], &[]).await?;
-    session.output.show(&stats, render)
+pub async fn run(context: &CommandContext) -> Result<(), CommandFailure> {
+    let stats = context.client()?.get(&["v1", "stats"], &[]).await?;
+    context.output.show(&stats, render)
 }
 
-fn render(output: Output, stats: &Value) -> String {
+fn render(output: CommandOutput, stats: &Value) -> String {
     let counts = |name: &str| stats.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
     let states = counts("by_status").into_iter().map(|(status, count)| vec![status, count.to_string()]);
     let mut text = output.table(&["status", "messages"], states);

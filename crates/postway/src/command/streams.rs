@@ -1,14 +1,14 @@
-//! `postway streams`: kinds of mail, which readers can leave one by one.
+//! `postway streams`: kinds of mail that readers can unsubscribe from separately.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Map, Value};
 
-use super::Session;
-use super::pages::{self, PageArgs};
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::{Output, field};
+use super::CommandContext;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{CommandOutput, field};
+use crate::cli::pages::{self, PageArgs};
 
 const COLUMNS: [&str; 4] = ["id", "name", "unsubscribe", "description"];
 const FIELDS: [&str; 6] = ["id", "name", "description", "unsubscribe", "unsubscribe_mailto", "updated_at"];
@@ -19,12 +19,14 @@ pub enum StreamsCommand {
     List(PageArgs),
     /// Show one stream
     Show(StreamRef),
-    /// Add a stream
-    Add(StreamArgs),
+    /// Create a stream
+    #[command(alias = "add")]
+    Create(StreamArgs),
     /// Change a stream
     Update(StreamArgs),
-    /// Remove a stream; readers who left it stay away
-    Remove(StreamRef),
+    /// Delete a stream; readers who left it stay unsubscribed
+    #[command(alias = "remove")]
+    Delete(StreamRef),
 }
 
 #[derive(Args, Debug)]
@@ -43,16 +45,16 @@ pub struct StreamArgs {
     /// What it is for
     #[arg(long)]
     description: Option<String>,
-    /// Whether readers can leave it
+    /// Whether readers can unsubscribe from it
     #[arg(long, value_name = "BOOL")]
     unsubscribe: Option<bool>,
-    /// An address of a watched mailbox to which readers can write to leave it
+    /// An address of a watched mailbox that readers can write to in order to unsubscribe
     #[arg(long, value_name = "ADDRESS")]
     mailto: Option<String>,
 }
 
-pub async fn run(session: &Session, command: StreamsCommand) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, command: StreamsCommand) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     let all = ["v1", "streams"];
     match command {
         StreamsCommand::List(page) => {
@@ -61,18 +63,19 @@ pub async fn run(session: &Session, command: StreamsCommand) -> Result<(), Failu
         StreamsCommand::Show(StreamRef { id }) => {
             output.show(&client.get(&["v1", "streams", &id], &[]).await?, render)
         }
-        StreamsCommand::Add(args) => {
+        StreamsCommand::Create(args) => {
             let mut body = body(&args);
             body.insert("id".to_owned(), args.id.into());
             let body = Value::Object(body);
-            output.show(&client.call(Method::POST, &all, &[], Body::Json(&body)).await?, render)
+            output.show(&client.call(Method::POST, &all, &[], RequestBody::Json(&body)).await?, render)
         }
         StreamsCommand::Update(args) => {
             let (body, path) = (Value::Object(body(&args)), ["v1", "streams", &args.id]);
-            output.show(&client.call(Method::PATCH, &path, &[], Body::Json(&body)).await?, render)
+            output.show(&client.call(Method::PATCH, &path, &[], RequestBody::Json(&body)).await?, render)
         }
-        StreamsCommand::Remove(StreamRef { id }) => {
-            let answer = client.call(Method::DELETE, &["v1", "streams", &id], &[], Body::Empty).await?;
+        StreamsCommand::Delete(StreamRef { id }) => {
+            let answer =
+                client.call(Method::DELETE, &["v1", "streams", &id], &[], RequestBody::Empty).await?;
             match output.is_json() {
                 true => output.json(&answer),
                 false => output.text(&format!("stream {id} is removed")),
@@ -92,6 +95,6 @@ fn body(args: &StreamArgs) -> Map<String, Value> {
     fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-fn render(output: Output, stream: &Value) -> String {
+fn render(output: CommandOutput, stream: &Value) -> String {
     output.fields(FIELDS.map(|name| (name, field(stream, name))))
 }

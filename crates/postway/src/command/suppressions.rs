@@ -7,13 +7,13 @@ use clap::{Args, Subcommand, ValueEnum};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::Session;
-use super::input::read_input;
-use super::pages::{self, PageArgs, row};
-use super::scoped_suppressions::{self, ScopedCommand};
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use super::CommandContext;
+use super::scoped_suppressions::{self, ScopedSuppressionsCommand};
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
+use crate::cli::input::read_input;
+use crate::cli::output::{CommandOutput, field, list};
+use crate::cli::pages::{self, PageArgs, row};
 
 const COLUMNS: [&str; 5] = ["address", "reason", "note", "created_at", "expires_at"];
 
@@ -21,68 +21,70 @@ const COLUMNS: [&str; 5] = ["address", "reason", "note", "created_at", "expires_
 pub enum SuppressionsCommand {
     /// List suppressed addresses
     List(PageArgs),
-    /// Suppress addresses
-    Add(AddArgs),
-    /// Stop suppressing an address
-    Remove(AddressRef),
+    /// Create suppressions of addresses, which then get no mail
+    #[command(alias = "add")]
+    Create(SuppressionCreateArgs),
+    /// Delete the suppression of an address
+    #[command(alias = "remove")]
+    Delete(SuppressedAddressRef),
     /// Say whether an address is suppressed: exit code 0 if it is, 5 if not
-    Check(AddressRef),
-    /// Suppress the addresses of a file; wrong lines are left out and told
-    Import(ImportArgs),
-    /// Print the whole list as CSV
-    Export(ExportArgs),
-    /// Suppressions of one stream, of a pattern of addresses, or of the whole installation
+    Check(SuppressedAddressRef),
+    /// Suppress the addresses of a file; wrong lines are skipped and listed
+    Import(SuppressionImportArgs),
+    /// Print the complete list as CSV
+    Export(SuppressionExportArgs),
+    /// Suppressions of one stream, of a pattern of addresses, or of all tenants
     #[command(subcommand)]
-    Scoped(ScopedCommand),
+    Scoped(ScopedSuppressionsCommand),
 }
 
 #[derive(Args, Debug)]
-pub struct AddressRef {
+pub struct SuppressedAddressRef {
     /// The address
     address: String,
 }
 
 #[derive(Args, Debug)]
-pub struct AddArgs {
+pub struct SuppressionCreateArgs {
     /// The addresses
     #[arg(required = true, value_name = "ADDRESS")]
     addresses: Vec<String>,
-    /// Why
+    /// The reason
     #[arg(long, value_parser = ["manual", "hard_bounce", "complaint", "unsubscribe"])]
     reason: Option<String>,
-    /// More about it
+    /// A note
     #[arg(long)]
     note: Option<String>,
-    /// Until when (RFC 3339 or Unix seconds)
+    /// When it expires (RFC 3339 or Unix seconds)
     #[arg(long, value_name = "TIME")]
     expires_at: Option<String>,
 }
 
 #[derive(Args, Debug)]
-pub struct ImportArgs {
+pub struct SuppressionImportArgs {
     /// The file (`-`: standard input)
     file: PathBuf,
-    /// What it is [default: jsonl for .jsonl and .ndjson, else csv]
+    /// Its format [default: jsonl for .jsonl and .ndjson, else csv]
     #[arg(long)]
-    format: Option<Format>,
+    format: Option<SuppressionFormat>,
 }
 
 #[derive(Args, Debug)]
-pub struct ExportArgs {
+pub struct SuppressionExportArgs {
     /// Where to write it [default: standard output]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum SuppressionFormat {
     /// `address,reason,note,expires_at`, or columns named in the first line
     Csv,
     /// An object or an address on each line
     Jsonl,
 }
 
-impl Format {
+impl SuppressionFormat {
     fn of(path: &Path) -> Self {
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         match extension.to_ascii_lowercase().as_str() {
@@ -92,49 +94,52 @@ impl Format {
     }
 }
 
-pub async fn run(session: &Session, command: SuppressionsCommand) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, command: SuppressionsCommand) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     let all = ["v1", "suppressions"];
     match command {
-        SuppressionsCommand::Scoped(command) => scoped_suppressions::run(session, command).await,
+        SuppressionsCommand::Scoped(command) => scoped_suppressions::run(context, command).await,
         SuppressionsCommand::List(page) => {
             pages::print(&client, output, &all, Vec::new(), page, &COLUMNS, "no suppressed addresses").await
         }
-        SuppressionsCommand::Add(args) => {
+        SuppressionsCommand::Create(args) => {
             let body = json!({
                 "addresses": args.addresses, "reason": args.reason, "note": args.note, "expires_at": args.expires_at,
             });
-            let added = client.call(Method::POST, &all, &[], Body::Json(&body)).await?;
+            let added = client.call(Method::POST, &all, &[], RequestBody::Json(&body)).await?;
             output.show(&added, |output, added| {
                 output.table(&COLUMNS, list(added, "data").iter().map(|one| row(one, &COLUMNS)))
             })
         }
-        SuppressionsCommand::Remove(AddressRef { address }) => {
+        SuppressionsCommand::Delete(SuppressedAddressRef { address }) => {
             let path = ["v1", "suppressions", &address];
-            let answer = client.call(Method::DELETE, &path, &[], Body::Empty).await?;
+            let answer = client.call(Method::DELETE, &path, &[], RequestBody::Empty).await?;
             match output.is_json() {
                 true => output.json(&answer),
                 false => output.text(&format!("{address} gets mail again")),
             }
         }
-        SuppressionsCommand::Check(AddressRef { address }) => {
+        SuppressionsCommand::Check(SuppressedAddressRef { address }) => {
             let found = client.get(&["v1", "suppressions", &address], &[]).await?;
             output.show(&found, |output, found| output.fields(COLUMNS.map(|name| (name, field(found, name)))))
         }
-        SuppressionsCommand::Import(ImportArgs { file, format }) => {
+        SuppressionsCommand::Import(SuppressionImportArgs { file, format }) => {
             let bytes = read_input(&file)?;
-            let format = match format.unwrap_or_else(|| Format::of(&file)) {
-                Format::Csv => "csv",
-                Format::Jsonl => "jsonl",
+            let format = match format.unwrap_or_else(|| SuppressionFormat::of(&file)) {
+                SuppressionFormat::Csv => "csv",
+                SuppressionFormat::Jsonl => "jsonl",
             };
-            // The query says what the body is; its content type is not looked at then.
+            // The query names the format, so the content type is ignored.
             let query = [("format", format.to_owned())];
             let path = ["v1", "suppressions", "import"];
-            output.show(&client.call(Method::POST, &path, &query, Body::Mail(bytes)).await?, render_import)
+            output.show(
+                &client.call(Method::POST, &path, &query, RequestBody::Mail(bytes)).await?,
+                render_import,
+            )
         }
-        SuppressionsCommand::Export(ExportArgs { output: file }) => {
+        SuppressionsCommand::Export(SuppressionExportArgs { output: file }) => {
             let path = ["v1", "suppressions", "export"];
-            let bytes = client.call_for_bytes(Method::GET, &path, &[], Body::Empty).await?;
+            let bytes = client.call_for_bytes(Method::GET, &path, &[], RequestBody::Empty).await?;
             match file {
                 None => output.bytes(&bytes),
                 Some(file) => {
@@ -146,7 +151,7 @@ pub async fn run(session: &Session, command: SuppressionsCommand) -> Result<(), 
     }
 }
 
-fn render_import(output: Output, result: &Value) -> String {
+fn render_import(output: CommandOutput, result: &Value) -> String {
     let counts = output.fields(["imported", "rejected"].map(|name| (name, field(result, name))));
     let errors = list(result, "errors");
     if errors.is_empty() {
@@ -162,15 +167,19 @@ mod tests {
 
     #[test]
     fn a_file_is_what_its_name_says() {
-        for (name, format) in [("a.csv", Format::Csv), ("a.NDJSON", Format::Jsonl), ("-", Format::Csv)] {
-            assert_eq!(Format::of(Path::new(name)), format, "{name}");
+        for (name, format) in [
+            ("a.csv", SuppressionFormat::Csv),
+            ("a.NDJSON", SuppressionFormat::Jsonl),
+            ("-", SuppressionFormat::Csv),
+        ] {
+            assert_eq!(SuppressionFormat::of(Path::new(name)), format, "{name}");
         }
     }
 
     #[test]
     fn wrong_lines_are_shown_with_their_numbers() {
         let result = json!({"imported": 2, "rejected": 1, "errors": [{"line": 7, "message": "no @"}]});
-        let text = render_import(Output::new(false), &result);
+        let text = render_import(CommandOutput::new(false), &result);
         assert!(text.contains('7') && text.contains("no @"), "{text}");
     }
 }

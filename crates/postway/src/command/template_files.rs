@@ -1,14 +1,15 @@
-//! Templates in files: a folder of their parts, or a JSON file of whole ones.
+//! Templates in files: a folder of their parts, or a JSON file of complete templates.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::input::read_input;
-use crate::failure::Failure;
+use crate::cli::failure::CommandFailure;
+use crate::cli::input::read_input;
 
-/// Which part a file is, by how its name ends. Longer endings come first: `a.subject.txt` also ends in `.txt`.
+/// The part of a template that a file contains, by the ending of its name. Longer endings come first:
+/// `a.subject.txt` also ends in `.txt`.
 const PARTS: [(&str, &str); 6] = [
     (".subject.txt", "subject"),
     (".sample.json", "sample"),
@@ -17,23 +18,23 @@ const PARTS: [(&str, &str); 6] = [
     (".txt", "text"),
     (".mjml", "mjml"),
 ];
-/// More templates than this are no folder of templates.
+/// A folder with more templates than this is refused as a mistake.
 const TEMPLATES_MAX: usize = 10_000;
 
 /// A template and its name.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Named {
+pub struct TemplateFile {
     /// The name.
     pub name: String,
-    /// The rest, as the API takes it.
+    /// The other fields, as the API takes them.
     pub template: Map<String, Value>,
 }
 
 /// The templates of a folder or a JSON file, by name.
-pub fn read(path: &Path) -> Result<Vec<Named>, Failure> {
+pub fn read(path: &Path) -> Result<Vec<TemplateFile>, CommandFailure> {
     let found = if path.is_dir() { from_folder(path)? } else { from_json(path)? };
     match found.is_empty() {
-        true => Err(Failure::Usage(format!(
+        true => Err(CommandFailure::Usage(format!(
             "{} has no templates: name them like welcome.subject.txt, welcome.html, welcome.txt, welcome.mjml",
             path.display()
         ))),
@@ -42,15 +43,15 @@ pub fn read(path: &Path) -> Result<Vec<Named>, Failure> {
 }
 
 /// One of the templates of a folder or a JSON file.
-pub fn read_one(path: &Path, name: &str) -> Result<Map<String, Value>, Failure> {
+pub fn read_one(path: &Path, name: &str) -> Result<Map<String, Value>, CommandFailure> {
     let found = read(path)?.into_iter().find(|found| found.name == name);
-    let missing = || Failure::NotFound(format!("{} has no template {name}", path.display()));
+    let missing = || CommandFailure::NotFound(format!("{} has no template {name}", path.display()));
     found.map(|found| found.template).ok_or_else(missing)
 }
 
-fn from_folder(folder: &Path) -> Result<Vec<Named>, Failure> {
+fn from_folder(folder: &Path) -> Result<Vec<TemplateFile>, CommandFailure> {
     let unreadable =
-        |error: std::io::Error| Failure::Usage(format!("cannot read {}: {error}", folder.display()));
+        |error: std::io::Error| CommandFailure::Usage(format!("cannot read {}: {error}", folder.display()));
     let mut templates: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
@@ -58,25 +59,25 @@ fn from_folder(folder: &Path) -> Result<Vec<Named>, Failure> {
         let part = PARTS.iter().find_map(|(ending, part)| Some((file.strip_suffix(ending)?, *part)));
         let Some((name, part)) = part.filter(|(name, _)| !name.is_empty()) else { continue };
         let text = String::from_utf8(read_input(&path)?)
-            .map_err(|_| Failure::Usage(format!("{} is not UTF-8 text", path.display())))?;
+            .map_err(|_| CommandFailure::Usage(format!("{} is not UTF-8 text", path.display())))?;
         let value = match part {
-            // An editor ends these with a line break that is none of theirs.
+            // An editor adds a line break at the end that does not belong to the text.
             "subject" | "description" => Value::from(text.trim_end_matches(['\r', '\n'])),
             "sample" => serde_json::from_str(&text)
-                .map_err(|error| Failure::Usage(format!("{} is not JSON: {error}", path.display())))?,
+                .map_err(|error| CommandFailure::Usage(format!("{} is not JSON: {error}", path.display())))?,
             _ => Value::from(text),
         };
         templates.entry(name.to_owned()).or_default().insert(part.to_owned(), value);
         if templates.len() > TEMPLATES_MAX {
             let message = format!("{} has more than {TEMPLATES_MAX} templates", folder.display());
-            return Err(Failure::Usage(message));
+            return Err(CommandFailure::Usage(message));
         }
     }
-    Ok(templates.into_iter().map(|(name, template)| Named { name, template }).collect())
+    Ok(templates.into_iter().map(|(name, template)| TemplateFile { name, template }).collect())
 }
 
-fn from_json(path: &Path) -> Result<Vec<Named>, Failure> {
-    let wrong = |reason: String| Failure::Usage(format!("{} {reason}", path.display()));
+fn from_json(path: &Path) -> Result<Vec<TemplateFile>, CommandFailure> {
+    let wrong = |reason: String| CommandFailure::Usage(format!("{} {reason}", path.display()));
     let parsed = serde_json::from_slice(&read_input(path)?)
         .map_err(|error| wrong(format!("is neither a folder nor a JSON file of templates: {error}")))?;
     let templates = match parsed {
@@ -85,7 +86,7 @@ fn from_json(path: &Path) -> Result<Vec<Named>, Failure> {
     };
     let named = |template: Value| match template {
         Value::Object(mut template) => match template.remove("name") {
-            Some(Value::String(name)) => Ok(Named { name, template }),
+            Some(Value::String(name)) => Ok(TemplateFile { name, template }),
             _ => Err(wrong("has a template without a name".to_owned())),
         },
         _ => Err(wrong("must hold a template as a JSON object, or a list of them".to_owned())),
@@ -116,12 +117,12 @@ mod tests {
         let found = read(folder.path()).unwrap();
         assert_eq!(found.len(), 2, "{found:?}");
         let template = Map::from_iter([("mjml".into(), "<mjml></mjml>".into())]);
-        assert_eq!(found[0], Named { name: "news.2024".to_owned(), template });
+        assert_eq!(found[0], TemplateFile { name: "news.2024".to_owned(), template });
         let expected = json!({
             "subject": "Hello {{ name }}", "html": "<p>Hello</p>\n", "text": "Hello", "sample": {"name": "Ada"},
         });
         assert_eq!(Value::Object(read_one(folder.path(), "welcome").unwrap()), expected);
-        assert!(matches!(read_one(folder.path(), "other"), Err(Failure::NotFound(_))));
+        assert!(matches!(read_one(folder.path(), "other"), Err(CommandFailure::NotFound(_))));
     }
 
     #[test]
@@ -138,7 +139,7 @@ mod tests {
         }
         for wrong in ["[]", "{}", "7", "<p>"] {
             std::fs::write(&path, wrong).unwrap();
-            assert!(matches!(read(&path), Err(Failure::Usage(_))), "{wrong}");
+            assert!(matches!(read(&path), Err(CommandFailure::Usage(_))), "{wrong}");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! `postway templates`: mails with holes in them.
+//! `postway templates`: mails with variables.
 //!
-//! `push` makes versions from files that live beside an application's code: `NAME.subject.txt`, `NAME.html`, `NAME.txt`,
-//! `NAME.mjml` and `NAME.sample.json` of a folder, or a JSON file as the API takes it (`template_files.rs`). What is as
-//! it was makes no new version.
+//! `create` makes versions from files that are stored with an application's code: `NAME.subject.txt`,
+//! `NAME.html`, `NAME.txt`, `NAME.mjml` and `NAME.sample.json` of a folder, or a JSON file as the API takes
+//! it (`template_files.rs`). An unchanged template gets no new version.
 
 use std::path::PathBuf;
 
@@ -10,13 +10,13 @@ use clap::{Args, Subcommand, ValueEnum};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::Session;
-use super::input::read_input;
-use super::pages::{self, PageArgs, row};
-use super::template_files::{self, Named};
-use crate::client::{Body, Client};
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use super::CommandContext;
+use super::template_files::{self, TemplateFile};
+use crate::cli::client::{ApiClient, RequestBody};
+use crate::cli::failure::CommandFailure;
+use crate::cli::input::read_input;
+use crate::cli::output::{CommandOutput, field, list};
+use crate::cli::pages::{self, PageArgs, row};
 
 const COLUMNS: [&str; 6] = ["name", "version", "subject", "parts", "description", "created_at"];
 
@@ -25,13 +25,14 @@ pub enum TemplatesCommand {
     /// List templates in their latest versions
     List(PageArgs),
     /// Show a template with its sources
-    Show(ShowArgs),
+    Show(TemplateShowArgs),
     /// List a template's versions
-    Versions(VersionsArgs),
-    /// Make new versions from the files of a folder, or from a JSON file
-    Push(PushArgs),
-    /// Fill a template in and print what it makes; nothing is sent
-    Preview(PreviewArgs),
+    Versions(TemplateVersionsArgs),
+    /// Create templates, or new versions of them, from the files of a folder or from a JSON file
+    #[command(alias = "push")]
+    Create(TemplateCreateArgs),
+    /// Render a template and print the result; nothing is sent
+    Preview(TemplatePreviewArgs),
     /// Delete a template with all its versions
     Delete(TemplateRef),
 }
@@ -44,16 +45,16 @@ pub struct TemplateRef {
 
 // A field must not be called `version`: that is a flag of its own.
 #[derive(Args, Debug)]
-pub struct ShowArgs {
+pub struct TemplateShowArgs {
     /// The template's name
     name: String,
-    /// In this version [default: the latest]
+    /// The version [default: the latest]
     #[arg(long = "template-version", value_name = "N")]
     number: Option<i64>,
 }
 
 #[derive(Args, Debug)]
-pub struct VersionsArgs {
+pub struct TemplateVersionsArgs {
     /// The template's name
     name: String,
     #[command(flatten)]
@@ -61,19 +62,19 @@ pub struct VersionsArgs {
 }
 
 #[derive(Args, Debug)]
-pub struct PushArgs {
+pub struct TemplateCreateArgs {
     /// A folder with NAME.subject.txt, NAME.html, NAME.txt, NAME.mjml, NAME.sample.json; or a JSON file
     path: PathBuf,
 }
 
 #[derive(Args, Debug)]
-pub struct PreviewArgs {
+pub struct TemplatePreviewArgs {
     /// The template's name
     name: String,
     /// Take it from this folder or JSON file instead of the server; it is not stored
     #[arg(long, value_name = "FILE_OR_DIR", conflicts_with = "number")]
     from: Option<PathBuf>,
-    /// In this version [default: the latest]
+    /// The version [default: the latest]
     #[arg(long = "template-version", value_name = "N")]
     number: Option<i64>,
     /// The variables, a JSON object in a file (`-`: standard input) [default: the template's sample]
@@ -84,11 +85,11 @@ pub struct PreviewArgs {
     vars: Vec<String>,
     /// Print this part alone
     #[arg(long)]
-    part: Option<Part>,
+    part: Option<TemplatePart>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Part {
+enum TemplatePart {
     /// The subject
     Subject,
     /// The html part
@@ -97,7 +98,7 @@ enum Part {
     Text,
 }
 
-impl Part {
+impl TemplatePart {
     fn name(self) -> &'static str {
         match self {
             Self::Subject => "subject",
@@ -107,22 +108,22 @@ impl Part {
     }
 }
 
-pub async fn run(session: &Session, command: TemplatesCommand) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, command: TemplatesCommand) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     let all = ["v1", "templates"];
     match command {
         TemplatesCommand::List(page) => {
             pages::print(&client, output, &all, Vec::new(), page, &COLUMNS, "no templates").await
         }
-        TemplatesCommand::Show(ShowArgs { name, number }) => {
+        TemplatesCommand::Show(TemplateShowArgs { name, number }) => {
             let query: Vec<_> = number.map(|number| ("version", number.to_string())).into_iter().collect();
             output.show(&client.get(&["v1", "templates", &name], &query).await?, render)
         }
-        TemplatesCommand::Versions(VersionsArgs { name, page }) => {
+        TemplatesCommand::Versions(TemplateVersionsArgs { name, page }) => {
             let path = ["v1", "templates", &name, "versions"];
             pages::print(&client, output, &path, Vec::new(), page, &COLUMNS, "no versions").await
         }
-        TemplatesCommand::Push(PushArgs { path }) => {
+        TemplatesCommand::Create(TemplateCreateArgs { path }) => {
             let pushed = push(&client, template_files::read(&path)?).await?;
             output.show(&json!({"data": pushed}), |output, pushed| {
                 let columns = ["name", "version", "created_at"];
@@ -131,7 +132,8 @@ pub async fn run(session: &Session, command: TemplatesCommand) -> Result<(), Fai
         }
         TemplatesCommand::Preview(args) => preview(&client, output, args).await,
         TemplatesCommand::Delete(TemplateRef { name }) => {
-            let answer = client.call(Method::DELETE, &["v1", "templates", &name], &[], Body::Empty).await?;
+            let answer =
+                client.call(Method::DELETE, &["v1", "templates", &name], &[], RequestBody::Empty).await?;
             match output.is_json() {
                 true => output.json(&answer),
                 false => output.text(&format!("template {name} is deleted")),
@@ -140,9 +142,9 @@ pub async fn run(session: &Session, command: TemplatesCommand) -> Result<(), Fai
     }
 }
 
-/// Stores templates. One that extends another is refused until the other is there; so those refused are tried again as
-/// long as others get through.
-async fn push(client: &Client, templates: Vec<Named>) -> Result<Vec<Value>, Failure> {
+/// Stores templates. A template that extends another is refused until the other exists, so refused ones are
+/// tried again as long as others succeed.
+async fn push(client: &ApiClient, templates: Vec<TemplateFile>) -> Result<Vec<Value>, CommandFailure> {
     let mut pushed = Vec::with_capacity(templates.len());
     let mut waiting = templates;
     while !waiting.is_empty() {
@@ -151,9 +153,9 @@ async fn push(client: &Client, templates: Vec<Named>) -> Result<Vec<Value>, Fail
         for named in waiting {
             let body = Value::Object(named.template.clone());
             let path = ["v1", "templates", &named.name];
-            match client.call(Method::PUT, &path, &[], Body::Json(&body)).await {
+            match client.call(Method::PUT, &path, &[], RequestBody::Json(&body)).await {
                 Ok(stored) => pushed.push(stored),
-                Err(Failure::Refused(message)) => {
+                Err(CommandFailure::Refused(message)) => {
                     first.get_or_insert_with(|| format!("template {}: {message}", named.name));
                     refused.push(named);
                 }
@@ -161,14 +163,18 @@ async fn push(client: &Client, templates: Vec<Named>) -> Result<Vec<Value>, Fail
             }
         }
         match first {
-            Some(message) if refused.len() == before => return Err(Failure::Refused(message)),
+            Some(message) if refused.len() == before => return Err(CommandFailure::Refused(message)),
             _ => waiting = refused,
         }
     }
     Ok(pushed)
 }
 
-async fn preview(client: &Client, output: Output, args: PreviewArgs) -> Result<(), Failure> {
+async fn preview(
+    client: &ApiClient,
+    output: CommandOutput,
+    args: TemplatePreviewArgs,
+) -> Result<(), CommandFailure> {
     let variables = args.variables()?;
     let made = match &args.from {
         Some(path) => {
@@ -177,12 +183,12 @@ async fn preview(client: &Client, output: Output, args: PreviewArgs) -> Result<(
                 source.insert("variables".to_owned(), Value::Object(variables));
             }
             let body = Value::Object(source);
-            client.call(Method::POST, &["v1", "templates", "preview"], &[], Body::Json(&body)).await?
+            client.call(Method::POST, &["v1", "templates", "preview"], &[], RequestBody::Json(&body)).await?
         }
         None => {
             let body = json!({"variables": variables, "version": args.number});
             let path = ["v1", "templates", &args.name, "preview"];
-            client.call(Method::POST, &path, &[], Body::Json(&body)).await?
+            client.call(Method::POST, &path, &[], RequestBody::Json(&body)).await?
         }
     };
     match args.part {
@@ -191,29 +197,32 @@ async fn preview(client: &Client, output: Output, args: PreviewArgs) -> Result<(
     }
 }
 
-impl PreviewArgs {
-    fn variables(&self) -> Result<Option<Map<String, Value>>, Failure> {
+impl TemplatePreviewArgs {
+    fn variables(&self) -> Result<Option<Map<String, Value>>, CommandFailure> {
         let mut variables = match &self.variables {
             Some(path) => Some(serde_json::from_slice(&read_input(path)?).map_err(|error| {
-                Failure::Usage(format!("{} is not a JSON object of variables: {error}", path.display()))
+                CommandFailure::Usage(format!(
+                    "{} is not a JSON object of variables: {error}",
+                    path.display()
+                ))
             })?),
             None => None,
         };
         for pair in &self.vars {
-            let (name, value) = super::input::pair(pair)?;
+            let (name, value) = crate::cli::input::pair(pair)?;
             variables.get_or_insert_with(Map::new).insert(name, Value::from(value));
         }
         Ok(variables)
     }
 }
 
-fn render(output: Output, template: &Value) -> String {
+fn render(output: CommandOutput, template: &Value) -> String {
     let fields = ["name", "version", "subject", "description", "sample", "created_at"];
     let text = output.fields(fields.map(|name| (name, field(template, name))));
     with_parts(text, template, &["html", "mjml", "text"])
 }
 
-fn render_preview(output: Output, made: &Value) -> String {
+fn render_preview(output: CommandOutput, made: &Value) -> String {
     let mut text = output.fields(["version", "subject"].map(|name| (name, field(made, name))));
     let warnings = list(made, "warnings");
     if !warnings.is_empty() {
@@ -224,12 +233,12 @@ fn render_preview(output: Output, made: &Value) -> String {
     with_parts(text, made, &["text", "html"])
 }
 
-/// Puts long parts below, each under its name.
+/// Prints long parts below the fields, each under its name.
 fn with_parts(mut text: String, value: &Value, parts: &[&str]) -> String {
     for part in parts {
         let source = field(value, part);
         if !source.is_empty() {
-            // It is shown as it is, but for what would act on the terminal.
+            // It is printed unchanged, except for control characters.
             let shown = source.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), "\u{fffd}");
             text.push_str(&format!("\n\n--- {part}\n{}", shown.trim_end()));
         }
@@ -246,7 +255,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("variables.json");
         std::fs::write(&path, r#"{"name": "Ada", "items": [1]}"#).unwrap();
-        let args = PreviewArgs {
+        let args = TemplatePreviewArgs {
             name: "welcome".into(),
             from: None,
             number: None,
@@ -264,7 +273,7 @@ mod tests {
             "version": 2, "subject": "Hi", "html": "<p>\u{1b}Hi</p>", "text": "Hi",
             "warnings": [{"field": "html", "code": "INVALID_TEMPLATE", "message": "has a script"}],
         });
-        let text = render_preview(Output::new(false), &made);
+        let text = render_preview(CommandOutput::new(false), &made);
         assert!(text.contains("has a script") && text.contains("--- html\n<p>\u{fffd}Hi</p>"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! `postway tenants`: whose mail it is. Needs the admin key.
+//! `postway tenants`: the owners of mail. Needs the admin key.
 
 use std::path::PathBuf;
 
@@ -6,13 +6,13 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::Session;
-use super::input::read_input;
+use super::CommandContext;
 use super::keys::{self, KeysCommand};
-use super::pages::{self, PageArgs};
-use crate::client::{Body, Client};
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
+use crate::cli::client::{ApiClient, RequestBody};
+use crate::cli::failure::CommandFailure;
+use crate::cli::input::read_input;
+use crate::cli::output::{CommandOutput, field, list};
+use crate::cli::pages::{self, PageArgs};
 
 #[derive(Debug, Subcommand)]
 pub enum TenantsCommand {
@@ -21,16 +21,16 @@ pub enum TenantsCommand {
     /// Show one tenant
     Show(TenantRef),
     /// Create a tenant, with a sandbox account
-    Create(EditArgs),
+    Create(TenantEditArgs),
     /// Change some settings of a tenant
-    Update(EditArgs),
+    Update(TenantEditArgs),
     /// Delete a tenant with its mail, accounts and keys
-    Delete(DeleteArgs),
-    /// Hold all of a tenant's mail
+    Delete(TenantDeleteArgs),
+    /// Stop sending the mail of a tenant
     Suspend(TenantRef),
-    /// Let a tenant's mail go on
-    Activate(ActivateArgs),
-    /// List, make and revoke a tenant's keys
+    /// Send the mail of a tenant again
+    Activate(TenantActivateArgs),
+    /// List, create and delete the keys of a tenant
     #[command(subcommand)]
     Keys(KeysCommand),
 }
@@ -42,7 +42,7 @@ pub struct TenantRef {
 }
 
 #[derive(Args, Debug)]
-pub struct ActivateArgs {
+pub struct TenantActivateArgs {
     /// The tenant's id
     #[arg(required_unless_present = "all")]
     id: Option<String>,
@@ -52,67 +52,67 @@ pub struct ActivateArgs {
 }
 
 #[derive(Args, Debug)]
-pub struct DeleteArgs {
+pub struct TenantDeleteArgs {
     /// The tenant's id
     id: String,
-    /// Its id again: what is deleted cannot be had back
+    /// Its id again, because deletion cannot be undone
     #[arg(long, value_name = "ID")]
     confirm: String,
 }
 
 #[derive(Args, Debug, Default)]
-pub struct EditArgs {
+pub struct TenantEditArgs {
     /// The tenant's id
     id: String,
-    /// Its name for people
+    /// A name that people recognise it by
     #[arg(long)]
     name: Option<String>,
-    /// Its share where tenants compete, 1 to 10000
+    /// Its weight when tenants compete, 1 to 10000
     #[arg(long, value_name = "N")]
     weight: Option<u32>,
-    /// The account its mail takes when it names none
+    /// The account of mail that names none
     #[arg(long, value_name = "ACCOUNT")]
     default_account: Option<String>,
-    /// How long messages are kept once they ended and were reported
+    /// How long messages are retained after they ended and were reported
     #[arg(long, value_name = "SECONDS")]
     report_retention_seconds: Option<u64>,
-    /// The same in days
+    /// How many days messages are retained after they ended and were reported
     #[arg(long, value_name = "DAYS", conflicts_with = "report_retention_seconds")]
     retention_days: Option<u32>,
-    /// How many days messages are kept that ended and could not be reported
+    /// How many days messages are retained that ended and could not be reported
     #[arg(long, value_name = "DAYS")]
     unreported_retention_days: Option<u32>,
-    /// How its reports are written
+    /// The format of its callbacks
     #[arg(long, value_parser = ["event", "outbox", "batch"])]
     callback_form: Option<String>,
-    /// What becomes of attachments too large to mail
+    /// What happens to attachments that are too large to mail
     #[arg(long, value_parser = ["reject", "warn", "rewrite"])]
     large_files: Option<String>,
     /// The largest attachment that is not too large
     #[arg(long, value_name = "BYTES")]
     large_files_above: Option<u64>,
-    /// How many days a link in a large file's place works
+    /// How many days a link to a large file works
     #[arg(long, value_name = "DAYS")]
     link_days: Option<u32>,
-    /// The domain its bounces come back to
+    /// The domain that its bounces are sent to
     #[arg(long, value_name = "DOMAIN")]
     bounce_domain: Option<String>,
     /// The envelope sender of mail that names none
     #[arg(long, value_name = "ADDRESS")]
     return_path: Option<String>,
-    /// Who it is to receivers that count complaints (Feedback-ID)
+    /// The sender id for receivers that count complaints (Feedback-ID)
     #[arg(long, value_name = "ID")]
     feedback_id: Option<String>,
     /// Whether its mail says that a program sent it (Auto-Submitted)
     #[arg(long, value_name = "BOOL")]
     auto_submitted: Option<bool>,
-    /// Whether it is there for tests: what its sandbox captures counts as sent
+    /// Whether it is a test tenant: mail that its sandbox captures counts as sent
     #[arg(long, value_name = "BOOL")]
     test: Option<bool>,
-    /// The field in which its mail has the client's own id, such as X-Genro-Mail-ID
+    /// The header field that carries the client's own id, such as X-Genro-Mail-ID
     #[arg(long, value_name = "NAME")]
     id_header: Option<String>,
-    /// What becomes of mail in doubt: `hold` never sends twice
+    /// What happens to mail in doubt: `hold` never sends twice
     #[arg(long, value_parser = ["resend", "hold"])]
     on_doubt: Option<String>,
     /// Whether every composed message must have html
@@ -126,8 +126,8 @@ pub struct EditArgs {
     json_file: Option<PathBuf>,
 }
 
-pub async fn run(session: &Session, command: TenantsCommand) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, command: TenantsCommand) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     match command {
         TenantsCommand::List(page) => {
             let columns = ["id", "name", "suspended", "weight", "default_account", "created_at"];
@@ -140,32 +140,36 @@ pub async fn run(session: &Session, command: TenantsCommand) -> Result<(), Failu
             let mut body = args.settings()?;
             body.insert("id".to_owned(), Value::String(args.id));
             let body = Value::Object(body);
-            output.show(&client.call(Method::POST, &["v1", "tenants"], &[], Body::Json(&body)).await?, render)
+            output.show(
+                &client.call(Method::POST, &["v1", "tenants"], &[], RequestBody::Json(&body)).await?,
+                render,
+            )
         }
         TenantsCommand::Update(args) => {
             let body = Value::Object(args.settings()?);
             let path = ["v1", "tenants", &args.id];
-            output.show(&client.call(Method::PATCH, &path, &[], Body::Json(&body)).await?, render)
+            output.show(&client.call(Method::PATCH, &path, &[], RequestBody::Json(&body)).await?, render)
         }
-        TenantsCommand::Delete(DeleteArgs { id, confirm }) => {
+        TenantsCommand::Delete(TenantDeleteArgs { id, confirm }) => {
             let query = [("confirm", confirm)];
-            let answer = client.call(Method::DELETE, &["v1", "tenants", &id], &query, Body::Empty).await?;
+            let answer =
+                client.call(Method::DELETE, &["v1", "tenants", &id], &query, RequestBody::Empty).await?;
             match output.is_json() {
                 true => output.json(&answer),
                 false => output.text(&format!("tenant {id} is deleted")),
             }
         }
         TenantsCommand::Suspend(TenantRef { id }) => steer(&client, output, &id, "suspend").await,
-        TenantsCommand::Activate(ActivateArgs { id: Some(id), .. }) => {
+        TenantsCommand::Activate(TenantActivateArgs { id: Some(id), .. }) => {
             steer(&client, output, &id, "activate").await
         }
-        TenantsCommand::Activate(ActivateArgs { id: None, .. }) => activate_all(&client, output).await,
+        TenantsCommand::Activate(TenantActivateArgs { id: None, .. }) => activate_all(&client, output).await,
         TenantsCommand::Keys(command) => keys::run(&client, output, command).await,
     }
 }
 
 /// Activates every suspended tenant, and prints each.
-async fn activate_all(client: &Client, output: Output) -> Result<(), Failure> {
+async fn activate_all(client: &ApiClient, output: CommandOutput) -> Result<(), CommandFailure> {
     let mut query = Vec::new();
     loop {
         let page = client.get(&["v1", "tenants"], &query).await?;
@@ -180,14 +184,19 @@ async fn activate_all(client: &Client, output: Output) -> Result<(), Failure> {
     }
 }
 
-async fn steer(client: &Client, output: Output, id: &str, verb: &str) -> Result<(), Failure> {
-    let answer = client.call(Method::POST, &["v1", "tenants", id, verb], &[], Body::Empty).await?;
+async fn steer(
+    client: &ApiClient,
+    output: CommandOutput,
+    id: &str,
+    verb: &str,
+) -> Result<(), CommandFailure> {
+    let answer = client.call(Method::POST, &["v1", "tenants", id, verb], &[], RequestBody::Empty).await?;
     output.show(&answer, |output, answer| {
         output.fields(["id", "suspended", "suspended_since"].map(|name| (name, field(answer, name))))
     })
 }
 
-fn render(output: Output, tenant: &Value) -> String {
+fn render(output: CommandOutput, tenant: &Value) -> String {
     const FIELDS: [&str; 22] = [
         "id",
         "name",
@@ -215,12 +224,12 @@ fn render(output: Output, tenant: &Value) -> String {
     output.fields(FIELDS.map(|name| (name, field(tenant, name))))
 }
 
-impl EditArgs {
+impl TenantEditArgs {
     /// The settings as the API takes them.
-    fn settings(&self) -> Result<Map<String, Value>, Failure> {
+    fn settings(&self) -> Result<Map<String, Value>, CommandFailure> {
         let mut body = match &self.json_file {
             Some(path) => serde_json::from_slice(&read_input(path)?).map_err(|error| {
-                Failure::Usage(format!("{} is not a JSON object of settings: {error}", path.display()))
+                CommandFailure::Usage(format!("{} is not a JSON object of settings: {error}", path.display()))
             })?,
             None => Map::new(),
         };
@@ -242,7 +251,7 @@ impl EditArgs {
             ("on_doubt", text(&self.on_doubt)),
         ];
         body.extend(settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
-        // Two spellings of one setting: who gives one takes the other back.
+        // These are two spellings of one setting: setting one unsets the other.
         match (self.retention_days, self.report_retention_seconds) {
             (Some(_), _) => drop(body.insert("report_retention_seconds".to_owned(), Value::Null)),
             (None, Some(_)) => drop(body.insert("retention_days".to_owned(), Value::Null)),
@@ -263,7 +272,7 @@ impl EditArgs {
     }
 }
 
-/// Puts what is given into an object within; a text in its place becomes its policy.
+/// Sets fields of a nested object. If the object is a plain text so far, that text becomes its `policy`.
 fn put<const N: usize>(body: &mut Map<String, Value>, name: &str, fields: [(&str, Option<Value>); N]) {
     for (field, value) in fields {
         let Some(value) = value else { continue };
@@ -284,7 +293,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tenant.json");
         std::fs::write(&path, r#"{"weight": 1, "content": {"subject_chars": 9}}"#).unwrap();
-        let args = EditArgs {
+        let args = TenantEditArgs {
             weight: Some(7),
             html_required: Some(true),
             large_files: Some("rewrite".into()),

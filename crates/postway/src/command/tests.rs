@@ -4,13 +4,13 @@ use clap::CommandFactory as _;
 
 use super::*;
 
-fn parse(line: &str) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(line.split_whitespace())
+fn parse(line: &str) -> Result<CommandLine, clap::Error> {
+    CommandLine::try_parse_from(line.split_whitespace())
 }
 
 #[test]
 fn the_command_line_is_well_formed() {
-    Cli::command().debug_assert();
+    CommandLine::command().debug_assert();
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn the_documented_forms_parse() {
         "postway templates list --all",
         "postway templates show welcome --template-version 2",
         "postway templates versions welcome --limit 5",
-        "postway templates push mails/",
+        "postway templates create mails/",
         "postway templates preview welcome --var name=Ada --part html",
         "postway templates preview welcome --from mails/ --variables - --json",
         "postway templates delete welcome",
@@ -54,9 +54,9 @@ fn the_documented_forms_parse() {
         "postway moving check 000 --database mysql://r@db/outbox --payloads files --payloads-were /srv/files",
         "postway --json moving import 001 --database sqlite:///a.db --skip-wrong --suppress-hard-bounces --tenant-of a=b",
         "postway moving import 002 --database mysql://r@db/m --imap-host h --imap-host x.example=h2 --imap-port 143 --imap-tls none",
-        "postway mailboxes add --host h --username u --start after:4711",
+        "postway mailboxes create --host h --username u --start after:4711",
         "postway recipients list --external-id C-1",
-        "postway recipients add ada@example.net --external-id C-1 --name Ada --personal-number 19800101-1234",
+        "postway recipients create ada@example.net --external-id C-1 --name Ada --personal-number 19800101-1234",
         "postway recipients show external:C-1",
         "postway recipients delete external:C-1",
         "postway dkim create example.com",
@@ -83,11 +83,11 @@ fn the_documented_forms_parse() {
         "postway tenants keys create acme --name shop --scope send --scope read --allow-ip 10.0.0.0/8",
         "postway tenants keys create acme --allow-sender *.example.com --allow-recipient test.example",
         "postway tenants keys list acme",
-        "postway tenants keys revoke acme k",
+        "postway tenants keys delete acme k",
         "postway tenants update acme --report-retention-seconds 0 --unreported-retention-days 30",
         "postway tenants update acme --callback-form outbox",
         "postway webhooks list",
-        "postway webhooks add https://app.example.com/hooks --event email.sent --event email.failed",
+        "postway webhooks create https://app.example.com/hooks --event email.sent --event email.failed",
         "postway webhooks show wh_1",
         "postway webhooks update wh_1 --active true --target https://app.example.com/other",
         "postway webhooks rotate wh_1",
@@ -96,33 +96,33 @@ fn the_documented_forms_parse() {
         "postway webhooks resend wh_1 0192d3a4-5b6c-7d8e-9f01-23456789abcd 3",
         "postway webhooks resend wh_1 --since 2030-01-25T18:00:00Z --until 2030-01-28T09:00:00Z --dead",
         "postway webhooks resend client_sync --since 1893456000 --all",
-        "postway webhooks remove wh_1",
+        "postway webhooks delete wh_1",
         "postway mailboxes list",
-        "postway mailboxes add --id bounces --host imap.example.com --username u --role bounces --role pec",
-        "postway mailboxes add --host h --username u --password-file - --start newest:100 --tls starttls",
+        "postway mailboxes create --id bounces --host imap.example.com --username u --role bounces --role pec",
+        "postway mailboxes create --host h --username u --password-file - --start newest:100 --tls starttls",
         "postway mailboxes update bounces --folder Bounces --poll-seconds 30",
         "postway mailboxes test bounces",
         "postway mailboxes suspend bounces",
         "postway mailboxes activate bounces",
         "postway mailboxes show bounces --json",
-        "postway mailboxes remove bounces",
+        "postway mailboxes delete bounces",
         "postway rules list --mailbox support",
-        "postway rules add rule.json --mailbox support --id orders",
+        "postway rules create rule.json --mailbox support --id orders",
         "postway rules update orders --position -1 --active false",
         "postway rules try orders --inbound 0192d3a4-5b6c-7d8e-9f01-23456789abcd",
         "postway rules try --rule rule.json --eml mail.eml",
-        "postway rules remove orders",
+        "postway rules delete orders",
         "postway streams list",
-        "postway streams add newsletter --name Weekly --unsubscribe true --mailto leave@example.com",
+        "postway streams create newsletter --name Weekly --unsubscribe true --mailto leave@example.com",
         "postway streams update newsletter --unsubscribe false",
-        "postway streams remove newsletter",
+        "postway streams delete newsletter",
         "postway suppressions scoped list --stream newsletter --installation",
-        "postway suppressions scoped add *@example.net --stream newsletter --reason manual",
-        "postway suppressions scoped remove *@example.net --installation",
+        "postway suppressions scoped create *@example.net --stream newsletter --reason manual",
+        "postway suppressions scoped delete *@example.net --installation",
         "postway contacts list --name ACME",
-        "postway contacts add ACME orders@acme.example --id acme",
+        "postway contacts create ACME orders@acme.example --id acme",
         "postway contacts update acme --address a@acme.example --address b@acme.example",
-        "postway contacts remove acme",
+        "postway contacts delete acme",
         "postway inbound list --mailbox support --status dead --kind bounce --all",
         "postway inbound show 0192d3a4-5b6c-7d8e-9f01-23456789abcd",
         "postway inbound raw 0192d3a4-5b6c-7d8e-9f01-23456789abcd",
@@ -138,12 +138,12 @@ fn the_documented_forms_parse() {
         "postway top --once",
         "postway events --follow --after now",
         "postway events --limit 5 --json",
-        "postway statistics --by day --since 2026-01-01T00:00:00Z --account relay-1",
+        "postway history --by day --since 2026-01-01T00:00:00Z --account relay-1",
         "postway cleanup --older-than-seconds 0",
         "postway erase ada@example.net",
         "postway --tenant acme batches suspend b-1",
         "postway batches list --json",
-        "postway suppressions add a@example.net b@example.net --reason complaint",
+        "postway suppressions create a@example.net b@example.net --reason complaint",
         "postway suppressions check a@example.net",
         "postway suppressions import list.csv --format csv",
         "postway suppressions export --output list.csv",
@@ -162,6 +162,39 @@ fn the_documented_forms_parse() {
 }
 
 #[test]
+fn verbs_of_earlier_versions_parse_and_are_not_shown() {
+    for line in [
+        "postway templates push mails/",
+        "postway mailboxes add --host h --username u --start after:4711",
+        "postway recipients add ada@example.net --external-id C-1 --name Ada --personal-number 19800101-1234",
+        "postway tenants keys revoke acme k",
+        "postway webhooks add https://app.example.com/hooks --event email.sent --event email.failed",
+        "postway webhooks remove wh_1",
+        "postway mailboxes remove bounces",
+        "postway rules add rule.json --mailbox support --id orders",
+        "postway rules remove orders",
+        "postway streams add newsletter --name Weekly --unsubscribe true --mailto leave@example.com",
+        "postway streams remove newsletter",
+        "postway suppressions scoped add *@example.net --stream newsletter --reason manual",
+        "postway suppressions scoped remove *@example.net --installation",
+        "postway contacts add ACME orders@acme.example --id acme",
+        "postway contacts remove acme",
+        "postway statistics --by day --since 2026-01-01T00:00:00Z --account relay-1",
+        "postway suppressions add a@example.net b@example.net --reason complaint",
+    ] {
+        if let Err(error) = parse(line) {
+            panic!("{line}\n{error}");
+        }
+    }
+    walk(&CommandLine::command(), "postway".to_owned(), &mut |command, name| {
+        assert_eq!(command.get_visible_aliases().count(), 0, "{name}");
+        let verb = name.rsplit(' ').next().unwrap_or_default();
+        let is_old = matches!(verb, "add" | "push" | "revoke" | "statistics");
+        assert!(!is_old && (verb != "remove" || name == "postway views remove"), "{name}");
+    });
+}
+
+#[test]
 fn what_contradicts_itself_is_a_usage_error_with_code_2() {
     for line in [
         "postway send --to b@example.net --text y",
@@ -170,7 +203,7 @@ fn what_contradicts_itself_is_a_usage_error_with_code_2() {
         "postway accounts create a --password x --password-file y",
         "postway send --eml a.eml --template welcome",
         "postway send --from a@example.com --to b@example.net --text y --var name=Ada",
-        "postway templates push",
+        "postway templates create",
         "postway templates preview welcome --from mails/ --template-version 2",
         "postway dkim create example.com --algorithm dsa",
         "postway doctor domain",
@@ -181,17 +214,17 @@ fn what_contradicts_itself_is_a_usage_error_with_code_2() {
         "postway tenants delete acme",
         "postway tenants keys create acme --scope all",
         "postway tenants update acme --retention-days 1 --report-retention-seconds 1",
-        "postway webhooks add",
+        "postway webhooks create",
         "postway webhooks deliveries wh_1 --status lost",
-        "postway mailboxes add --host h --username u --start yesterday",
-        "postway mailboxes add --password x --token-file y",
+        "postway mailboxes create --host h --username u --start yesterday",
+        "postway mailboxes create --password x --token-file y",
         "postway rules try orders",
         "postway rules update orders",
         "postway inbound list --status lost",
         "postway inspect",
-        "postway statistics --by week",
+        "postway history --by week",
         "postway erase",
-        "postway suppressions add",
+        "postway suppressions create",
         "postway audit --export --all",
         "postway bench --concurrency 0",
         "postway bench --size 10",
@@ -205,7 +238,7 @@ fn what_contradicts_itself_is_a_usage_error_with_code_2() {
 
 #[test]
 fn the_help_lists_the_exit_codes() {
-    let help = Cli::command().render_long_help().to_string();
+    let help = CommandLine::command().render_long_help().to_string();
     assert!(help.contains("3  the server cannot be reached"), "{help}");
 }
 
@@ -219,7 +252,7 @@ fn walk(command: &clap::Command, name: String, each: &mut dyn FnMut(&clap::Comma
 
 #[test]
 fn every_command_says_what_it_does_and_every_argument_what_it_is() {
-    walk(&Cli::command(), "postway".to_owned(), &mut |command, name| {
+    walk(&CommandLine::command(), "postway".to_owned(), &mut |command, name| {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         assert!(!about.is_empty(), "`{name}` says nothing of itself");
         assert!(name == "postway" || !about.ends_with('.'), "`{name}`: {about}");
@@ -251,14 +284,14 @@ fn words(line: &str) -> Vec<String> {
 #[test]
 fn every_example_in_the_help_parses() {
     let mut examples = 0;
-    walk(&Cli::command(), "postway".to_owned(), &mut |command, name| {
+    walk(&CommandLine::command(), "postway".to_owned(), &mut |command, name| {
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         for line in help.lines().filter_map(|line| line.strip_prefix("  ")) {
             if !line.starts_with("postway") {
                 continue;
             }
             examples += 1;
-            if let Err(error) = Cli::try_parse_from(words(line)) {
+            if let Err(error) = CommandLine::try_parse_from(words(line)) {
                 panic!("{name}: {line}\n{error}");
             }
         }
@@ -267,7 +300,7 @@ fn every_example_in_the_help_parses() {
     for name in
         ["serve", "send", "messages", "accounts", "webhooks", "outbox", "bench", "inspect", "doctor", "top"]
     {
-        let command = Cli::command();
+        let command = CommandLine::command();
         let found = command.find_subcommand(name).and_then(clap::Command::get_after_help);
         assert!(found.is_some_and(|help| help.to_string().contains("Examples:")), "{name} has no examples");
     }

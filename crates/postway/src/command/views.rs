@@ -1,6 +1,8 @@
-//! `postway views`: the tables of the reference systems, as read-only views in the database, without a running server.
+//! `postway views`: the tables of the reference systems, as read-only views in the database, without a
+//! running server.
 //!
-//! Both commands speak to the database itself, the configured one unless another is named, and may be run again.
+//! Both commands connect to the database itself, the configured one unless another is named, and may be run
+//! again.
 
 use std::convert::Infallible;
 
@@ -8,22 +10,22 @@ use clap::{Args, Subcommand};
 use postway_store::views::{self, Database, Plan, ViewsError};
 use serde_json::json;
 
-use super::Session;
-use crate::config::{self, Secret};
-use crate::failure::Failure;
+use super::CommandContext;
+use crate::cli::failure::CommandFailure;
+use crate::config::{self, ConfigSecret};
 
 #[derive(Debug, Subcommand)]
 pub enum ViewsCommand {
-    /// Put the views into the database; run again, it brings them up to date
-    Install(InstallArgs),
-    /// Take the views and their index out of the database
-    Remove(PlaceArgs),
+    /// Install the views into the database; a second run updates them
+    Install(ViewsInstallArgs),
+    /// Remove the views and their index from the database
+    Remove(ViewsDatabaseArgs),
 }
 
 #[derive(Args, Debug)]
-pub struct InstallArgs {
+pub struct ViewsInstallArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ViewsDatabaseArgs,
     /// Also index messages by the ids that the views show; on SQLite stop the server first
     #[arg(long)]
     index: bool,
@@ -33,47 +35,47 @@ pub struct InstallArgs {
 }
 
 #[derive(Args, Debug)]
-pub struct PlaceArgs {
+pub struct ViewsDatabaseArgs {
     /// The server's database: sqlite:// and a path, postgres://… or mysql://… [default: as configured]
     #[arg(long, value_name = "URL", value_parser = secret)]
-    database: Option<Secret>,
-    /// The schema of the views, on MySQL their database, on SQLite what their names begin with [default: postway_views, on
-    /// MySQL the database's name and _views]
+    database: Option<ConfigSecret>,
+    /// The schema of the views, on MySQL their database, on SQLite what their names begin with [default:
+    /// postway_views, on MySQL the database's name and _views]
     #[arg(long, value_name = "NAME")]
     schema: Option<String>,
 }
 
-/// A URL may hold a password.
-fn secret(text: &str) -> Result<Secret, Infallible> {
-    Ok(Secret::new(text))
+/// The URL may contain a password.
+fn secret(text: &str) -> Result<ConfigSecret, Infallible> {
+    Ok(ConfigSecret::new(text))
 }
 
-pub async fn run(session: &Session, command: ViewsCommand) -> Result<(), Failure> {
+pub async fn run(context: &CommandContext, command: ViewsCommand) -> Result<(), CommandFailure> {
     match command {
-        ViewsCommand::Install(args) => Box::pin(install(session, args)).await,
+        ViewsCommand::Install(args) => Box::pin(install(context, args)).await,
         ViewsCommand::Remove(args) => {
-            let database = database(session, args.database.as_ref())?;
+            let database = database(context, args.database.as_ref())?;
             let plan = Plan { schema: args.schema, index: false };
             let schema = views::schema(&database, &plan).map_err(failure)?;
             Box::pin(views::remove(&database, &plan)).await.map_err(failure)?;
             let done = json!({"schema": schema});
-            session.output.show(&done, |_, _| format!("no views are left in {schema}"))
+            context.output.show(&done, |_, _| format!("no views are left in {schema}"))
         }
     }
 }
 
-async fn install(session: &Session, args: InstallArgs) -> Result<(), Failure> {
-    let database = database(session, args.place.database.as_ref())?;
+async fn install(context: &CommandContext, args: ViewsInstallArgs) -> Result<(), CommandFailure> {
+    let database = database(context, args.place.database.as_ref())?;
     let plan = Plan { schema: args.place.schema, index: args.index };
     if args.print {
-        return session.output.text(&views::script(&database, &plan).map_err(failure)?);
+        return context.output.text(&views::script(&database, &plan).map_err(failure)?);
     }
     let schema = views::install(&database, &plan).await.map_err(failure)?;
-    // What is accepted once this has ended can be seen whole.
+    // Messages accepted from now on are complete in the views.
     tokio::time::sleep(views::NOTICED_AFTER).await;
     views::spread_events(&database).await.map_err(failure)?;
     let done = json!({"schema": schema, "index": plan.index});
-    session.output.show(&done, |_, _| match database {
+    context.output.show(&done, |_, _| match database {
         Database::Sqlite(_) => format!("the views are installed; their names begin with {schema}_"),
         Database::Postgres(_) | Database::Mysql(_) => {
             format!("the views are installed in {schema}; grant SELECT on them to whoever shall read")
@@ -81,21 +83,23 @@ async fn install(session: &Session, args: InstallArgs) -> Result<(), Failure> {
     })
 }
 
-/// The database that was named, or else the server's.
-fn database(session: &Session, named: Option<&Secret>) -> Result<Database, Failure> {
+/// The named database, or else the configured one.
+fn database(context: &CommandContext, named: Option<&ConfigSecret>) -> Result<Database, CommandFailure> {
     if let Some(url) = named {
         return Database::parse(url.expose()).map_err(failure);
     }
-    let configured = match session.load()?.config.database {
-        config::Database::Sqlite { path } => Ok(Database::Sqlite(path)),
-        config::Database::Postgres { url } | config::Database::Mysql { url } => Database::parse(url.expose()),
+    let configured = match context.load()?.config.database {
+        config::DatabaseConfig::Sqlite { path } => Ok(Database::Sqlite(path)),
+        config::DatabaseConfig::Postgres { url } | config::DatabaseConfig::Mysql { url } => {
+            Database::parse(url.expose())
+        }
     };
     configured.map_err(failure)
 }
 
-fn failure(error: ViewsError) -> Failure {
+fn failure(error: ViewsError) -> CommandFailure {
     match error {
-        ViewsError::Address | ViewsError::Name(_) => Failure::Usage(error.to_string()),
-        error => Failure::Failed(error.into()),
+        ViewsError::Address | ViewsError::Name(_) => CommandFailure::Usage(error.to_string()),
+        error => CommandFailure::Failed(error.into()),
     }
 }

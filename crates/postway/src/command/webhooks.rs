@@ -1,4 +1,4 @@
-//! `postway webhooks`: who is called when something happened to a message.
+//! `postway webhooks`: URLs that are called for the events of messages.
 
 use std::time::Duration;
 
@@ -7,37 +7,39 @@ use postway_domain::{Clock as _, Time};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::Session;
-use super::pages::{self, PageArgs};
-use crate::client::{Body, Client};
-use crate::clock::NodeClock;
-use crate::failure::Failure;
-use crate::output::{Output, field, list};
-use crate::progress::Rounds;
+use super::CommandContext;
+use crate::cli::client::{ApiClient, RequestBody};
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{CommandOutput, field, list};
+use crate::cli::pages::{self, PageArgs};
+use crate::cli::progress::SpinnerProgress;
+use crate::cluster::clock::NodeClock;
 
-/// A call that is due is made sooner, unless the webhook is left alone.
+/// A due call is made sooner than this, unless the server is pausing the webhook.
 const OVERDUE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Subcommand)]
 pub enum WebhooksCommand {
     /// List webhooks
     List,
-    /// Add a webhook and print its secret, this once
-    Add(AddArgs),
+    /// Create a webhook and print its secret, this once
+    #[command(alias = "add")]
+    Create(WebhookCreateArgs),
     /// Show one webhook
     Show(WebhookRef),
     /// Change a webhook, or switch it on or off
-    Update(UpdateArgs),
-    /// Remove a webhook, with what it was still to be told
-    Remove(WebhookRef),
+    Update(WebhookUpdateArgs),
+    /// Delete a webhook, with its pending notifications
+    #[command(alias = "remove")]
+    Delete(WebhookRef),
     /// Give a webhook a new secret and print it, this once; the earlier one works for another day
     Rotate(WebhookRef),
     /// Call a webhook with a test event
     Test(WebhookRef),
-    /// List what a webhook was told, and is still to be told
-    Deliveries(DeliveriesArgs),
-    /// Tell a webhook again what was given up, or one event that it was told before
-    Resend(ResendArgs),
+    /// List the notifications of a webhook, delivered and pending
+    Deliveries(WebhookDeliveriesArgs),
+    /// Deliver again the notifications that were given up, or one event
+    Resend(WebhookResendArgs),
 }
 
 #[derive(Args, Debug)]
@@ -47,46 +49,46 @@ pub struct WebhookRef {
 }
 
 #[derive(Args, Debug)]
-pub struct AddArgs {
+pub struct WebhookCreateArgs {
     /// Where to call
     #[arg(value_name = "URL")]
     target: String,
     #[command(flatten)]
-    fields: FieldArgs,
+    fields: WebhookFieldArgs,
 }
 
 #[derive(Args, Debug)]
-pub struct UpdateArgs {
+pub struct WebhookUpdateArgs {
     /// The webhook's id
     id: String,
     /// Where to call
     #[arg(long, value_name = "URL")]
     target: Option<String>,
     #[command(flatten)]
-    fields: FieldArgs,
+    fields: WebhookFieldArgs,
 }
 
 #[derive(Args, Debug, Default)]
-pub struct FieldArgs {
-    /// Of what, as in email.sent; may be repeated [default: everything]
+pub struct WebhookFieldArgs {
+    /// An event to be notified of, as in email.sent; may be repeated [default: all]
     #[arg(long = "event", value_name = "NAME")]
     events: Vec<String>,
-    /// In whose words it is called
+    /// The format of its calls
     #[arg(long, value_parser = ["postway", "resend"])]
     form: Option<String>,
     /// What it is for
     #[arg(long)]
     description: Option<String>,
-    /// Whether it is told at all
+    /// Whether it is notified at all
     #[arg(long, value_name = "BOOL")]
     active: Option<bool>,
 }
 
 #[derive(Args, Debug)]
-pub struct DeliveriesArgs {
+pub struct WebhookDeliveriesArgs {
     /// The webhook's id, or client_sync
     id: String,
-    /// Only those that stand so
+    /// Only notifications in this state
     #[arg(long, value_parser = ["pending", "calling", "waiting", "acknowledged", "dead"])]
     status: Option<String>,
     #[command(flatten)]
@@ -94,30 +96,30 @@ pub struct DeliveriesArgs {
 }
 
 #[derive(Args, Debug)]
-pub struct ResendArgs {
+pub struct WebhookResendArgs {
     /// The webhook's id, or client_sync
     id: String,
-    /// The message's uid, to tell one event again
+    /// The message's uid, to deliver one event again
     #[arg(requires = "sequence", conflicts_with = "since", required_unless_present = "since")]
     uid: Option<String>,
-    /// The event's place in the message's history
+    /// The event's position in the message's history
     sequence: Option<u32>,
-    /// Tell again what was to be told since this time and was given up (RFC 3339 or Unix seconds)
+    /// Deliver again what was due since this time and was given up (RFC 3339 or Unix seconds)
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only what was to be told before this time [default: until now]
+    /// Only what was due before this time [default: until now]
     #[arg(long, value_name = "TIME", requires = "since")]
     until: Option<String>,
-    /// What was acknowledged as well
+    /// Also those that were acknowledged
     #[arg(long, requires = "since", conflicts_with = "dead")]
     all: bool,
-    /// Only what was given up [default]
+    /// Only those that were given up [default]
     #[arg(long, requires = "since")]
     dead: bool,
 }
 
-pub async fn run(session: &Session, command: WebhooksCommand) -> Result<(), Failure> {
-    let (client, output) = (session.client()?, session.output);
+pub async fn run(context: &CommandContext, command: WebhooksCommand) -> Result<(), CommandFailure> {
+    let (client, output) = (context.client()?, context.output);
     let all = ["v1", "webhooks"];
     match command {
         WebhooksCommand::List => {
@@ -128,9 +130,9 @@ pub async fn run(session: &Session, command: WebhooksCommand) -> Result<(), Fail
             };
             output.show(&webhooks, |output, webhooks| render_list(output, webhooks, &behind))
         }
-        WebhooksCommand::Add(AddArgs { target, fields }) => {
+        WebhooksCommand::Create(WebhookCreateArgs { target, fields }) => {
             let body = fields.body(Some(target));
-            output.show(&client.call(Method::POST, &all, &[], Body::Json(&body)).await?, render)
+            output.show(&client.call(Method::POST, &all, &[], RequestBody::Json(&body)).await?, render)
         }
         WebhooksCommand::Show(WebhookRef { id }) => {
             let webhook = client.get(&["v1", "webhooks", &id], &[]).await?;
@@ -143,13 +145,14 @@ pub async fn run(session: &Session, command: WebhooksCommand) -> Result<(), Fail
             let text = [Some(render(output, &webhook)), overdue].into_iter().flatten().collect::<Vec<_>>();
             output.text(&text.join("\n"))
         }
-        WebhooksCommand::Update(UpdateArgs { id, target, fields }) => {
+        WebhooksCommand::Update(WebhookUpdateArgs { id, target, fields }) => {
             let body = fields.body(target);
             let path = ["v1", "webhooks", &id];
-            output.show(&client.call(Method::PATCH, &path, &[], Body::Json(&body)).await?, render)
+            output.show(&client.call(Method::PATCH, &path, &[], RequestBody::Json(&body)).await?, render)
         }
-        WebhooksCommand::Remove(WebhookRef { id }) => {
-            let answer = client.call(Method::DELETE, &["v1", "webhooks", &id], &[], Body::Empty).await?;
+        WebhooksCommand::Delete(WebhookRef { id }) => {
+            let answer =
+                client.call(Method::DELETE, &["v1", "webhooks", &id], &[], RequestBody::Empty).await?;
             match output.is_json() {
                 true => output.json(&answer),
                 false => output.text(&format!("webhook {id} is removed")),
@@ -157,61 +160,71 @@ pub async fn run(session: &Session, command: WebhooksCommand) -> Result<(), Fail
         }
         WebhooksCommand::Rotate(WebhookRef { id }) => {
             let path = ["v1", "webhooks", &id, "rotate"];
-            output.show(&client.call(Method::POST, &path, &[], Body::Empty).await?, render)
+            output.show(&client.call(Method::POST, &path, &[], RequestBody::Empty).await?, render)
         }
         WebhooksCommand::Test(WebhookRef { id }) => {
             let path = ["v1", "webhooks", &id, "test"];
-            let test = client.call(Method::POST, &path, &[], Body::Empty).await?;
+            let test = client.call(Method::POST, &path, &[], RequestBody::Empty).await?;
             output.show(&test, |output, test| {
                 output.fields(["ok", "status", "latency_ms", "answer"].map(|name| (name, field(test, name))))
             })?;
             match test.get("ok").and_then(Value::as_bool) {
                 Some(true) => Ok(()),
-                _ => Err(Failure::Failed(anyhow::anyhow!("the webhook {id} did not take the test event"))),
+                _ => Err(CommandFailure::Failed(anyhow::anyhow!(
+                    "the webhook {id} did not take the test event"
+                ))),
             }
         }
-        WebhooksCommand::Deliveries(DeliveriesArgs { id, status, page }) => {
+        WebhooksCommand::Deliveries(WebhookDeliveriesArgs { id, status, page }) => {
             let filters = status.map(|status| ("status", status)).into_iter().collect();
             let columns =
                 ["message", "sequence", "event", "status", "tries", "created_at", "next_at", "settled_at"];
             let path = ["v1", "webhooks", &id, "deliveries"];
-            pages::print(&client, output, &path, filters, page, &columns, "it was told nothing yet").await
+            pages::print(&client, output, &path, filters, page, &columns, "it has no notifications yet").await
         }
-        WebhooksCommand::Resend(ResendArgs { id, uid: Some(uid), sequence: Some(sequence), .. }) => {
+        WebhooksCommand::Resend(WebhookResendArgs {
+            id, uid: Some(uid), sequence: Some(sequence), ..
+        }) => {
             let sequence = sequence.to_string();
             let path = ["v1", "webhooks", &id, "deliveries", &uid, &sequence, "resend"];
-            let answer = client.call(Method::POST, &path, &[], Body::Empty).await?;
+            let answer = client.call(Method::POST, &path, &[], RequestBody::Empty).await?;
             let columns = ["message", "sequence", "event", "status", "next_at"];
-            output.show(&answer, |output, told| output.fields(columns.map(|name| (name, field(told, name)))))
+            output.show(&answer, |output, resent| {
+                output.fields(columns.map(|name| (name, field(resent, name))))
+            })
         }
         WebhooksCommand::Resend(args) => resend_all(&client, output, args).await,
     }
 }
 
-/// Calls as long as there is more, and prints how many are told again.
-async fn resend_all(client: &Client, output: Output, args: ResendArgs) -> Result<(), Failure> {
-    // Without either, only the dead.
+/// Calls the server until nothing is left, and prints how many notifications are delivered again.
+async fn resend_all(
+    client: &ApiClient,
+    output: CommandOutput,
+    args: WebhookResendArgs,
+) -> Result<(), CommandFailure> {
+    // Without either flag, only dead notifications.
     let which = if args.all && !args.dead { "all" } else { "dead" };
     let mut body = json!({"since": args.since, "until": args.until, "which": which});
-    let (mut resent, mut rounds) = (0, Rounds::start());
+    let (mut resent, mut rounds) = (0, SpinnerProgress::start());
     loop {
         let path = ["v1", "webhooks", &args.id, "resend"];
-        let answer = client.call(Method::POST, &path, &[], Body::Json(&body)).await?;
+        let answer = client.call(Method::POST, &path, &[], RequestBody::Json(&body)).await?;
         resent += answer["resent"].as_u64().unwrap_or(0);
         match &answer["next_cursor"] {
             Value::Null => break,
             next => body["cursor"] = next.clone(),
         }
-        rounds.told(format!("{resent} are told again"));
+        rounds.show_progress(format!("{resent} are delivered again"));
     }
     drop(rounds);
     match output.is_json() {
         true => output.json(&json!({"resent": resent})),
-        false => output.text(&format!("{resent} are told again")),
+        false => output.text(&format!("{resent} are delivered again")),
     }
 }
 
-impl FieldArgs {
+impl WebhookFieldArgs {
     /// The webhook as the API takes it.
     fn body(self, url: Option<String>) -> Value {
         let events = (!self.events.is_empty()).then(|| Value::from(self.events));
@@ -227,8 +240,8 @@ impl FieldArgs {
     }
 }
 
-/// With whether a webhook has calls due, as the overview says.
-fn render_list(output: Output, webhooks: &Value, overview: &Value) -> String {
+/// Adds whether each webhook has due calls, from the overview.
+fn render_list(output: CommandOutput, webhooks: &Value, overview: &Value) -> String {
     let columns = ["id", "kind", "url", "events", "active", "calls due", "created_at"];
     let is_due = |webhook: &Value| {
         let behind = list(overview, "subscribers").iter().filter(|one| one["due"] == true);
@@ -245,7 +258,7 @@ fn render_list(output: Output, webhooks: &Value, overview: &Value) -> String {
     output.table(&columns, list(webhooks, "data").iter().map(cells))
 }
 
-/// What to say of calls that failed, are due again and are not made: the server leaves the webhook alone.
+/// The hint about failed calls that are due again but not made, because the server is pausing the webhook.
 fn overdue(waiting: &Value, now: Time) -> Option<String> {
     let times =
         list(waiting, "data").iter().filter_map(|delivery| delivery["next_at"].as_str()?.parse().ok());
@@ -260,7 +273,7 @@ fn overdue(waiting: &Value, now: Time) -> Option<String> {
     })
 }
 
-fn render(output: Output, webhook: &Value) -> String {
+fn render(output: CommandOutput, webhook: &Value) -> String {
     const FIELDS: [&str; 12] = [
         "id",
         "kind",
@@ -292,15 +305,15 @@ mod tests {
         assert!(overdue(&waiting("2030-01-01T00:00:10Z"), now).unwrap().contains("left alone"));
         let webhooks = json!({"data": [{"id": "a", "active": true}, {"id": "b", "active": true}]});
         let overview = json!({"subscribers": [{"id": "b", "due": true}]});
-        let text = render_list(Output::new(false), &webhooks, &overview);
+        let text = render_list(CommandOutput::new(false), &webhooks, &overview);
         assert_eq!(text.lines().filter(|line| line.contains("yes")).count(), 1, "{text}");
     }
 
     #[test]
     fn only_what_is_given_is_sent() {
-        let body = |args: FieldArgs, url: Option<&str>| args.body(url.map(str::to_owned));
-        assert_eq!(body(FieldArgs::default(), None), json!({}));
-        let args = FieldArgs {
+        let body = |args: WebhookFieldArgs, url: Option<&str>| args.body(url.map(str::to_owned));
+        assert_eq!(body(WebhookFieldArgs::default(), None), json!({}));
+        let args = WebhookFieldArgs {
             events: vec!["email.sent".into()],
             active: Some(false),
             form: None,

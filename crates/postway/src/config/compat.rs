@@ -1,13 +1,14 @@
-//! `[compat]`: the doors of other systems.
+//! `[compat]`: the compatibility APIs.
 
 use std::collections::BTreeSet;
 
 use postway_api::{CompatConfig, DoorName};
 
-use super::layers::Layers;
+use super::layers::ConfigLayers;
 
-/// Which doors are open: `all`, `none` or their names, and the one that is also at `/`.
-pub(super) fn read(layers: &mut Layers) -> Option<CompatConfig> {
+/// The compatibility APIs that are served: `all`, `none` or their names, and the one that is also served at
+/// `/`.
+pub(super) fn read(layers: &mut ConfigLayers) -> Option<CompatConfig> {
     let default = CompatConfig::default();
     let doors = layers.take("compat.doors", default.doors, "all", parse_doors);
     let root = layers.take_optional("compat.root", |text| {
@@ -22,7 +23,7 @@ pub(super) fn read(layers: &mut Layers) -> Option<CompatConfig> {
     Some(CompatConfig { doors: doors?, root: root? })
 }
 
-/// One of several: the words for all and for none stand alone.
+/// One of several names: `all` and `none` are allowed only alone.
 fn parse_door(name: &str) -> Result<DoorName, String> {
     match name {
         "all" | "none" => Err(format!("`{name}` must stand alone; name the doors without it")),

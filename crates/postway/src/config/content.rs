@@ -1,4 +1,5 @@
-//! `[storage]`, `[attachments]`, `[spool]` and `public_url`: where bodies are kept, and where they come from.
+//! `[storage]`, `[attachments]`, `[spool]` and `public_url`: where bodies are stored, and where they come
+//! from.
 
 use std::path::{Path, PathBuf};
 
@@ -6,27 +7,27 @@ use postway_domain::TenantId;
 use postway_intake::AttachmentFolder;
 use postway_store::blob::INLINE_BYTES_MAX;
 
-use super::{integer_between, keys::Secret, layers::Layers};
+use super::{integer_between, keys::ConfigSecret, layers::ConfigLayers};
 
 const MIB: u64 = 1024 * 1024;
 
-/// Where large bodies are kept.
+/// Where large bodies are stored.
 #[derive(Clone, Debug)]
-pub struct Storage {
+pub struct StorageSection {
     /// `file://`, `s3://`, `az://` or `gs://`.
-    pub url: Secret,
-    /// The largest mail or request that is kept in the database instead, in bytes.
+    pub url: ConfigSecret,
+    /// The largest mail or request that is stored in the database instead, in bytes.
     pub max_inline_bytes: usize,
 }
 
-impl Storage {
-    pub(super) fn read(layers: &mut Layers, data_dir: &Path) -> Option<Self> {
+impl StorageSection {
+    pub(super) fn read(layers: &mut ConfigLayers, data_dir: &Path) -> Option<Self> {
         let folder = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned()).join("blobs");
         let default = format!("file://{}", folder.display());
-        let url = layers.take("storage.url", Secret::new(default.clone()), &default, |text| {
+        let url = layers.take("storage.url", ConfigSecret::new(default.clone()), &default, |text| {
             let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
             match ["file", "s3", "az", "azure", "gs"].contains(&scheme) {
-                true => Ok(Secret::new(text)),
+                true => Ok(ConfigSecret::new(text)),
                 false => {
                     Err("unknown scheme; use file:///folder, s3://bucket/prefix, az://container/prefix or \
                               gs://bucket/prefix"
@@ -44,17 +45,17 @@ impl Storage {
 
 /// Files that come from elsewhere.
 #[derive(Clone, Debug)]
-pub struct Attachments {
+pub struct AttachmentsSection {
     /// Folders of this machine that tenants' attachments may be read from.
     pub folders: Vec<AttachmentFolder>,
     /// The largest file that is fetched, in bytes.
     pub max_file_bytes: usize,
-    /// How much of what was fetched is kept on disk, in bytes.
+    /// How many bytes of fetched files are cached on disk.
     pub cache_bytes: u64,
 }
 
-impl Attachments {
-    pub(super) fn read(layers: &mut Layers) -> Option<Self> {
+impl AttachmentsSection {
+    pub(super) fn read(layers: &mut ConfigLayers) -> Option<Self> {
         let folders = layers.take("attachments.folders", Vec::new(), "", |text| {
             text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::parse).collect()
         });
@@ -72,15 +73,15 @@ impl Attachments {
 
 /// A folder that is watched for mail.
 #[derive(Clone, Debug)]
-pub struct Spool {
+pub struct SpoolSection {
     /// The folder; none: it is off.
     pub folder: Option<PathBuf>,
-    /// Whose mail it is.
+    /// The tenant whose mail it is.
     pub tenant: TenantId,
 }
 
-impl Spool {
-    pub(super) fn read(layers: &mut Layers) -> Option<Self> {
+impl SpoolSection {
+    pub(super) fn read(layers: &mut ConfigLayers) -> Option<Self> {
         let folder = layers.take_optional("spool.folder", |text| match text {
             "off" => Ok(None),
             _ => Ok(Some(PathBuf::from(text))),
@@ -93,8 +94,8 @@ impl Spool {
     }
 }
 
-/// Where readers of mail reach this gateway; none: nowhere.
-pub(super) fn read_public_url(layers: &mut Layers) -> Option<Option<String>> {
+/// Reads the URL under which readers of mail reach this gateway; `None`: they cannot.
+pub(super) fn read_public_url(layers: &mut ConfigLayers) -> Option<Option<String>> {
     layers.take_optional("public_url", |text| {
         let is_web = text.starts_with("https://") || text.starts_with("http://");
         match is_web && !text.contains(char::is_whitespace) {

@@ -1,12 +1,12 @@
-//! `[database]`: where messages are kept.
+//! `[database]`: where messages are stored.
 
 use std::path::{Path, PathBuf};
 
-use super::{keys::Secret, layers::Layers};
+use super::{keys::ConfigSecret, layers::ConfigLayers};
 
-/// Which database holds the messages.
+/// The database that stores the messages.
 #[derive(Clone, Debug)]
-pub enum Database {
+pub enum DatabaseConfig {
     /// A file, opened by one process.
     Sqlite {
         /// The database file.
@@ -14,25 +14,25 @@ pub enum Database {
     },
     /// A PostgreSQL server.
     Postgres {
-        /// Where it is and who signs in; may hold a password.
-        url: Secret,
+        /// Its address and login; may contain a password.
+        url: ConfigSecret,
     },
     /// A MySQL or MariaDB server.
     Mysql {
-        /// Where it is and who signs in; may hold a password.
-        url: Secret,
+        /// Its address and login; may contain a password.
+        url: ConfigSecret,
     },
 }
 
-impl Database {
-    pub(super) fn read(layers: &mut Layers, data_dir: &Path) -> Option<Self> {
+impl DatabaseConfig {
+    pub(super) fn read(layers: &mut ConfigLayers, data_dir: &Path) -> Option<Self> {
         let path = data_dir.join("postway.db");
         let shown = format!("sqlite://{}", path.display());
         layers.take("database.url", Self::Sqlite { path }, &shown, parse)
     }
 }
 
-fn parse(url: &str) -> Result<Database, String> {
+fn parse(url: &str) -> Result<DatabaseConfig, String> {
     let scheme = url.split(':').next().unwrap_or_default();
     match scheme {
         "sqlite" => {
@@ -47,24 +47,24 @@ fn parse(url: &str) -> Result<Database, String> {
             if path.contains('?') {
                 return Err("options after `?` are not taken; remove them".to_owned());
             }
-            Ok(Database::Sqlite { path: PathBuf::from(path) })
+            Ok(DatabaseConfig::Sqlite { path: PathBuf::from(path) })
         }
-        "postgres" | "postgresql" => server(url, |url| Database::Postgres { url }),
-        "mysql" => server(url, |url| Database::Mysql { url }),
-        "mariadb" => server(&url.replacen("mariadb", "mysql", 1), |url| Database::Mysql { url }),
+        "postgres" | "postgresql" => server(url, |url| DatabaseConfig::Postgres { url }),
+        "mysql" => server(url, |url| DatabaseConfig::Mysql { url }),
+        "mariadb" => server(&url.replacen("mariadb", "mysql", 1), |url| DatabaseConfig::Mysql { url }),
         _ => Err("unknown scheme; use sqlite:// and a path, postgres://user:password@host/database or \
                   mysql://user:password@host/database"
             .to_owned()),
     }
 }
 
-/// A server's URL must name a host and a database; what is behind them shows when it is opened.
-fn server(url: &str, kind: impl Fn(Secret) -> Database) -> Result<Database, String> {
+/// A server's URL must name a host and a database; whether they exist shows when it is opened.
+fn server(url: &str, kind: impl Fn(ConfigSecret) -> DatabaseConfig) -> Result<DatabaseConfig, String> {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
     match place.split_once('/') {
         Some((host, name)) if !host.is_empty() && !name.is_empty() && !name.starts_with('?') => {
-            Ok(kind(Secret::new(url)))
+            Ok(kind(ConfigSecret::new(url)))
         }
         _ => Err("names no host or no database; write it like postgres://user:password@host:5432/postway"
             .to_owned()),
@@ -80,7 +80,7 @@ mod tests {
         for (url, expected) in
             [("sqlite://a/b.db", "a/b.db"), ("sqlite:///srv/b.db", "/srv/b.db"), ("sqlite:b.db", "b.db")]
         {
-            let Ok(Database::Sqlite { path }) = parse(url) else { panic!("{url}") };
+            let Ok(DatabaseConfig::Sqlite { path }) = parse(url) else { panic!("{url}") };
             assert_eq!(path, PathBuf::from(expected));
         }
     }
@@ -88,10 +88,10 @@ mod tests {
     #[test]
     fn servers_need_a_host_and_a_database_and_hide_their_password() {
         let Ok(postgres) = parse("postgres://u:hunter2@h:5432/db") else { panic!() };
-        assert!(matches!(postgres, Database::Postgres { .. }));
+        assert!(matches!(postgres, DatabaseConfig::Postgres { .. }));
         assert!(!format!("{postgres:?}").contains("hunter2"));
-        assert!(matches!(parse("mysql://h/db"), Ok(Database::Mysql { .. })));
-        let Ok(Database::Mysql { url }) = parse("mariadb://h/db") else { panic!() };
+        assert!(matches!(parse("mysql://h/db"), Ok(DatabaseConfig::Mysql { .. })));
+        let Ok(DatabaseConfig::Mysql { url }) = parse("mariadb://h/db") else { panic!() };
         assert_eq!(url.expose(), "mysql://h/db");
         for incomplete in ["postgres://", "postgres://h", "postgres://h/", "mysql:///db", "mysql://u:p@/db"] {
             assert!(parse(incomplete).is_err_and(|error| error.contains("names no host")), "{incomplete}");

@@ -3,22 +3,22 @@
 use std::time::Duration;
 
 use super::integer_between;
-use super::layers::Layers;
+use super::layers::ConfigLayers;
 
 const IN_FLIGHT: usize = 512;
 const DRAIN: Duration = Duration::from_secs(30);
 
-/// Bounds of the dispatch room.
+/// The bounds of dispatch.
 #[derive(Clone, Debug)]
-pub struct Dispatch {
-    /// Messages that this node holds in `sending` at the same time.
+pub struct DispatchSection {
+    /// The most messages that this node has in `sending` at the same time.
     pub max_in_flight: usize,
     /// How long a stop waits for what is on the wire.
     pub drain: Duration,
 }
 
-impl Dispatch {
-    pub(super) fn read(layers: &mut Layers) -> Option<Self> {
+impl DispatchSection {
+    pub(super) fn read(layers: &mut ConfigLayers) -> Option<Self> {
         let max_in_flight =
             layers.take("dispatch.max_in_flight", IN_FLIGHT, &IN_FLIGHT.to_string(), |text| {
                 integer_between(text, 1, 100_000).map(|count| count as usize)

@@ -1,11 +1,11 @@
 //! What can be wrong with a configuration.
 //!
-//! Every error names the key, where its value came from (file and line, or variable) and what to do. All errors
-//! of one load are gathered in [`ConfigErrors`], so that a person fixes them in one go.
+//! Every error names the key, where its value came from (file and line, or variable) and what to do. All
+//! errors of one load are gathered in [`ConfigErrors`], so that a person fixes them in one go.
 
 use std::path::PathBuf;
 
-use super::value::Source;
+use super::value::SettingSource;
 
 /// One thing that is wrong with the configuration.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +28,7 @@ pub enum ConfigError {
         /// What the parser said.
         problem: String,
     },
-    /// The file has a key that means nothing.
+    /// The file has an unknown key.
     #[error("{} line {line}: unknown key `{key}`; {advice}", path.display())]
     UnknownKey {
         /// The file.
@@ -37,7 +37,7 @@ pub enum ConfigError {
         line: usize,
         /// The key with its section, such as `http.lisen`.
         key: String,
-        /// The nearest known key, or the way out.
+        /// The nearest known key, or other advice.
         advice: String,
     },
     /// A value that cannot be used.
@@ -46,7 +46,7 @@ pub enum ConfigError {
         /// The key with its section.
         key: &'static str,
         /// Where the value came from.
-        source_of_value: Source,
+        source_of_value: SettingSource,
         /// What is wrong and what to do; never the value of a secret.
         problem: String,
     },

@@ -1,22 +1,23 @@
-//! `[http]`: the API's listener and the sizes it takes.
+//! `[http]`: the API's listener and its bounds.
 
 use std::net::SocketAddr;
 
 use postway_domain::key::Network;
 
-use super::layers::Layers;
+use super::layers::ConfigLayers;
 use super::{integer_between, listen_address};
 
 /// Default address of the API: this machine only.
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8520);
 const MIB: u64 = 1024 * 1024;
 const CONNECTIONS: usize = 4_096;
-/// An eighth of all: enough for the pools of an application, and it takes eight addresses to have everything.
+/// An eighth of all connections: enough for the pools of an application, and no fewer than eight clients can
+/// take them all.
 const CONNECTIONS_PER_CLIENT: usize = 512;
 
 /// The API's listener and its bounds.
 #[derive(Clone, Debug)]
-pub struct Http {
+pub struct HttpSection {
     /// Where the API listens.
     pub listen: SocketAddr,
     /// The largest message, in bytes.
@@ -25,14 +26,14 @@ pub struct Http {
     pub max_request_bytes: usize,
     /// Connections at once.
     pub max_connections: usize,
-    /// Of them, those of one client.
+    /// Connections of one client.
     pub max_connections_per_client: usize,
-    /// Proxies that are believed.
+    /// Proxies whose headers about their clients are trusted.
     pub trusted_proxies: Vec<Network>,
 }
 
-impl Http {
-    pub(super) fn read(layers: &mut Layers) -> Option<Self> {
+impl HttpSection {
+    pub(super) fn read(layers: &mut ConfigLayers) -> Option<Self> {
         let size = |text: &str| integer_between(text, 1024, 1024 * MIB).map(|bytes| bytes as usize);
         let listen = layers.take("http.listen", LISTEN, &LISTEN.to_string(), listen_address);
         let message = 10 * MIB as usize;

@@ -1,50 +1,50 @@
-//! `admin_key` and `secret_key`: secrets that are made on first start unless given. `secret_key_previous` opens what
-//! the secret keys before this one have sealed.
+//! `admin_key` and `secret_key`: secrets that are made on the first start unless they are configured.
+//! `secret_key_previous` decrypts what earlier secret keys have encrypted.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::layers::Layers;
+use super::layers::ConfigLayers;
 
 const ADMIN_KEY_CHARS_MIN: usize = 32;
 const ADMIN_KEY_CHARS_MAX: usize = 4096;
 const SECRET_KEY_BYTES: usize = 32;
-/// Each of them is tried on whatever the newer ones did not make.
+/// The most previous keys. Each is tried on everything that the newer ones cannot decrypt.
 const PREVIOUS_KEYS_MAX: usize = 8;
 
-/// A secret that shows itself as `***`, whoever asks, and is wiped when dropped.
+/// A secret that prints as `***` and is wiped from memory when dropped.
 #[derive(Clone)]
-pub struct Secret(SecretString);
+pub struct ConfigSecret(SecretString);
 
-impl Secret {
-    /// Takes a secret into keeping.
+impl ConfigSecret {
+    /// Wraps a secret.
     pub fn new(text: impl Into<String>) -> Self {
         Self(SecretString::from(text.into()))
     }
 
-    /// The secret itself, for the one who needs it.
+    /// The secret itself.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
 }
 
-impl std::fmt::Debug for Secret {
+impl std::fmt::Debug for ConfigSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("***")
     }
 }
 
-impl std::fmt::Display for Secret {
+impl std::fmt::Display for ConfigSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("***")
     }
 }
 
 /// Reads `admin_key`, or `telemetry.metrics_key`, which has the same form.
-pub(super) fn read_admin_key(layers: &mut Layers, key: &'static str) -> Option<Option<Secret>> {
+pub(super) fn read_admin_key(layers: &mut ConfigLayers, key: &'static str) -> Option<Option<ConfigSecret>> {
     layers.take_optional(key, |text| match is_admin_key(text) {
-        true => Ok(Secret::new(text)),
+        true => Ok(ConfigSecret::new(text)),
         false => Err(format!(
             "must be {ADMIN_KEY_CHARS_MIN} to {ADMIN_KEY_CHARS_MAX} printable ASCII characters, with no space at either end; \
              make one with: openssl rand -hex 32"
@@ -52,12 +52,12 @@ pub(super) fn read_admin_key(layers: &mut Layers, key: &'static str) -> Option<O
     })
 }
 
-pub(super) fn read_secret_key(layers: &mut Layers) -> Option<Option<Secret>> {
+pub(super) fn read_secret_key(layers: &mut ConfigLayers) -> Option<Option<ConfigSecret>> {
     layers.take_optional("secret_key", secret_key)
 }
 
 /// Reads `secret_key_previous`: one key, or several with commas between them.
-pub(super) fn read_previous_keys(layers: &mut Layers) -> Option<Vec<Secret>> {
+pub(super) fn read_previous_keys(layers: &mut ConfigLayers) -> Option<Vec<ConfigSecret>> {
     let keys = layers.take_optional("secret_key_previous", |text| {
         let keys: Vec<&str> = text.split(',').map(str::trim).collect();
         match keys.len() {
@@ -70,9 +70,9 @@ pub(super) fn read_previous_keys(layers: &mut Layers) -> Option<Vec<Secret>> {
     keys.map(Option::unwrap_or_default)
 }
 
-fn secret_key(text: &str) -> Result<Secret, String> {
+fn secret_key(text: &str) -> Result<ConfigSecret, String> {
     match BASE64_STANDARD.decode(text) {
-        Ok(bytes) if bytes.len() == SECRET_KEY_BYTES => Ok(Secret::new(text)),
+        Ok(bytes) if bytes.len() == SECRET_KEY_BYTES => Ok(ConfigSecret::new(text)),
         Ok(_) | Err(_) => Err(format!(
             "must be {SECRET_KEY_BYTES} bytes in standard base64; make one with: openssl rand -base64 32"
         )),
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_secret_never_shows_itself() {
-        let secret = Secret::new("correct horse");
+        let secret = ConfigSecret::new("correct horse");
         assert_eq!(format!("{secret} {secret:?}"), "*** ***");
         assert_eq!(secret.expose(), "correct horse");
     }
@@ -105,7 +105,7 @@ mod tests {
         };
         let key = |byte: u8| BASE64_STANDARD.encode([byte; SECRET_KEY_BYTES]);
         let keys = read(&format!("{}, {}", key(1), key(2))).unwrap();
-        assert_eq!(keys.iter().map(Secret::expose).collect::<Vec<_>>(), [key(1), key(2)]);
+        assert_eq!(keys.iter().map(ConfigSecret::expose).collect::<Vec<_>>(), [key(1), key(2)]);
         assert!(read(&format!("{},short", key(1))).is_err());
         let many = vec![key(1); PREVIOUS_KEYS_MAX + 1].join(",");
         assert!(read(&many).unwrap_err().to_string().contains("leave out the oldest"));

@@ -1,7 +1,7 @@
 //! The layers of a configuration: defaults, then the file, then the environment.
 //!
-//! A [`Layers`] is read one setting at a time by the section files. It gathers errors instead of stopping at the
-//! first, and remembers each effective value with its [`Source`] for `config print`.
+//! A [`ConfigLayers`] is read one setting at a time by the section files. It gathers errors instead of
+//! stopping at the first, and remembers each effective value with its [`SettingSource`] for `config print`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,8 +11,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::ConfigError;
-use super::settings::{self, Kind, Setting};
-use super::value::{Resolved, Source, masked, read_bounded, text_of};
+use super::settings::{self, ConfigSetting, SettingKind};
+use super::value::{ResolvedSetting, SettingSource, masked, read_bounded, text_of};
 
 struct FileValue {
     text: String,
@@ -20,22 +20,22 @@ struct FileValue {
 }
 
 /// The file and the environment, read but not yet understood.
-pub struct Layers {
+pub struct ConfigLayers {
     path: PathBuf,
     file: BTreeMap<String, FileValue>,
     env: BTreeMap<String, String>,
     /// The `[outbox.NAME]` that is being read, if it is one.
     pub scope: Option<String>,
-    /// What was wrong so far.
+    /// The errors so far.
     pub errors: Vec<ConfigError>,
-    /// What looks mistaken but harms nobody.
+    /// Warnings: likely mistakes that do no harm.
     pub warnings: Vec<String>,
     /// What was read so far.
-    pub resolved: Vec<Resolved>,
+    pub resolved: Vec<ResolvedSetting>,
 }
 
-impl Layers {
-    /// Gathers both layers; what is wrong with them is in `errors`.
+impl ConfigLayers {
+    /// Reads both layers; their errors are in `errors`.
     pub fn gather(file: Option<&Path>, env: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut layers = Self {
             path: file.map(Path::to_owned).unwrap_or_default(),
@@ -65,13 +65,13 @@ impl Layers {
         parse: impl Fn(&str) -> Result<T, String>,
     ) -> Option<T> {
         match self.look_up(key) {
-            Lookup::Unset(setting) => {
+            SettingLookup::Unset(setting) => {
                 let shown = Some(default_shown.to_owned());
-                self.resolve(setting, shown, Source::Default);
+                self.resolve(setting, shown, SettingSource::Default);
                 Some(default)
             }
-            Lookup::Set(setting, text, source) => self.understand(setting, &text, source, parse),
-            Lookup::Broken => None,
+            SettingLookup::Set(setting, text, source) => self.understand(setting, &text, source, parse),
+            SettingLookup::Broken => None,
         }
     }
 
@@ -82,20 +82,22 @@ impl Layers {
         parse: impl Fn(&str) -> Result<T, String>,
     ) -> Option<Option<T>> {
         match self.look_up(key) {
-            Lookup::Unset(setting) => {
-                self.resolve(setting, None, Source::Default);
+            SettingLookup::Unset(setting) => {
+                self.resolve(setting, None, SettingSource::Default);
                 Some(None)
             }
-            Lookup::Set(setting, text, source) => self.understand(setting, &text, source, parse).map(Some),
-            Lookup::Broken => None,
+            SettingLookup::Set(setting, text, source) => {
+                self.understand(setting, &text, source, parse).map(Some)
+            }
+            SettingLookup::Broken => None,
         }
     }
 
     fn understand<T>(
         &mut self,
-        setting: &'static Setting,
+        setting: &'static ConfigSetting,
         text: &str,
-        source: Source,
+        source: SettingSource,
         parse: impl Fn(&str) -> Result<T, String>,
     ) -> Option<T> {
         match parse(text) {
@@ -111,14 +113,14 @@ impl Layers {
         }
     }
 
-    fn resolve(&mut self, setting: &'static Setting, shown: Option<String>, source: Source) {
-        self.resolved.push(Resolved { setting, scope: self.scope.clone(), shown, source });
+    fn resolve(&mut self, setting: &'static ConfigSetting, shown: Option<String>, source: SettingSource) {
+        self.resolved.push(ResolvedSetting { setting, scope: self.scope.clone(), shown, source });
     }
 
-    /// Notes that what was read does not go together.
+    /// Notes that settings contradict each other.
     pub fn refuse(&mut self, key: &'static str, problem: String) {
         let source = self.resolved.iter().rev().find(|one| one.setting.key == key && one.scope == self.scope);
-        let source_of_value = source.map_or(Source::Default, |one| one.source.clone());
+        let source_of_value = source.map_or(SettingSource::Default, |one| one.source.clone());
         self.errors.push(ConfigError::Invalid { key, source_of_value, problem });
     }
 
@@ -130,7 +132,7 @@ impl Layers {
         names
     }
 
-    fn look_up(&mut self, key: &'static str) -> Lookup {
+    fn look_up(&mut self, key: &'static str) -> SettingLookup {
         let Some(setting) = settings::find(key) else {
             unreachable!("`{key}` is read but is not in the table of settings");
         };
@@ -144,11 +146,11 @@ impl Layers {
                 return None;
             }
             let value = self.env.get(name).filter(|value| !value.is_empty())?;
-            Some((value.clone(), Source::Env(name.to_owned())))
+            Some((value.clone(), SettingSource::Env(name.to_owned())))
         };
         let from_file = |key: &str| {
             let value = self.file.get(&scoped(key))?;
-            Some((value.text.clone(), Source::File(self.path.clone(), value.line)))
+            Some((value.text.clone(), SettingSource::File(self.path.clone(), value.line)))
         };
         let layers = [
             (from_env(setting.env), from_env(&format!("{}_FILE", setting.env))),
@@ -156,15 +158,17 @@ impl Layers {
         ];
         for (direct, indirect) in layers {
             match (direct, indirect) {
-                (Some((text, source)), None) => return Lookup::Set(setting, text, source),
+                (Some((text, source)), None) => return SettingLookup::Set(setting, text, source),
                 (None, Some((path, source))) if setting.kind.may_come_from_file() => {
                     return match read_bounded(Path::new(&path)) {
-                        Ok(text) => {
-                            Lookup::Set(setting, text.trim_end_matches(['\r', '\n']).to_owned(), source)
-                        }
+                        Ok(text) => SettingLookup::Set(
+                            setting,
+                            text.trim_end_matches(['\r', '\n']).to_owned(),
+                            source,
+                        ),
                         Err(error) => {
                             self.errors.push(error);
-                            Lookup::Broken
+                            SettingLookup::Broken
                         }
                     };
                 }
@@ -175,13 +179,13 @@ impl Layers {
                         source_of_value: source,
                         problem,
                     });
-                    return Lookup::Broken;
+                    return SettingLookup::Broken;
                 }
-                (Some((text, source)), Some(_)) => return Lookup::Set(setting, text, source),
+                (Some((text, source)), Some(_)) => return SettingLookup::Set(setting, text, source),
                 (None, _) => {}
             }
         }
-        Lookup::Unset(setting)
+        SettingLookup::Unset(setting)
     }
 
     fn gather_env(&mut self, env: impl IntoIterator<Item = (OsString, OsString)>) {
@@ -238,7 +242,7 @@ impl Layers {
         }
     }
 
-    /// Keeps a section `[outbox.NAME]`, whose keys are those of `[outbox]`.
+    /// Adds a section `[outbox.NAME]`, whose keys are those of `[outbox]`.
     fn keep_source(
         &mut self,
         name: &str,
@@ -269,9 +273,9 @@ impl Layers {
             self.errors.push(ConfigError::UnknownKey { path: self.path.clone(), line, key, advice });
             return;
         }
-        // A key that is known without being in the table is some secret's `…_file`: a path, a string.
-        let (known_key, kind) =
-            settings::find(&key).map_or(("…_file", Kind::Text), |setting| (setting.key, setting.kind));
+        // A known key that is not in the table is the `…_file` of a secret: a path, so a string.
+        let (known_key, kind) = settings::find(&key)
+            .map_or(("…_file", SettingKind::Text), |setting| (setting.key, setting.kind));
         match text_of(kind, value.get_ref()) {
             Some(text) => {
                 let key = match scope {
@@ -282,15 +286,15 @@ impl Layers {
             }
             None => self.errors.push(ConfigError::Invalid {
                 key: known_key,
-                source_of_value: Source::File(self.path.clone(), line),
+                source_of_value: SettingSource::File(self.path.clone(), line),
                 problem: format!("must be {}, not {}", kind.expected(), value.get_ref().type_str()),
             }),
         }
     }
 }
 
-enum Lookup {
-    Unset(&'static Setting),
-    Set(&'static Setting, String, Source),
+enum SettingLookup {
+    Unset(&'static ConfigSetting),
+    Set(&'static ConfigSetting, String, SettingSource),
     Broken,
 }

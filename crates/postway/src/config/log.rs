@@ -2,7 +2,7 @@
 
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
-use super::layers::Layers;
+use super::layers::ConfigLayers;
 
 /// The form of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,15 +15,15 @@ pub enum LogFormat {
 
 /// What is logged.
 #[derive(Clone, Debug)]
-pub struct Log {
+pub struct LogSection {
     /// A level, or directives such as `info,postway_dispatch=debug`; known to parse.
     pub level: String,
     /// The form of a line.
     pub format: LogFormat,
 }
 
-impl Log {
-    pub(super) fn read(layers: &mut Layers) -> Option<Self> {
+impl LogSection {
+    pub(super) fn read(layers: &mut ConfigLayers) -> Option<Self> {
         let level = layers.take("log.level", "info".to_owned(), "info", read_level);
         let format = layers.take("log.format", LogFormat::Text, "text", |text| match text {
             "text" => Ok(LogFormat::Text),
@@ -34,7 +34,8 @@ impl Log {
     }
 }
 
-/// Levels and directives that log something. The filter itself takes a bare word for the name of a module, and then logs nothing.
+/// Checks a level or directives. The filter itself takes an unknown bare word for the name of a module, and
+/// then logs nothing.
 fn read_level(text: &str) -> Result<String, String> {
     const USE: &str =
         "use error, warn, info, debug, trace or off, or directives such as info,postway_dispatch=debug";

@@ -1,8 +1,8 @@
 //! The configuration: defaults, overridden by `postway.toml`, overridden by `POSTWAY_*` variables.
 //!
-//! [`load`] reads all three once and returns values that are right by their type, or every error at once. A file's
-//! unknown key is an error that names its line; an unknown variable is a warning. Nothing here is read again
-//! later, and nothing here writes.
+//! [`load`] reads all three once and returns values that are right by their type, or every error at once. A
+//! file's unknown key is an error that names its line; an unknown variable is a warning. Nothing here is read
+//! again later, and nothing here writes.
 
 mod compat;
 mod content;
@@ -29,71 +29,73 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-pub use content::{Attachments, Spool, Storage};
-pub use database::Database;
-pub use dispatch::Dispatch;
+pub use content::{AttachmentsSection, SpoolSection, StorageSection};
+pub use database::DatabaseConfig;
+pub use dispatch::DispatchSection;
 pub use error::ConfigErrors;
-pub use http::Http;
-pub use keys::Secret;
-pub use log::{Log, LogFormat};
-pub use network::Cidr;
-pub use pec::Pec;
-pub use retention::Retention;
-pub use smtp::Smtp;
-pub use telemetry::Telemetry;
-pub use value::Resolved;
+pub use http::HttpSection;
+pub use keys::ConfigSecret;
+pub use log::{LogFormat, LogSection};
+pub use network::NetworkPrefix;
+pub use pec::PecSection;
+pub use retention::RetentionSection;
+pub use smtp::SmtpSection;
+pub use telemetry::TelemetrySection;
+pub use value::ResolvedSetting;
 
-use layers::Layers;
+use layers::ConfigLayers;
 use postway_api::CompatConfig;
 use postway_intake::outbox::Source;
 
 /// Read when no file is named, if it exists.
 pub const DEFAULT_FILE: &str = "postway.toml";
 
-/// What the server runs with.
+/// The configuration of a server.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct ServerConfig {
     /// The folder for everything that Postway writes.
     pub data_dir: PathBuf,
     /// The admin key; none: taken from, or made into, the data folder.
-    pub admin_key: Option<Secret>,
-    /// 32 bytes in standard base64 that encrypt stored credentials; none: taken from, or made into, the data folder.
-    pub secret_key: Option<Secret>,
-    /// The secret keys before this one, the newest first: they open what they sealed, and what was made under them holds.
-    pub secret_key_previous: Vec<Secret>,
+    pub admin_key: Option<ConfigSecret>,
+    /// 32 bytes in standard base64 that encrypt stored credentials; none: taken from, or made into, the data
+    /// folder.
+    pub secret_key: Option<ConfigSecret>,
+    /// The previous secret keys, the newest first: they decrypt what they encrypted, and signatures made with
+    /// them stay valid.
+    pub secret_key_previous: Vec<ConfigSecret>,
     /// Private networks that webhooks and fetches may reach.
-    pub allow_private_targets: Vec<Cidr>,
-    /// Where readers of mail reach this gateway, for links to large files.
+    pub allow_private_targets: Vec<NetworkPrefix>,
+    /// The URL under which readers of mail reach this gateway, for links to large files.
     pub public_url: Option<String>,
     /// `[database]`
-    pub database: Database,
+    pub database: DatabaseConfig,
     /// `[storage]`
-    pub storage: Storage,
+    pub storage: StorageSection,
     /// `[attachments]`
-    pub attachments: Attachments,
+    pub attachments: AttachmentsSection,
     /// `[spool]`
-    pub spool: Spool,
+    pub spool: SpoolSection,
     /// `[pec]`
-    pub pec: Pec,
+    pub pec: PecSection,
     /// `[outbox]` and `[outbox.NAME]`
     pub outbox: Vec<Source>,
     /// `[http]`
-    pub http: Http,
+    pub http: HttpSection,
     /// `[compat]`
     pub compat: CompatConfig,
     /// `[dispatch]`
-    pub dispatch: Dispatch,
+    pub dispatch: DispatchSection,
     /// `[retention]`
-    pub retention: Retention,
+    pub retention: RetentionSection,
     /// `[smtp]`
-    pub smtp: Smtp,
+    pub smtp: SmtpSection,
     /// `[log]`
-    pub log: Log,
+    pub log: LogSection,
     /// `[telemetry]`
-    pub telemetry: Telemetry,
+    pub telemetry: TelemetrySection,
 }
 
-impl Config {
+impl ServerConfig {
     /// The file with the admin key alone, written once the server listens.
     pub fn admin_key_file(&self) -> PathBuf {
         self.data_dir.join("admin.key")
@@ -105,26 +107,27 @@ impl Config {
     }
 }
 
-/// A configuration with what people want to know about it.
+/// A configuration with its warnings and sources.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// The values.
-    pub config: Config,
-    /// What looks mistaken but harms nobody: unknown variables. To be logged by the one who starts.
+    pub config: ServerConfig,
+    /// Likely mistakes that do no harm, such as unknown variables. The caller logs them.
     pub warnings: Vec<String>,
     /// Each effective value as shown to people, with its source.
-    pub resolved: Vec<Resolved>,
+    pub resolved: Vec<ResolvedSetting>,
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// The effective configuration as TOML, secrets masked, with the source of each value.
     pub fn to_toml(&self) -> String {
         print::render(&self.resolved)
     }
 }
 
-/// Loads the configuration of this process: the named file, or `./postway.toml` if it exists, and the environment.
-pub fn load(file: Option<&Path>) -> Result<Loaded, ConfigErrors> {
+/// Loads the configuration of this process: the named file, or `./postway.toml` if it exists, and the
+/// environment.
+pub fn load(file: Option<&Path>) -> Result<LoadedConfig, ConfigErrors> {
     let default = Path::new(DEFAULT_FILE);
     let file = file.or_else(|| default.exists().then_some(default));
     load_from(file, std::env::vars_os())
@@ -134,19 +137,19 @@ pub fn load(file: Option<&Path>) -> Result<Loaded, ConfigErrors> {
 pub fn load_from(
     file: Option<&Path>,
     env: impl IntoIterator<Item = (OsString, OsString)>,
-) -> Result<Loaded, ConfigErrors> {
-    let mut layers = Layers::gather(file, env);
+) -> Result<LoadedConfig, ConfigErrors> {
+    let mut layers = ConfigLayers::gather(file, env);
     let config = read(&mut layers);
     match config {
         Some(config) if layers.errors.is_empty() => {
-            Ok(Loaded { config, warnings: layers.warnings, resolved: layers.resolved })
+            Ok(LoadedConfig { config, warnings: layers.warnings, resolved: layers.resolved })
         }
         _ => Err(ConfigErrors(layers.errors)),
     }
 }
 
-/// Reads every section before giving up on any, so that all errors are told at once.
-fn read(layers: &mut Layers) -> Option<Config> {
+/// Reads every section before giving up on any, so that all errors are reported at once.
+fn read(layers: &mut ConfigLayers) -> Option<ServerConfig> {
     let data_dir = layers.take("data_dir", PathBuf::from("./data"), "./data", |text| match text {
         "" => Err("is empty; name a folder".to_owned()),
         _ => Ok(PathBuf::from(text)),
@@ -157,20 +160,20 @@ fn read(layers: &mut Layers) -> Option<Config> {
     let allow_private_targets = network::read_allow_private_targets(layers);
     let public_url = content::read_public_url(layers);
     let folder = data_dir.clone().unwrap_or_else(|| PathBuf::from("./data"));
-    let database = Database::read(layers, &folder);
-    let storage = Storage::read(layers, &folder);
-    let attachments = Attachments::read(layers);
-    let spool = Spool::read(layers);
-    let pec = Pec::read(layers);
+    let database = DatabaseConfig::read(layers, &folder);
+    let storage = StorageSection::read(layers, &folder);
+    let attachments = AttachmentsSection::read(layers);
+    let spool = SpoolSection::read(layers);
+    let pec = PecSection::read(layers);
     let outbox = outbox::read(layers);
-    let http = Http::read(layers);
+    let http = HttpSection::read(layers);
     let compat = compat::read(layers);
-    let dispatch = Dispatch::read(layers);
-    let retention = Retention::read(layers);
-    let smtp = Smtp::read(layers);
-    let log = Log::read(layers);
-    let telemetry = Telemetry::read(layers);
-    Some(Config {
+    let dispatch = DispatchSection::read(layers);
+    let retention = RetentionSection::read(layers);
+    let smtp = SmtpSection::read(layers);
+    let log = LogSection::read(layers);
+    let telemetry = TelemetrySection::read(layers);
+    Some(ServerConfig {
         data_dir: data_dir?,
         admin_key: admin_key?,
         secret_key: secret_key?,

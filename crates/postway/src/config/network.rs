@@ -4,18 +4,18 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use super::layers::Layers;
+use super::layers::ConfigLayers;
 
 /// A network: an address and how many of its leading bits count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cidr {
+pub struct NetworkPrefix {
     /// An address in the network.
     pub address: IpAddr,
     /// How many leading bits count.
     pub prefix: u8,
 }
 
-impl FromStr for Cidr {
+impl FromStr for NetworkPrefix {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -34,13 +34,13 @@ impl FromStr for Cidr {
     }
 }
 
-impl fmt::Display for Cidr {
+impl fmt::Display for NetworkPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.prefix)
     }
 }
 
-pub(super) fn read_allow_private_targets(layers: &mut Layers) -> Option<Vec<Cidr>> {
+pub(super) fn read_allow_private_targets(layers: &mut ConfigLayers) -> Option<Vec<NetworkPrefix>> {
     layers.take("allow_private_targets", Vec::new(), "", |text| {
         text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::parse).collect()
     })
@@ -52,10 +52,10 @@ mod tests {
 
     #[test]
     fn networks_and_single_addresses_parse_and_others_do_not() {
-        assert_eq!("10.0.0.0/8".parse::<Cidr>().unwrap().to_string(), "10.0.0.0/8");
-        assert_eq!("::1".parse::<Cidr>().unwrap().to_string(), "::1/128");
+        assert_eq!("10.0.0.0/8".parse::<NetworkPrefix>().unwrap().to_string(), "10.0.0.0/8");
+        assert_eq!("::1".parse::<NetworkPrefix>().unwrap().to_string(), "::1/128");
         for bad in ["10.0.0.0/33", "example.com", "fd00::/129", "10.0.0.0/-1", "/8"] {
-            assert!(bad.parse::<Cidr>().is_err(), "{bad}");
+            assert!(bad.parse::<NetworkPrefix>().is_err(), "{bad}");
         }
     }
 }

@@ -1,26 +1,27 @@
-//! `[outbox]` and `[outbox.NAME]`: databases of applications that mail is taken from.
+//! `[outbox]` and `[outbox.NAME]`: application databases that mail is read from.
 //!
-//! `[outbox]` is one source, called `default`; it alone can also be given by variables. Others have sections of their own.
+//! `[outbox]` is one source, called `default`; it alone can also be given by variables. Others have sections
+//! of their own.
 
 use std::time::Duration;
 
 use postway_domain::TenantId;
 use postway_intake::outbox::{Accounts, LinkKey, Source, SourceUrl, install::is_schema_name};
 
-use super::{integer_between, layers::Layers};
+use super::{integer_between, layers::ConfigLayers};
 
 /// What the source of `[outbox]` is called.
 const DEFAULT_NAME: &str = "default";
 const BATCH_LIMIT: u32 = 10;
 const BATCH_TIMEOUT: Duration = Duration::from_secs(5);
 const BATCH_TIMEOUT_MAX: Duration = Duration::from_secs(600);
-/// How often is looked where there are notifications, and where there are none.
+/// How often to poll a database with notifications, and one without.
 const POLL_S: (u64, u64) = (5, 1);
 /// More sources than this are a mistake.
 const SOURCES_MAX: usize = 64;
 
-/// Reads all of them; those without a url are off.
-pub(super) fn read(layers: &mut Layers) -> Option<Vec<Source>> {
+/// Reads all sources; those without a URL are off.
+pub(super) fn read(layers: &mut ConfigLayers) -> Option<Vec<Source>> {
     let mut sources = Vec::new();
     let mut is_good = true;
     for name in [None].into_iter().chain(layers.outbox_names().into_iter().map(Some)) {
@@ -38,7 +39,7 @@ pub(super) fn read(layers: &mut Layers) -> Option<Vec<Source>> {
     is_good.then_some(sources)
 }
 
-fn read_one(layers: &mut Layers, name: &str) -> Option<Option<Source>> {
+fn read_one(layers: &mut ConfigLayers, name: &str) -> Option<Option<Source>> {
     let url =
         layers.take_optional("outbox.url", |text| SourceUrl::parse(text).map_err(|error| error.to_string()));
     let default: TenantId = "default".parse().ok()?;
@@ -62,8 +63,8 @@ fn read_one(layers: &mut Layers, name: &str) -> Option<Option<Source>> {
         integer_between(text, 1, 10_000).map(|count| count as u32)
     });
     let batch_timeout = layers.take("outbox.batch_timeout", BATCH_TIMEOUT, "5s", duration);
-    let is_told = url.as_ref().is_none_or(|url| url.as_ref().is_none_or(SourceUrl::is_postgres));
-    let poll_s = if is_told { POLL_S.0 } else { POLL_S.1 };
+    let is_notified = url.as_ref().is_none_or(|url| url.as_ref().is_none_or(SourceUrl::is_postgres));
+    let poll_s = if is_notified { POLL_S.0 } else { POLL_S.1 };
     let poll = layers.take("outbox.poll_seconds", Duration::from_secs(poll_s), &poll_s.to_string(), |text| {
         integer_between(text, 1, 3_600).map(Duration::from_secs)
     });
@@ -100,8 +101,8 @@ fn read_one(layers: &mut Layers, name: &str) -> Option<Option<Source>> {
     }))
 }
 
-/// What accounts need; nothing without a base for their links.
-fn read_accounts(layers: &mut Layers) -> Option<Option<Accounts>> {
+/// The settings of accounts; `None` without a base URL for their links.
+fn read_accounts(layers: &mut ConfigLayers) -> Option<Option<Accounts>> {
     let schema = read_schema(layers, "outbox.accounts_schema", "public");
     let base = layers.take_optional("outbox.link_base_url", |text| {
         let is_web = text.starts_with("https://") || text.starts_with("http://");
@@ -130,14 +131,14 @@ fn read_accounts(layers: &mut Layers) -> Option<Option<Accounts>> {
     }))
 }
 
-fn read_schema(layers: &mut Layers, key: &'static str, default: &str) -> Option<String> {
+fn read_schema(layers: &mut ConfigLayers, key: &'static str, default: &str) -> Option<String> {
     layers.take(key, default.to_owned(), default, |text| match is_schema_name(text) {
         true => Ok(text.to_owned()),
         false => Err(format!("`{text}` cannot name a schema: use small letters, digits and _")),
     })
 }
 
-fn read_path(layers: &mut Layers, key: &'static str, default: &str) -> Option<String> {
+fn read_path(layers: &mut ConfigLayers, key: &'static str, default: &str) -> Option<String> {
     layers.take(key, default.to_owned(), default, |text| {
         let is_path =
             text.starts_with('/') && !text.contains(|c: char| c.is_whitespace() || "?#".contains(c));
@@ -169,9 +170,9 @@ mod tests {
     use std::ffi::OsString;
 
     use super::*;
-    use crate::config::{Loaded, load_from};
+    use crate::config::{LoadedConfig, load_from};
 
-    fn load_with(file: &str, env: &[(&str, &str)]) -> Result<Loaded, String> {
+    fn load_with(file: &str, env: &[(&str, &str)]) -> Result<LoadedConfig, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("postway.toml");
         std::fs::write(&path, file).unwrap();

@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
-use super::layers::Layers;
+use super::layers::ConfigLayers;
 
-/// What receipts of certified mail are judged by.
+/// How receipts of certified mail are verified.
 #[derive(Clone, Debug)]
-pub struct Pec {
+pub struct PecSection {
     /// A PEM bundle of the authorities that certify providers; none: no signature is verified.
     pub trust_file: Option<PathBuf>,
 }
 
-impl Pec {
-    pub(super) fn read(layers: &mut Layers) -> Option<Self> {
+impl PecSection {
+    pub(super) fn read(layers: &mut ConfigLayers) -> Option<Self> {
         let trust_file = layers.take_optional("pec.trust_file", |text| match text {
             "" => Err("is empty; name a file".to_owned()),
             _ => Ok(PathBuf::from(text)),

@@ -1,28 +1,28 @@
-//! `[retention]`: how long is kept what belongs to no tenant, and what belongs to tenants that do not say.
+//! `[retention]`: how long data of no tenant is retained, and data of tenants without a setting of their own.
 
 use std::time::Duration;
 
 use postway_domain::TenantSettings;
 
 use super::integer_between;
-use super::layers::Layers;
+use super::layers::ConfigLayers;
 
 const DAY: Duration = Duration::from_secs(86_400);
 const AUDIT_DAYS: u32 = 365;
-/// As long as a tenant's own may be.
+/// The longest retention that a tenant may set.
 const SECONDS_MAX: u64 = TenantSettings::RETENTION_DAYS_MAX as u64 * 86_400;
 
-/// How long things stay.
+/// How long data is retained.
 #[derive(Clone, Debug)]
-pub struct Retention {
+pub struct RetentionSection {
     /// Entries of the audit log; none: for ever.
     pub audit: Option<Duration>,
-    /// Messages that ended and were reported, of tenants that set nothing.
+    /// Messages that ended and were reported, of tenants without a setting.
     pub reported: Duration,
 }
 
-impl Retention {
-    pub(super) fn read(layers: &mut Layers) -> Option<Self> {
+impl RetentionSection {
+    pub(super) fn read(layers: &mut ConfigLayers) -> Option<Self> {
         let audit_days =
             layers.take("retention.audit_days", AUDIT_DAYS, &AUDIT_DAYS.to_string(), |text| {
                 integer_between(text, 0, 36_500).map(|days| days as u32)

@@ -1,11 +1,11 @@
 //! The table of every setting: its key in the file, its variable, its kind.
 //!
-//! This table is the one place that says what exists: the file's unknown keys and the environment's unknown
-//! variables are found by it, and `config print` follows its order.
+//! This table is the only list of settings: unknown keys of the file and unknown variables of the environment
+//! are found by it, and `config print` follows its order.
 
-/// What a setting's value looks like, and how it may be given and shown.
+/// The type of a setting, which also decides how it may be given and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SettingKind {
     /// A string.
     Text,
     /// A string that is never shown, and that may come from a file (`…_file`, `…_FILE`).
@@ -16,17 +16,17 @@ pub enum Kind {
     Integer,
     /// Strings; in a variable, separated by commas.
     List,
-    /// Strings, or one word that stands for some; in a variable, separated by commas.
+    /// Strings, or one word for several of them; in a variable, separated by commas.
     ListOrWord,
 }
 
-impl Kind {
-    /// Whether the value may be named indirectly, as the file that holds it.
+impl SettingKind {
+    /// Whether the value may come from a file that is named instead.
     pub fn may_come_from_file(self) -> bool {
         matches!(self, Self::Secret | Self::Url)
     }
 
-    /// What to tell somebody who wrote another type into the file.
+    /// Advice for a value of another type in the file.
     pub fn expected(self) -> &'static str {
         match self {
             Self::Text | Self::Secret | Self::Url => "a string in quotes",
@@ -39,81 +39,89 @@ impl Kind {
 
 /// One setting.
 #[derive(Clone, Copy, Debug)]
-pub struct Setting {
+pub struct ConfigSetting {
     /// Its key in the file, with its section: `http.listen`.
     pub key: &'static str,
     /// The variable that overrides it.
     pub env: &'static str,
-    /// What its value looks like.
-    pub kind: Kind,
+    /// The type of its value.
+    pub kind: SettingKind,
 }
 
-const fn setting(key: &'static str, env: &'static str, kind: Kind) -> Setting {
-    Setting { key, env, kind }
+const fn setting(key: &'static str, env: &'static str, kind: SettingKind) -> ConfigSetting {
+    ConfigSetting { key, env, kind }
 }
 
 /// Every setting, in the order of `config print`: keys without a section first, as TOML wants them.
-pub const SETTINGS: &[Setting] = &[
-    setting("data_dir", "POSTWAY_DATA_DIR", Kind::Text),
-    setting("admin_key", "POSTWAY_ADMIN_KEY", Kind::Secret),
-    setting("secret_key", "POSTWAY_SECRET_KEY", Kind::Secret),
-    setting("secret_key_previous", "POSTWAY_SECRET_KEY_PREVIOUS", Kind::Secret),
-    setting("allow_private_targets", "POSTWAY_ALLOW_PRIVATE_TARGETS", Kind::List),
-    setting("public_url", "POSTWAY_PUBLIC_URL", Kind::Text),
-    setting("database.url", "POSTWAY_DATABASE_URL", Kind::Url),
-    setting("storage.url", "POSTWAY_STORAGE_URL", Kind::Url),
-    setting("storage.max_inline_bytes", "POSTWAY_STORAGE_MAX_INLINE_BYTES", Kind::Integer),
-    setting("attachments.folders", "POSTWAY_ATTACHMENTS_FOLDERS", Kind::List),
-    setting("attachments.max_file_bytes", "POSTWAY_ATTACHMENTS_MAX_FILE_BYTES", Kind::Integer),
-    setting("attachments.cache_bytes", "POSTWAY_ATTACHMENTS_CACHE_BYTES", Kind::Integer),
-    setting("spool.folder", "POSTWAY_SPOOL_FOLDER", Kind::Text),
-    setting("spool.tenant", "POSTWAY_SPOOL_TENANT", Kind::Text),
-    setting("pec.trust_file", "POSTWAY_PEC_TRUST_FILE", Kind::Text),
-    setting("outbox.url", "POSTWAY_OUTBOX_URL", Kind::Url),
-    setting("outbox.tenant", "POSTWAY_OUTBOX_TENANT", Kind::Text),
-    setting("outbox.kind", "POSTWAY_OUTBOX_KIND", Kind::Text),
-    setting("outbox.schema", "POSTWAY_OUTBOX_SCHEMA", Kind::Text),
-    setting("outbox.from", "POSTWAY_OUTBOX_FROM", Kind::Text),
-    setting("outbox.account", "POSTWAY_OUTBOX_ACCOUNT", Kind::Text),
-    setting("outbox.batch_limit", "POSTWAY_OUTBOX_BATCH_LIMIT", Kind::Integer),
-    setting("outbox.batch_timeout", "POSTWAY_OUTBOX_BATCH_TIMEOUT", Kind::Text),
-    setting("outbox.poll_seconds", "POSTWAY_OUTBOX_POLL_SECONDS", Kind::Integer),
-    setting("outbox.accounts_schema", "POSTWAY_OUTBOX_ACCOUNTS_SCHEMA", Kind::Text),
-    setting("outbox.link_base_url", "POSTWAY_OUTBOX_LINK_BASE_URL", Kind::Text),
-    setting("outbox.activation_path", "POSTWAY_OUTBOX_ACTIVATION_PATH", Kind::Text),
-    setting("outbox.recovery_path", "POSTWAY_OUTBOX_RECOVERY_PATH", Kind::Text),
-    setting("outbox.link_key", "POSTWAY_OUTBOX_LINK_KEY", Kind::Secret),
-    setting("http.listen", "POSTWAY_HTTP_LISTEN", Kind::Text),
-    setting("http.max_message_bytes", "POSTWAY_HTTP_MAX_MESSAGE_BYTES", Kind::Integer),
-    setting("http.max_request_bytes", "POSTWAY_HTTP_MAX_REQUEST_BYTES", Kind::Integer),
-    setting("http.max_connections", "POSTWAY_HTTP_MAX_CONNECTIONS", Kind::Integer),
-    setting("http.max_connections_per_client", "POSTWAY_HTTP_MAX_CONNECTIONS_PER_CLIENT", Kind::Integer),
-    setting("http.trusted_proxies", "POSTWAY_HTTP_TRUSTED_PROXIES", Kind::List),
-    setting("compat.doors", "POSTWAY_COMPAT_DOORS", Kind::ListOrWord),
-    setting("compat.root", "POSTWAY_COMPAT_ROOT", Kind::Text),
-    setting("dispatch.max_in_flight", "POSTWAY_DISPATCH_MAX_IN_FLIGHT", Kind::Integer),
-    setting("dispatch.drain_seconds", "POSTWAY_DISPATCH_DRAIN_SECONDS", Kind::Integer),
-    setting("retention.audit_days", "POSTWAY_RETENTION_AUDIT_DAYS", Kind::Integer),
+pub const SETTINGS: &[ConfigSetting] = &[
+    setting("data_dir", "POSTWAY_DATA_DIR", SettingKind::Text),
+    setting("admin_key", "POSTWAY_ADMIN_KEY", SettingKind::Secret),
+    setting("secret_key", "POSTWAY_SECRET_KEY", SettingKind::Secret),
+    setting("secret_key_previous", "POSTWAY_SECRET_KEY_PREVIOUS", SettingKind::Secret),
+    setting("allow_private_targets", "POSTWAY_ALLOW_PRIVATE_TARGETS", SettingKind::List),
+    setting("public_url", "POSTWAY_PUBLIC_URL", SettingKind::Text),
+    setting("database.url", "POSTWAY_DATABASE_URL", SettingKind::Url),
+    setting("storage.url", "POSTWAY_STORAGE_URL", SettingKind::Url),
+    setting("storage.max_inline_bytes", "POSTWAY_STORAGE_MAX_INLINE_BYTES", SettingKind::Integer),
+    setting("attachments.folders", "POSTWAY_ATTACHMENTS_FOLDERS", SettingKind::List),
+    setting("attachments.max_file_bytes", "POSTWAY_ATTACHMENTS_MAX_FILE_BYTES", SettingKind::Integer),
+    setting("attachments.cache_bytes", "POSTWAY_ATTACHMENTS_CACHE_BYTES", SettingKind::Integer),
+    setting("spool.folder", "POSTWAY_SPOOL_FOLDER", SettingKind::Text),
+    setting("spool.tenant", "POSTWAY_SPOOL_TENANT", SettingKind::Text),
+    setting("pec.trust_file", "POSTWAY_PEC_TRUST_FILE", SettingKind::Text),
+    setting("outbox.url", "POSTWAY_OUTBOX_URL", SettingKind::Url),
+    setting("outbox.tenant", "POSTWAY_OUTBOX_TENANT", SettingKind::Text),
+    setting("outbox.kind", "POSTWAY_OUTBOX_KIND", SettingKind::Text),
+    setting("outbox.schema", "POSTWAY_OUTBOX_SCHEMA", SettingKind::Text),
+    setting("outbox.from", "POSTWAY_OUTBOX_FROM", SettingKind::Text),
+    setting("outbox.account", "POSTWAY_OUTBOX_ACCOUNT", SettingKind::Text),
+    setting("outbox.batch_limit", "POSTWAY_OUTBOX_BATCH_LIMIT", SettingKind::Integer),
+    setting("outbox.batch_timeout", "POSTWAY_OUTBOX_BATCH_TIMEOUT", SettingKind::Text),
+    setting("outbox.poll_seconds", "POSTWAY_OUTBOX_POLL_SECONDS", SettingKind::Integer),
+    setting("outbox.accounts_schema", "POSTWAY_OUTBOX_ACCOUNTS_SCHEMA", SettingKind::Text),
+    setting("outbox.link_base_url", "POSTWAY_OUTBOX_LINK_BASE_URL", SettingKind::Text),
+    setting("outbox.activation_path", "POSTWAY_OUTBOX_ACTIVATION_PATH", SettingKind::Text),
+    setting("outbox.recovery_path", "POSTWAY_OUTBOX_RECOVERY_PATH", SettingKind::Text),
+    setting("outbox.link_key", "POSTWAY_OUTBOX_LINK_KEY", SettingKind::Secret),
+    setting("http.listen", "POSTWAY_HTTP_LISTEN", SettingKind::Text),
+    setting("http.max_message_bytes", "POSTWAY_HTTP_MAX_MESSAGE_BYTES", SettingKind::Integer),
+    setting("http.max_request_bytes", "POSTWAY_HTTP_MAX_REQUEST_BYTES", SettingKind::Integer),
+    setting("http.max_connections", "POSTWAY_HTTP_MAX_CONNECTIONS", SettingKind::Integer),
+    setting(
+        "http.max_connections_per_client",
+        "POSTWAY_HTTP_MAX_CONNECTIONS_PER_CLIENT",
+        SettingKind::Integer,
+    ),
+    setting("http.trusted_proxies", "POSTWAY_HTTP_TRUSTED_PROXIES", SettingKind::List),
+    setting("compat.doors", "POSTWAY_COMPAT_DOORS", SettingKind::ListOrWord),
+    setting("compat.root", "POSTWAY_COMPAT_ROOT", SettingKind::Text),
+    setting("dispatch.max_in_flight", "POSTWAY_DISPATCH_MAX_IN_FLIGHT", SettingKind::Integer),
+    setting("dispatch.drain_seconds", "POSTWAY_DISPATCH_DRAIN_SECONDS", SettingKind::Integer),
+    setting("retention.audit_days", "POSTWAY_RETENTION_AUDIT_DAYS", SettingKind::Integer),
     setting(
         "retention.report_retention_seconds",
         "POSTWAY_RETENTION_REPORT_RETENTION_SECONDS",
-        Kind::Integer,
+        SettingKind::Integer,
     ),
-    setting("smtp.listen", "POSTWAY_SMTP_LISTEN", Kind::Text),
-    setting("smtp.tls_listen", "POSTWAY_SMTP_TLS_LISTEN", Kind::Text),
-    setting("smtp.tls_certificate_file", "POSTWAY_SMTP_TLS_CERTIFICATE_FILE", Kind::Text),
-    setting("smtp.tls_key_file", "POSTWAY_SMTP_TLS_KEY_FILE", Kind::Text),
-    setting("smtp.plaintext_networks", "POSTWAY_SMTP_PLAINTEXT_NETWORKS", Kind::List),
-    setting("smtp.open_networks", "POSTWAY_SMTP_OPEN_NETWORKS", Kind::List),
-    setting("smtp.proxy_networks", "POSTWAY_SMTP_PROXY_NETWORKS", Kind::List),
-    setting("smtp.max_connections", "POSTWAY_SMTP_MAX_CONNECTIONS", Kind::Integer),
-    setting("smtp.max_connections_per_client", "POSTWAY_SMTP_MAX_CONNECTIONS_PER_CLIENT", Kind::Integer),
-    setting("smtp.max_recipients", "POSTWAY_SMTP_MAX_RECIPIENTS", Kind::Integer),
-    setting("smtp.ehlo_name", "POSTWAY_SMTP_EHLO_NAME", Kind::Text),
-    setting("log.level", "POSTWAY_LOG", Kind::Text),
-    setting("log.format", "POSTWAY_LOG_FORMAT", Kind::Text),
-    setting("telemetry.upkeep_seconds", "POSTWAY_TELEMETRY_UPKEEP_SECONDS", Kind::Integer),
-    setting("telemetry.metrics_key", "POSTWAY_TELEMETRY_METRICS_KEY", Kind::Secret),
+    setting("smtp.listen", "POSTWAY_SMTP_LISTEN", SettingKind::Text),
+    setting("smtp.tls_listen", "POSTWAY_SMTP_TLS_LISTEN", SettingKind::Text),
+    setting("smtp.tls_certificate_file", "POSTWAY_SMTP_TLS_CERTIFICATE_FILE", SettingKind::Text),
+    setting("smtp.tls_key_file", "POSTWAY_SMTP_TLS_KEY_FILE", SettingKind::Text),
+    setting("smtp.plaintext_networks", "POSTWAY_SMTP_PLAINTEXT_NETWORKS", SettingKind::List),
+    setting("smtp.open_networks", "POSTWAY_SMTP_OPEN_NETWORKS", SettingKind::List),
+    setting("smtp.proxy_networks", "POSTWAY_SMTP_PROXY_NETWORKS", SettingKind::List),
+    setting("smtp.max_connections", "POSTWAY_SMTP_MAX_CONNECTIONS", SettingKind::Integer),
+    setting(
+        "smtp.max_connections_per_client",
+        "POSTWAY_SMTP_MAX_CONNECTIONS_PER_CLIENT",
+        SettingKind::Integer,
+    ),
+    setting("smtp.max_recipients", "POSTWAY_SMTP_MAX_RECIPIENTS", SettingKind::Integer),
+    setting("smtp.ehlo_name", "POSTWAY_SMTP_EHLO_NAME", SettingKind::Text),
+    setting("log.level", "POSTWAY_LOG", SettingKind::Text),
+    setting("log.format", "POSTWAY_LOG_FORMAT", SettingKind::Text),
+    setting("telemetry.upkeep_seconds", "POSTWAY_TELEMETRY_UPKEEP_SECONDS", SettingKind::Integer),
+    setting("telemetry.metrics_key", "POSTWAY_TELEMETRY_METRICS_KEY", SettingKind::Secret),
 ];
 
 /// Variables that the command line reads itself; not settings, and no reason to warn.
@@ -126,7 +134,7 @@ const COMMAND_LINE_VARIABLES: &[&str] = &[
 ];
 
 /// The setting with this key.
-pub fn find(key: &str) -> Option<&'static Setting> {
+pub fn find(key: &str) -> Option<&'static ConfigSetting> {
     SETTINGS.iter().find(|setting| setting.key == key)
 }
 
@@ -157,7 +165,7 @@ pub fn nearest_variable(name: &str) -> Option<&'static str> {
     nearest(name, SETTINGS.iter().map(|setting| setting.env))
 }
 
-fn indirect(name: &str, suffix: &str, of: impl Fn(&Setting) -> &'static str) -> bool {
+fn indirect(name: &str, suffix: &str, of: impl Fn(&ConfigSetting) -> &'static str) -> bool {
     name.strip_suffix(suffix).is_some_and(|direct| {
         SETTINGS.iter().any(|setting| setting.kind.may_come_from_file() && of(setting) == direct)
     })

@@ -6,34 +6,34 @@ use std::path::PathBuf;
 use postway_domain::key::Network;
 use postway_intake::smtp::{CertificateFiles, OpenNetwork};
 
-use super::layers::Layers;
+use super::layers::ConfigLayers;
 use super::{integer_between, listen_address};
 
 const CONNECTIONS: usize = 1_000;
 const CONNECTIONS_PER_CLIENT: usize = 100;
-/// What the door takes, too.
+/// The default number of recipients of a mail, as in the HTTP API.
 const RECIPIENTS: usize = 1_000;
 
-/// What concerns SMTP on both sides.
+/// The SMTP settings of both sides, sending and receiving.
 #[derive(Clone, Debug)]
-pub struct Smtp {
+pub struct SmtpSection {
     /// Where the submission listener listens; none: it is off.
     pub listen: Option<SocketAddr>,
     /// Where it listens under TLS from the first byte; none: it is off.
     pub tls_listen: Option<SocketAddr>,
     /// Its certificate and key, as given.
     pub certificate: Option<CertificateFiles>,
-    /// Whether it needs a certificate and none is given: one is made.
+    /// Whether it needs a certificate and none is configured, so that one is made.
     pub makes_certificate: bool,
     /// Networks from which a key may be shown without TLS.
     pub plaintext_networks: Vec<Network>,
     /// Networks from which mail is taken without a key.
     pub open_networks: Vec<OpenNetwork>,
-    /// Proxies, which must say who is behind them.
+    /// Proxies, which must announce the address of their client.
     pub proxy_networks: Vec<Network>,
     /// Connections at once.
     pub max_connections: usize,
-    /// Of them, those of one client.
+    /// Connections of one client.
     pub max_connections_per_client: usize,
     /// Recipients of one mail.
     pub max_recipients: usize,
@@ -41,8 +41,8 @@ pub struct Smtp {
     pub ehlo_name: String,
 }
 
-impl Smtp {
-    pub(super) fn read(layers: &mut Layers) -> Option<Self> {
+impl SmtpSection {
+    pub(super) fn read(layers: &mut ConfigLayers) -> Option<Self> {
         let address = |text: &str| match text {
             "off" => Ok(None),
             _ => listen_address(text).map(Some),
@@ -78,7 +78,7 @@ impl Smtp {
         if makes_certificate {
             layers.warnings.push(
                 "smtp has no certificate (smtp.tls_certificate_file): it makes one of its own, which clients trust only if \
-                 they are told to"
+                 they are configured to"
                     .to_owned(),
             );
         }
@@ -105,7 +105,7 @@ impl Smtp {
     }
 }
 
-/// Networks, none of which is all there is.
+/// Networks, none of which may contain all addresses.
 fn networks(text: &str) -> Result<Vec<Network>, String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(network).collect()
 }
@@ -119,7 +119,8 @@ fn network(text: &str) -> Result<Network, String> {
     }
 }
 
-/// Networks and whose mail comes from them: `172.18.0.0/16=default`, `172.18.0.0/16=default/relay-1`.
+/// Networks with the tenant whose mail comes from them: `172.18.0.0/16=default`,
+/// `172.18.0.0/16=default/relay-1`.
 fn open_networks(text: &str) -> Result<Vec<OpenNetwork>, String> {
     let open = |item: &str| {
         let form = || format!("`{item}` must be NETWORK=TENANT or NETWORK=TENANT/ACCOUNT");
@@ -138,7 +139,7 @@ fn open_networks(text: &str) -> Result<Vec<OpenNetwork>, String> {
 }
 
 fn read_certificate(
-    layers: &mut Layers,
+    layers: &mut ConfigLayers,
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
 ) -> Option<Option<CertificateFiles>> {
@@ -161,7 +162,7 @@ fn is_host(text: &str) -> bool {
     (1..=255).contains(&text.len()) && text.bytes().all(allowed)
 }
 
-/// This machine's name as the system has it; `localhost` where it has none that SMTP could carry.
+/// This machine's name as the system has it; `localhost` if it has none that is valid in SMTP.
 fn host_name() -> String {
     ["/proc/sys/kernel/hostname", "/etc/hostname"]
         .iter()
@@ -175,7 +176,7 @@ fn host_name() -> String {
 mod tests {
     use super::*;
 
-    fn read(env: &[(&str, &str)]) -> Result<Smtp, String> {
+    fn read(env: &[(&str, &str)]) -> Result<SmtpSection, String> {
         let env = env.iter().map(|(name, value)| ((*name).into(), (*value).into()));
         let loaded = crate::config::load_from(None, env);
         loaded.map(|loaded| loaded.config.smtp).map_err(|errors| errors.to_string())
@@ -244,8 +245,11 @@ mod tests {
             crate::config::load_from(None, env).unwrap().warnings
         };
         assert!(warnings("172.18.0.0/16=default").is_empty());
-        let told = warnings("203.0.113.0/24=default");
-        assert!(told.len() == 1 && told[0].starts_with("smtp.open_networks: 203.0.113.0/24"), "{told:?}");
+        let warned = warnings("203.0.113.0/24=default");
+        assert!(
+            warned.len() == 1 && warned[0].starts_with("smtp.open_networks: 203.0.113.0/24"),
+            "{warned:?}"
+        );
     }
 
     #[test]

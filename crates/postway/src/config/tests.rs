@@ -4,7 +4,7 @@ use super::*;
 
 const ADMIN_KEY: &str = "0123456789abcdef0123456789abcdef";
 
-fn load_with(file: &str, env: &[(&str, &str)]) -> Result<Loaded, String> {
+fn load_with(file: &str, env: &[(&str, &str)]) -> Result<LoadedConfig, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("postway.toml");
     std::fs::write(&path, file).unwrap();
@@ -19,9 +19,9 @@ fn error_of(file: &str, env: &[(&str, &str)]) -> String {
 
 #[test]
 fn nothing_configured_gives_the_documented_defaults() {
-    let Loaded { config, warnings, .. } = load_from(None, []).unwrap();
+    let LoadedConfig { config, warnings, .. } = load_from(None, []).unwrap();
     assert_eq!(config.data_dir, Path::new("./data"));
-    let Database::Sqlite { path } = &config.database else { panic!("{:?}", config.database) };
+    let DatabaseConfig::Sqlite { path } = &config.database else { panic!("{:?}", config.database) };
     assert_eq!(path, Path::new("./data/postway.db"));
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:8520");
     assert_eq!(config.http.max_message_bytes, 10 * 1024 * 1024);
@@ -43,17 +43,17 @@ fn nothing_configured_gives_the_documented_defaults() {
 fn the_environment_overrides_the_file_and_the_file_the_defaults() {
     let file = "data_dir = '/srv/postway'\n[http]\nlisten = '0.0.0.0:80'\nmax_message_bytes = 1_000_000\n";
     let env = [("POSTWAY_HTTP_LISTEN", "[::1]:9000"), ("POSTWAY_ALLOW_PRIVATE_TARGETS", "10.0.0.0/8, ::1")];
-    let Loaded { config, .. } = load_with(file, &env).unwrap();
+    let LoadedConfig { config, .. } = load_with(file, &env).unwrap();
     assert_eq!(config.http.listen.to_string(), "[::1]:9000");
     assert_eq!(config.http.max_message_bytes, 1_000_000);
-    let Database::Sqlite { path } = &config.database else { panic!("{:?}", config.database) };
+    let DatabaseConfig::Sqlite { path } = &config.database else { panic!("{:?}", config.database) };
     assert_eq!(path, Path::new("/srv/postway/postway.db"));
     assert_eq!(config.allow_private_targets.len(), 2);
 }
 
 #[test]
 fn an_empty_variable_counts_as_unset() {
-    let Loaded { config, .. } =
+    let LoadedConfig { config, .. } =
         load_with("[http]\nlisten = '127.0.0.1:1'", &[("POSTWAY_HTTP_LISTEN", "")]).unwrap();
     assert_eq!(config.http.listen.port(), 1);
 }
@@ -73,7 +73,7 @@ fn unknown_keys_are_errors_that_name_key_and_line() {
 fn unknown_variables_warn_and_the_command_lines_own_do_not() {
     let env =
         [("POSTWAY_HTTP_LISTNE", "x"), ("POSTWAY_URL", "http://h"), ("POSTWAY_API_KEY", "k"), ("HOME", "/")];
-    let Loaded { warnings, .. } = load_with("", &env).unwrap();
+    let LoadedConfig { warnings, .. } = load_with("", &env).unwrap();
     assert_eq!(
         warnings,
         ["unknown variable POSTWAY_HTTP_LISTNE is ignored; did you mean POSTWAY_HTTP_LISTEN?"]
@@ -121,7 +121,7 @@ fn secrets_come_from_files_named_in_the_file_or_the_environment() {
     let path = path.to_str().unwrap();
     let by_env = load_with("", &[("POSTWAY_ADMIN_KEY_FILE", path)]).unwrap();
     let by_file = load_with(&format!("admin_key_file = '{path}'"), &[]).unwrap();
-    for Loaded { config, .. } in [by_env, by_file] {
+    for LoadedConfig { config, .. } in [by_env, by_file] {
         assert_eq!(config.admin_key.unwrap().expose(), ADMIN_KEY);
     }
     let both = error_of("", &[("POSTWAY_ADMIN_KEY_FILE", path), ("POSTWAY_ADMIN_KEY", ADMIN_KEY)]);
@@ -152,7 +152,7 @@ fn what_is_printed_masks_secrets_names_sources_and_loads_again() {
 
 #[test]
 fn the_debug_form_of_a_configuration_has_no_secret() {
-    let Loaded { config, .. } = load_with("", &[("POSTWAY_ADMIN_KEY", ADMIN_KEY)]).unwrap();
+    let LoadedConfig { config, .. } = load_with("", &[("POSTWAY_ADMIN_KEY", ADMIN_KEY)]).unwrap();
     assert!(!format!("{config:?}").contains(ADMIN_KEY));
 }
 
@@ -176,7 +176,8 @@ fn doors_are_all_none_or_those_named_and_the_one_at_the_root_is_open() {
     assert!(load_with("", &[]).unwrap().to_toml().contains(r#"doors = "all""#));
 }
 
-/// The example for containers names settings that exist, with values that can be used, and its networks agree.
+/// The example for containers names settings that exist, with values that can be used, and its networks
+/// agree.
 #[test]
 fn the_compose_example_is_right() {
     let text = include_str!("../../../../deploy/compose.yml");
@@ -187,8 +188,8 @@ fn the_compose_example_is_right() {
     let settings: Vec<_> = settings.collect();
     assert_eq!(settings.len(), 6, "{settings:?}");
     let loaded = load_from(None, settings).unwrap();
-    let told = &loaded.warnings;
-    assert!(told.len() == 1 && told[0].starts_with("smtp has no certificate"), "{told:?}");
+    let warned = &loaded.warnings;
+    assert!(warned.len() == 1 && warned[0].starts_with("smtp has no certificate"), "{warned:?}");
     let smtp = &loaded.config.smtp;
     let subnet = text.lines().find_map(|line| line.trim().strip_prefix("- subnet: ")).unwrap();
     assert_eq!(smtp.plaintext_networks, [subnet.parse().unwrap()]);

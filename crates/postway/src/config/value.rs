@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use toml::de::DeValue;
 
 use super::error::ConfigError;
-use super::settings::{Kind, Setting};
+use super::settings::{ConfigSetting, SettingKind};
 
 /// No configuration or secret file is larger than this.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Nobody set it.
+pub enum SettingSource {
+    /// The built-in default.
     Default,
     /// The configuration file, at a line counted from 1.
     File(PathBuf, usize),
@@ -24,7 +24,7 @@ pub enum Source {
     Env(String),
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -36,27 +36,28 @@ impl fmt::Display for Source {
 
 /// An effective value as it is shown to people.
 #[derive(Clone, Debug)]
-pub struct Resolved {
-    /// Which setting.
-    pub setting: &'static Setting,
-    /// In which `[outbox.NAME]`, if in one.
+pub struct ResolvedSetting {
+    /// The setting.
+    pub setting: &'static ConfigSetting,
+    /// The `[outbox.NAME]` that it belongs to, if any.
     pub scope: Option<String>,
     /// Its value as text, secrets masked; none where the setting is off or will be made on first start.
     pub shown: Option<String>,
     /// Where it came from.
-    pub source: Source,
+    pub source: SettingSource,
 }
 
 /// The text of a value of the right type; none for another type.
-pub fn text_of(kind: Kind, value: &DeValue<'_>) -> Option<String> {
+pub fn text_of(kind: SettingKind, value: &DeValue<'_>) -> Option<String> {
     match (kind, value) {
-        (Kind::Text | Kind::Secret | Kind::Url | Kind::ListOrWord, DeValue::String(text)) => {
-            Some(text.to_string())
-        }
-        (Kind::Integer, DeValue::Integer(number)) => {
+        (
+            SettingKind::Text | SettingKind::Secret | SettingKind::Url | SettingKind::ListOrWord,
+            DeValue::String(text),
+        ) => Some(text.to_string()),
+        (SettingKind::Integer, DeValue::Integer(number)) => {
             i64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| number.to_string())
         }
-        (Kind::List | Kind::ListOrWord, DeValue::Array(items)) => {
+        (SettingKind::List | SettingKind::ListOrWord, DeValue::Array(items)) => {
             let items: Option<Vec<&str>> = items.iter().map(|item| item.get_ref().as_str()).collect();
             items.map(|items| items.join(","))
         }
@@ -65,10 +66,10 @@ pub fn text_of(kind: Kind, value: &DeValue<'_>) -> Option<String> {
 }
 
 /// A value as people may see it.
-pub fn masked(kind: Kind, text: &str) -> String {
+pub fn masked(kind: SettingKind, text: &str) -> String {
     match kind {
-        Kind::Secret => "***".to_owned(),
-        Kind::Url => match text.split_once("://") {
+        SettingKind::Secret => "***".to_owned(),
+        SettingKind::Url => match text.split_once("://") {
             // The password of `scheme://user:password@host`; an `@` in it is why the last one counts.
             Some((scheme, rest)) => match rest.rsplit_once('@') {
                 Some((credentials, host)) => {
@@ -79,7 +80,9 @@ pub fn masked(kind: Kind, text: &str) -> String {
             },
             None => text.to_owned(),
         },
-        Kind::Text | Kind::Integer | Kind::List | Kind::ListOrWord => text.to_owned(),
+        SettingKind::Text | SettingKind::Integer | SettingKind::List | SettingKind::ListOrWord => {
+            text.to_owned()
+        }
     }
 }
 

@@ -3,17 +3,17 @@
 use postway_domain::dns::txt_line;
 
 use super::{
-    ExpectedKey,
-    dns::Dns,
-    report::{Finding, State},
+    ExpectedDkimKey,
+    dns::DnsLookup,
+    report::{DomainCheckState, DomainFinding},
     tag, tags,
 };
 
-pub(super) async fn check(domain: &str, keys: &[ExpectedKey], dns: &dyn Dns) -> Vec<Finding> {
+pub(super) async fn check(domain: &str, keys: &[ExpectedDkimKey], dns: &dyn DnsLookup) -> Vec<DomainFinding> {
     if keys.is_empty() {
         let advice =
             "no key is known to sign for this domain: make one, and publish the record that it prints";
-        return vec![Finding::new("dkim", State::Missing).advice(advice)];
+        return vec![DomainFinding::new("dkim", DomainCheckState::Missing).advice(advice)];
     }
     let mut findings = Vec::with_capacity(keys.len());
     for key in keys {
@@ -22,24 +22,25 @@ pub(super) async fn check(domain: &str, keys: &[ExpectedKey], dns: &dyn Dns) -> 
     findings
 }
 
-async fn check_key(domain: &str, key: &ExpectedKey, dns: &dyn Dns) -> Finding {
+async fn check_key(domain: &str, key: &ExpectedDkimKey, dns: &dyn DnsLookup) -> DomainFinding {
     let name = format!("{}._domainkey.{domain}", key.selector);
-    let finding = |state| Finding::new(format!("dkim {}", key.selector), state);
+    let finding = |state| DomainFinding::new(format!("dkim {}", key.selector), state);
     let line = txt_line(&name, &key.record);
     let records = match dns.txt(&name).await {
         Ok(records) => records,
-        Err(error) => return finding(State::Unknown).advice(error.to_string()),
+        Err(error) => return finding(DomainCheckState::Unknown).advice(error.to_string()),
     };
     let record = match records.as_slice() {
-        [] => return finding(State::Missing).advice(format!("add: {line}")),
+        [] => return finding(DomainCheckState::Missing).advice(format!("add: {line}")),
         [record] => record,
         several => {
             let advice = format!("there must be one record under {name}: remove all but\n{line}");
-            return finding(State::Wrong).found(&several.join(" | ")).advice(advice);
+            return finding(DomainCheckState::Wrong).found(&several.join(" | ")).advice(advice);
         }
     };
-    let replace =
-        |why: &str| finding(State::Wrong).found(record).advice(format!("{why}: replace it by\n{line}"));
+    let replace = |why: &str| {
+        finding(DomainCheckState::Wrong).found(record).advice(format!("{why}: replace it by\n{line}"))
+    };
     let (Some(found), Some(expected)) = (tags(record), tags(&key.record)) else {
         return replace("it is no DKIM record");
     };
@@ -58,8 +59,8 @@ async fn check_key(domain: &str, key: &ExpectedKey, dns: &dyn Dns) -> Finding {
         }
         _ if tag(&found, "t").is_some_and(|flags| flags.split(':').any(|flag| flag.trim() == "y")) => {
             let advice = "t=y says that the domain only tests DKIM: remove it once mail verifies";
-            finding(State::Warn).found(record).advice(advice)
+            finding(DomainCheckState::Warn).found(record).advice(advice)
         }
-        _ => finding(State::Ok).found(record),
+        _ => finding(DomainCheckState::Ok).found(record),
     }
 }

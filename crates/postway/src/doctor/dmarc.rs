@@ -1,23 +1,23 @@
-//! DMARC: whether the domain says what becomes of mail that only pretends to come from it (RFC 7489).
+//! DMARC: whether the domain says what to do with mail that only pretends to come from it (RFC 7489).
 
 use postway_domain::dns::txt_line;
 
 use super::{
-    dns::{Dns, DnsError},
-    report::{Finding, State},
+    dns::{DnsError, DnsLookup},
+    report::{DomainCheckState, DomainFinding},
     tag, tags,
 };
 
 /// The most parents that are asked for a policy which a subdomain inherits.
 const PARENTS_MAX: usize = 8;
 
-pub(super) async fn check(domain: &str, reports_to: Option<&str>, dns: &dyn Dns) -> Vec<Finding> {
+pub(super) async fn check(domain: &str, reports_to: Option<&str>, dns: &dyn DnsLookup) -> Vec<DomainFinding> {
     let reports_to = reports_to.map_or_else(|| format!("dmarc@{domain}"), str::to_owned);
     let record = format!("v=DMARC1; p=none; rua=mailto:{reports_to}");
     let add = txt_line(&format!("_dmarc.{domain}"), &record);
     vec![match find(domain, dns).await {
-        Err(error) => Finding::new("dmarc", State::Unknown).advice(error.to_string()),
-        Ok(None) => Finding::new("dmarc", State::Missing).advice(format!(
+        Err(error) => DomainFinding::new("dmarc", DomainCheckState::Unknown).advice(error.to_string()),
+        Ok(None) => DomainFinding::new("dmarc", DomainCheckState::Missing).advice(format!(
             "add: {add}\n(p=none only asks for reports; go on to p=quarantine once they show no mail of yours failing)"
         )),
         Ok(Some((owner, records))) => judge(domain, &owner, &records, &reports_to),
@@ -25,7 +25,7 @@ pub(super) async fn check(domain: &str, reports_to: Option<&str>, dns: &dyn Dns)
 }
 
 /// The records that count, with the domain that has them: its own, or else those of the nearest parent.
-async fn find(domain: &str, dns: &dyn Dns) -> Result<Option<(String, Vec<String>)>, DnsError> {
+async fn find(domain: &str, dns: &dyn DnsLookup) -> Result<Option<(String, Vec<String>)>, DnsError> {
     let parents = std::iter::successors(Some(domain), |name| name.split_once('.').map(|(_, parent)| parent));
     for owner in parents.take_while(|name| name.contains('.')).take(PARENTS_MAX) {
         let mut records = dns.txt(&format!("_dmarc.{owner}")).await?;
@@ -37,9 +37,11 @@ async fn find(domain: &str, dns: &dyn Dns) -> Result<Option<(String, Vec<String>
     Ok(None)
 }
 
-fn judge(domain: &str, owner: &str, records: &[String], reports_to: &str) -> Finding {
-    let finding = |state| Finding::new("dmarc", state).found(&records.join(" | "));
-    let wrong = |why: &str| finding(State::Wrong).advice(format!("{why}: mend the record of _dmarc.{owner}"));
+fn judge(domain: &str, owner: &str, records: &[String], reports_to: &str) -> DomainFinding {
+    let finding = |state| DomainFinding::new("dmarc", state).found(&records.join(" | "));
+    let wrong = |why: &str| {
+        finding(DomainCheckState::Wrong).advice(format!("{why}: mend the record of _dmarc.{owner}"))
+    };
     let [record] = records else {
         return wrong("with more than one record none counts");
     };
@@ -77,7 +79,7 @@ fn judge(domain: &str, owner: &str, records: &[String], reports_to: &str) -> Fin
         notes.push("aspf=s: SPF counts only where the return path is of exactly this domain".to_owned());
     }
     match notes.is_empty() {
-        true => finding(State::Ok),
-        false => finding(State::Warn).advice(notes.join("\n")),
+        true => finding(DomainCheckState::Ok),
+        false => finding(DomainCheckState::Warn).advice(notes.join("\n")),
     }
 }

@@ -32,7 +32,7 @@ pub struct DnsError {
 
 /// What the checks ask. Names have no final dot; no records is an empty list.
 #[async_trait]
-pub trait Dns: Send + Sync {
+pub trait DnsLookup: Send + Sync {
     /// The TXT records, each put together from its strings.
     async fn txt(&self, name: &str) -> Result<Vec<String>, DnsError>;
     /// The mail exchangers with their preferences; the host of a null MX is empty.
@@ -94,7 +94,7 @@ fn configure(options: &mut ResolverOpts) {
 }
 
 #[async_trait]
-impl Dns for SystemDns {
+impl DnsLookup for SystemDns {
     async fn txt(&self, name: &str) -> Result<Vec<String>, DnsError> {
         let text = |data: RData| match data {
             RData::TXT(txt) => Some(String::from_utf8_lossy(&txt.txt_data.concat()).into_owned()),

@@ -1,64 +1,72 @@
 //! Whether watched mailboxes are read: reachable, without a fault, and not far behind.
 //!
-//! Judged by what the server knows of each and by a trial of those that are active. Pure: whoever asks brings both.
+//! Each is judged by its state in the server and, if it is active, by a test of its connection. The functions
+//! are pure: the caller supplies both.
 
 use postway_domain::Time;
 use serde_json::Value;
 
 use super::{
     if_guarded,
-    report::{Finding, State},
+    report::{DomainCheckState, DomainFinding},
 };
-use crate::output::{field, list};
+use crate::cli::output::{field, list};
 
-/// UIDs that a mailbox may be behind without a word: a page or two on its way.
+/// The UIDs that a mailbox may be behind without a warning: a page or two in progress.
 const LAG_SOUND: u64 = 1_000;
-/// How many looks a mailbox may have missed without a word.
+/// How many polls a mailbox may have missed without a warning.
 const LOOKS_MISSED: i64 = 5;
-/// Servers that tell of new mail by themselves are still asked this often.
+/// Servers that announce new mail are still polled this often.
 const QUIET_MS: i64 = 30 * 60 * 1_000;
 
-/// What there is to say about a mailbox, as `GET /v1/mailboxes` shows it, tried as `POST /v1/mailboxes/{id}/test` says.
-pub fn judge(mailbox: &Value, trial: Option<&Value>, now: Time) -> Finding {
+/// The findings about a mailbox, as `GET /v1/mailboxes` shows it, tried as `POST /v1/mailboxes/{id}/test`
+/// says.
+pub fn judge(mailbox: &Value, trial: Option<&Value>, now: Time) -> DomainFinding {
     let check = format!("mailbox {}", field(mailbox, "id"));
     if mailbox["active"] != true {
         let advice = "it is suspended: nothing is read from it; `postway mailboxes activate` reads on";
-        return Finding::new(check, State::Warn).found("not active").advice(advice);
+        return DomainFinding::new(check, DomainCheckState::Warn).found("not active").advice(advice);
     }
     let failed = trial.and_then(|trial| list(trial, "steps").iter().find(|step| step["ok"] != true));
     if let Some(step) = failed {
         let (step, detail) = (field(step, "step"), field(step, "detail"));
         let advice = if_guarded(&detail).unwrap_or_else(|| what_to_do(&step));
-        return Finding::new(check, State::Wrong).found(&format!("{step}: {detail}")).advice(advice);
+        return DomainFinding::new(check, DomainCheckState::Wrong)
+            .found(&format!("{step}: {detail}"))
+            .advice(advice);
     }
     let error = field(mailbox, "error");
     if !error.is_empty() {
         let since = field(mailbox, "error_since");
         let advice = "a trial just now went well: it is tried again within minutes; look once more then";
-        return Finding::new(check, State::Warn).found(&format!("{error} (since {since})")).advice(advice);
+        return DomainFinding::new(check, DomainCheckState::Warn)
+            .found(&format!("{error} (since {since})"))
+            .advice(advice);
     }
     let Some(scanned_at) = time(mailbox, "last_scanned_at") else {
         let advice =
             "it has not been read to its end yet: wait, or see whether a server is running (`postway nodes`)";
-        return Finding::new(check, State::Unknown).found("not read yet").advice(advice);
+        return DomainFinding::new(check, DomainCheckState::Unknown).found("not read yet").advice(advice);
     };
     let poll_ms = mailbox["poll_seconds"].as_i64().unwrap_or(60).saturating_mul(1_000);
     let silent_ms = now.as_millis().saturating_sub(scanned_at.as_millis());
     if silent_ms > QUIET_MS.max(poll_ms.saturating_mul(LOOKS_MISSED)) {
         let advice =
             "nobody has looked at it for long: see whether a server is running (`postway nodes`) and its log";
-        return Finding::new(check, State::Wrong).found(&format!("last read at {scanned_at}")).advice(advice);
+        return DomainFinding::new(check, DomainCheckState::Wrong)
+            .found(&format!("last read at {scanned_at}"))
+            .advice(advice);
     }
     let lag = mailbox["lag"].as_u64().unwrap_or(0);
     let found = format!("read at {scanned_at}, {lag} behind");
     if lag > LAG_SOUND {
         let advice = "it is far behind: where the lag does not fall, its server is slow, or mail comes faster than it is read";
-        return Finding::new(check, State::Warn).found(&found).advice(advice);
+        return DomainFinding::new(check, DomainCheckState::Warn).found(&found).advice(advice);
     }
-    Finding::new(check, State::Ok).found(&found)
+    DomainFinding::new(check, DomainCheckState::Ok).found(&found)
 }
 
-/// What helps where a step fails.
+/// Advice for a step that failed.
 fn what_to_do(step: &str) -> &'static str {
     match step {
         "connect" => "check host, port and proxy, and that this machine may connect there",
@@ -83,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    fn state(mailbox: Value, trial: Option<Value>) -> State {
+    fn state(mailbox: Value, trial: Option<Value>) -> DomainCheckState {
         let now = "2026-11-15T12:00:00Z".parse().unwrap();
         let mut whole = json!({"id": "bounces", "active": true, "poll_seconds": 60, "lag": 0,
             "last_scanned_at": "2026-11-15T11:59:00Z", "error": null});
@@ -96,19 +104,22 @@ mod tests {
     #[test]
     fn a_mailbox_that_is_read_is_sound() {
         let well = json!({"ok": true, "steps": [{"step": "connect", "ok": true, "detail": "x"}]});
-        assert_eq!(state(json!({}), Some(well)), State::Ok);
+        assert_eq!(state(json!({}), Some(well)), DomainCheckState::Ok);
     }
 
     #[test]
-    fn what_keeps_a_mailbox_from_being_read_is_told() {
+    fn what_keeps_a_mailbox_from_being_read_is_reported() {
         let refused = json!({"ok": false, "steps": [{"step": "login", "ok": false, "detail": "no"}]});
-        assert_eq!(state(json!({}), Some(refused)), State::Wrong);
-        assert_eq!(state(json!({"active": false}), None), State::Warn);
-        assert_eq!(state(json!({"error": "cut", "error_since": "2026-11-15T11:58:00Z"}), None), State::Warn);
-        assert_eq!(state(json!({"lag": 5_000}), None), State::Warn);
-        assert_eq!(state(json!({"last_scanned_at": null}), None), State::Unknown);
-        assert_eq!(state(json!({"last_scanned_at": "2026-11-15T09:00:00Z"}), None), State::Wrong);
+        assert_eq!(state(json!({}), Some(refused)), DomainCheckState::Wrong);
+        assert_eq!(state(json!({"active": false}), None), DomainCheckState::Warn);
+        assert_eq!(
+            state(json!({"error": "cut", "error_since": "2026-11-15T11:58:00Z"}), None),
+            DomainCheckState::Warn
+        );
+        assert_eq!(state(json!({"lag": 5_000}), None), DomainCheckState::Warn);
+        assert_eq!(state(json!({"last_scanned_at": null}), None), DomainCheckState::Unknown);
+        assert_eq!(state(json!({"last_scanned_at": "2026-11-15T09:00:00Z"}), None), DomainCheckState::Wrong);
         let rarely = json!({"last_scanned_at": "2026-11-15T09:00:00Z", "poll_seconds": 7_200});
-        assert_eq!(state(rarely, None), State::Ok);
+        assert_eq!(state(rarely, None), DomainCheckState::Ok);
     }
 }

@@ -1,11 +1,11 @@
-//! What stands in the way of delivered mail.
+//! Checks of everything that delivery depends on.
 //!
-//! [`examine`] looks at everything. The rest is about one domain: whether the world will believe mail from it, by SPF,
-//! DKIM, DMARC and MX, as DNS has them now.
+//! [`examine`] checks everything. The other functions check one domain: whether receivers will trust its
+//! mail, by SPF, DKIM, DMARC and MX, as they are in DNS now.
 //!
-//! [`check_domain`] asks and judges; it changes nothing. Each [`Finding`] says what was found and, where something
-//! is to be done, the record to add as a line of a zone file. What DNS did not answer is `unknown`, never
-//! `missing`. The checks run side by side, each with a bounded number of bounded questions.
+//! [`check_domain`] asks and judges; it changes nothing. Each [`DomainFinding`] says what was found and,
+//! where something is to be done, the record to add as a line of a zone file. What DNS did not answer is
+//! `unknown`, never `missing`. The checks run side by side, each with a bounded number of bounded questions.
 
 mod checkup;
 mod dkim;
@@ -19,27 +19,27 @@ mod spf;
 #[cfg(test)]
 mod tests;
 
-pub use checkup::{AREAS, Checkup, Standing, Subject, examine};
-pub use dns::{Dns, SystemDns};
+pub use checkup::{AREAS, CheckupState, CheckupSubject, DoctorCheckup, examine};
+pub use dns::{DnsLookup, SystemDns};
 pub use mailbox::judge as judge_mailbox;
-pub use report::{Finding, Report, State};
+pub use report::{DomainCheckState, DomainFinding, DomainReport};
 
 use postway_domain::address::domain_to_ascii;
 
 /// What the caller knows about the domain besides its name.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// The SPF mechanisms that let our ways out send for the domain, such as `include:amazonses.com`.
+pub struct DomainOptions {
+    /// The SPF mechanisms that let our relays send for the domain, such as `include:amazonses.com`.
     pub spf: Vec<String>,
     /// The keys that sign for it.
-    pub keys: Vec<ExpectedKey>,
+    pub keys: Vec<ExpectedDkimKey>,
     /// Where DMARC reports should go, if anywhere in particular.
     pub reports_to: Option<String>,
 }
 
 /// A DKIM key of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExpectedKey {
+pub struct ExpectedDkimKey {
     /// Its selector.
     pub selector: String,
     /// The content of the record that should publish it.
@@ -47,12 +47,12 @@ pub struct ExpectedKey {
 }
 
 /// Checks everything about the domain. Never fails: what goes wrong is a finding.
-pub async fn check_domain(domain: &str, options: &Options, dns: &dyn Dns) -> Report {
+pub async fn check_domain(domain: &str, options: &DomainOptions, dns: &dyn DnsLookup) -> DomainReport {
     let domain = in_dns(domain);
     if !is_domain(&domain) {
         let advice = "give a domain, such as example.com or bücher.example";
-        let finding = Finding::new("domain", State::Wrong).found(&domain).advice(advice);
-        return Report { domain, findings: vec![finding] };
+        let finding = DomainFinding::new("domain", DomainCheckState::Wrong).found(&domain).advice(advice);
+        return DomainReport { domain, findings: vec![finding] };
     }
     let (spf, dkim, dmarc, mx) = tokio::join!(
         spf::check(&domain, &options.spf, dns),
@@ -60,23 +60,23 @@ pub async fn check_domain(domain: &str, options: &Options, dns: &dyn Dns) -> Rep
         dmarc::check(&domain, options.reports_to.as_deref(), dns),
         mx::check(&domain, dns),
     );
-    Report { domain, findings: [spf, dkim, dmarc, mx].concat() }
+    DomainReport { domain, findings: [spf, dkim, dmarc, mx].concat() }
 }
 
-/// Checks that mail finds its way to the domain; for one that only takes bounces.
-pub async fn check_mx(domain: &str, dns: &dyn Dns) -> Report {
+/// Checks that mail can reach the domain; for a domain that only receives bounces.
+pub async fn check_mx(domain: &str, dns: &dyn DnsLookup) -> DomainReport {
     let domain = in_dns(domain);
     let findings = mx::check(&domain, dns).await;
-    Report { domain, findings }
+    DomainReport { domain, findings }
 }
 
-/// A domain as DNS knows it: in lower case, with A-labels. What is no domain stays as it is.
+/// A domain as DNS knows it: in lower case, with A-labels. Anything else is returned unchanged.
 pub(crate) fn in_dns(domain: &str) -> String {
     let domain = domain.trim_end_matches('.').to_ascii_lowercase();
     domain_to_ascii(&domain).unwrap_or(domain)
 }
 
-/// What helps where something failed because the guard does not connect to private addresses.
+/// Advice for a failure because private addresses are not connected to.
 fn if_guarded(found: &str) -> Option<&'static str> {
     found.contains("POSTWAY_ALLOW_PRIVATE_TARGETS").then_some(
         "name a public host, or allow this one in the server's configuration and restart; until then its mail waits. The \
@@ -92,7 +92,7 @@ fn is_domain(name: &str) -> bool {
     name.len() <= 253 && name.contains('.') && name.split('.').all(is_label)
 }
 
-/// The `name=value` pairs of a record of DKIM or DMARC; `None` for what is no such list.
+/// The `name=value` pairs of a record of DKIM or DMARC; `None` if it is not such a list.
 fn tags(record: &str) -> Option<Vec<(&str, &str)>> {
     let tags = record.split(';').map(str::trim).filter(|tag| !tag.is_empty());
     tags.map(|tag| tag.split_once('=').map(|(name, value)| (name.trim(), value.trim()))).collect()

@@ -1,4 +1,4 @@
-//! What a check found, for people and for programs.
+//! The findings about a domain, as text and as JSON.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use serde::Serialize;
 /// How much of a record is shown.
 const FOUND_CHARS_MAX: usize = 600;
 
-/// How it stands.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
-    /// As it should be.
+pub enum DomainCheckState {
+    /// Correct.
     Ok,
     /// It works, and could be better.
     Warn,
@@ -23,8 +23,8 @@ pub enum State {
     Wrong,
 }
 
-impl State {
-    /// The word users see.
+impl DomainCheckState {
+    /// The word that users see.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -38,19 +38,19 @@ impl State {
 
 /// The outcome of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct DomainFinding {
     /// What was checked: `spf`, `spf lookups`, `dkim SELECTOR`, `dmarc`, `mx`.
     pub check: String,
-    /// How it stands.
-    pub state: State,
+    /// The result of a check.
+    pub state: DomainCheckState,
     /// What DNS has.
     pub found: Option<String>,
     /// What to do, or what to know.
     pub advice: Option<String>,
 }
 
-impl Finding {
-    pub(super) fn new(check: impl Into<String>, state: State) -> Self {
+impl DomainFinding {
+    pub(super) fn new(check: impl Into<String>, state: DomainCheckState) -> Self {
         Self { check: check.into(), state, found: None, advice: None }
     }
 
@@ -73,21 +73,23 @@ impl Finding {
 
 /// All findings about a domain. Its text is for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct DomainReport {
     /// The domain, in lower case.
     pub domain: String,
     /// What was found, in the order of the checks.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<DomainFinding>,
 }
 
-impl Report {
+impl DomainReport {
     /// Whether nothing is missing or wrong, nor unknown.
     pub fn is_sound(&self) -> bool {
-        self.findings.iter().all(|finding| matches!(finding.state, State::Ok | State::Warn))
+        self.findings
+            .iter()
+            .all(|finding| matches!(finding.state, DomainCheckState::Ok | DomainCheckState::Warn))
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for DomainReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.domain)?;
         let width = self.findings.iter().map(|finding| finding.check.chars().count()).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! SPF: whether the domain names who may send for it, in a record that receivers can evaluate (RFC 7208).
+//! SPF: whether the domain names its senders, in a record that receivers can evaluate (RFC 7208).
 //!
 //! Read as far as a check needs: the terms are parsed, macros are not expanded, and no sender is evaluated.
 
@@ -7,16 +7,16 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use postway_domain::dns::txt_line;
 
 use super::{
-    dns::{Dns, DnsError},
-    report::{Finding, State},
+    dns::{DnsError, DnsLookup},
+    report::{DomainCheckState, DomainFinding},
 };
 
 /// More questions than this make a record an error (RFC 7208, 4.6.4).
 const LOOKUPS_MAX: usize = 10;
 
-/// One term, as far as it matters here.
+/// One term, as far as the checks need it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Term {
+enum SpfTerm {
     /// `all` with its qualifier.
     All(char),
     /// `include`, whose domain is read as well.
@@ -31,16 +31,18 @@ enum Term {
     Free,
 }
 
-/// What stands in the way of counting.
-enum Obstacle {
+/// Why the DNS lookups of a record cannot be counted.
+enum SpfObstacle {
     Dns(DnsError),
     Record(String),
 }
 
-pub(super) async fn check(domain: &str, wanted: &[String], dns: &dyn Dns) -> Vec<Finding> {
+pub(super) async fn check(domain: &str, wanted: &[String], dns: &dyn DnsLookup) -> Vec<DomainFinding> {
     let mut records = match dns.txt(domain).await {
         Ok(records) => records,
-        Err(error) => return vec![Finding::new("spf", State::Unknown).advice(error.to_string())],
+        Err(error) => {
+            return vec![DomainFinding::new("spf", DomainCheckState::Unknown).advice(error.to_string())];
+        }
     };
     records.retain(|record| is_spf(record));
     let [record] = records.as_slice() else {
@@ -51,24 +53,24 @@ pub(super) async fn check(domain: &str, wanted: &[String], dns: &dyn Dns) -> Vec
         Err(bad) => {
             let advice =
                 format!("{bad:?} is no term of SPF, so the whole record counts for nothing: mend it");
-            return vec![Finding::new("spf", State::Wrong).found(record).advice(advice)];
+            return vec![DomainFinding::new("spf", DomainCheckState::Wrong).found(record).advice(advice)];
         }
     };
     vec![judge(domain, record, &terms, wanted), count(&terms, dns).await]
 }
 
-fn absent_or_several(domain: &str, wanted: &[String], records: &[String]) -> Finding {
+fn absent_or_several(domain: &str, wanted: &[String], records: &[String]) -> DomainFinding {
     if records.is_empty() {
         let senders = if wanted.is_empty() { "mx".to_owned() } else { wanted.join(" ") };
         let line = txt_line(domain, &format!("v=spf1 {senders} ~all"));
-        return Finding::new("spf", State::Missing).advice(format!("add: {line}"));
+        return DomainFinding::new("spf", DomainCheckState::Missing).advice(format!("add: {line}"));
     }
     let advice = "with more than one record none counts: put their terms into one";
-    Finding::new("spf", State::Wrong).found(&records.join(" | ")).advice(advice)
+    DomainFinding::new("spf", DomainCheckState::Wrong).found(&records.join(" | ")).advice(advice)
 }
 
-fn judge(domain: &str, record: &str, terms: &[Term], wanted: &[String]) -> Finding {
-    let finding = |state| Finding::new("spf", state).found(record);
+fn judge(domain: &str, record: &str, terms: &[SpfTerm], wanted: &[String]) -> DomainFinding {
+    let finding = |state| DomainFinding::new("spf", state).found(record);
     let has = |mechanism: &String| {
         let plain = |term: &str| term.trim_start_matches('+').eq_ignore_ascii_case(mechanism);
         record.split(' ').any(plain)
@@ -77,76 +79,74 @@ fn judge(domain: &str, record: &str, terms: &[Term], wanted: &[String]) -> Findi
     if !absent.is_empty() {
         let rest = record.split_once(' ').map_or("~all", |(_, rest)| rest.trim());
         let line = txt_line(domain, &format!("v=spf1 {} {rest}", absent.join(" ")));
-        return finding(State::Wrong)
+        return finding(DomainCheckState::Wrong)
             .advice(format!("it does not name a way out that is used: replace it by\n{line}"));
     }
-    let redirects = terms.iter().any(|term| matches!(term, Term::Redirect(_)));
-    let all =
-        terms.iter().find_map(|term| if let Term::All(qualifier) = term { Some(*qualifier) } else { None });
+    let redirects = terms.iter().any(|term| matches!(term, SpfTerm::Redirect(_)));
+    let all = terms
+        .iter()
+        .find_map(|term| if let SpfTerm::All(qualifier) = term { Some(*qualifier) } else { None });
     match all {
-        Some('+') => {
-            finding(State::Wrong).advice("+all lets everyone send for the domain: end with ~all or -all")
-        }
-        Some('?') => {
-            finding(State::Warn).advice("?all says nothing about other senders: end with ~all or -all")
-        }
-        None if !redirects => {
-            finding(State::Warn).advice("nothing is said about other senders: end with ~all or -all")
-        }
-        _ if terms.contains(&Term::Pointer) => finding(State::Warn)
+        Some('+') => finding(DomainCheckState::Wrong)
+            .advice("+all lets everyone send for the domain: end with ~all or -all"),
+        Some('?') => finding(DomainCheckState::Warn)
+            .advice("?all says nothing about other senders: end with ~all or -all"),
+        None if !redirects => finding(DomainCheckState::Warn)
+            .advice("nothing is said about other senders: end with ~all or -all"),
+        _ if terms.contains(&SpfTerm::Pointer) => finding(DomainCheckState::Warn)
             .advice("ptr is slow and many receivers ignore it: name the servers by ip4, ip6 or a"),
-        _ => finding(State::Ok),
+        _ => finding(DomainCheckState::Ok),
     }
 }
 
-async fn count(terms: &[Term], dns: &dyn Dns) -> Finding {
-    let finding = |state| Finding::new("spf lookups", state);
+async fn count(terms: &[SpfTerm], dns: &dyn DnsLookup) -> DomainFinding {
+    let finding = |state| DomainFinding::new("spf lookups", state);
     match lookups(terms, dns).await {
-        Ok(lookups) if lookups > LOOKUPS_MAX => finding(State::Wrong).found(&format!("more than {LOOKUPS_MAX}")).advice(
+        Ok(lookups) if lookups > LOOKUPS_MAX => finding(DomainCheckState::Wrong).found(&format!("more than {LOOKUPS_MAX}")).advice(
             "receivers stop there and take the record for an error: name servers by ip4 or ip6, or drop an include",
         ),
-        Ok(lookups) => finding(State::Ok).found(&format!("{lookups} of {LOOKUPS_MAX}")),
-        Err(Obstacle::Dns(error)) => finding(State::Unknown).advice(error.to_string()),
-        Err(Obstacle::Record(why)) => finding(State::Wrong).found(&why).advice("mend or remove what leads to it"),
+        Ok(lookups) => finding(DomainCheckState::Ok).found(&format!("{lookups} of {LOOKUPS_MAX}")),
+        Err(SpfObstacle::Dns(error)) => finding(DomainCheckState::Unknown).advice(error.to_string()),
+        Err(SpfObstacle::Record(why)) => finding(DomainCheckState::Wrong).found(&why).advice("mend or remove what leads to it"),
     }
 }
 
-/// How many questions a receiver asks at most; no more are followed than needed to say that they are too many. Every
-/// record that is read costs one, so a circle ends as well.
-async fn lookups(terms: &[Term], dns: &dyn Dns) -> Result<usize, Obstacle> {
+/// How many questions a receiver asks at most; no more are followed than needed to say that they are too
+/// many. Every record that is read costs one, so a circle ends as well.
+async fn lookups(terms: &[SpfTerm], dns: &dyn DnsLookup) -> Result<usize, SpfObstacle> {
     let mut lookups = 0;
     let mut to_read = Vec::new();
     add_costs(terms, &mut lookups, &mut to_read);
     while let Some(domain) = to_read.pop().filter(|_| lookups <= LOOKUPS_MAX) {
-        // Who is meant depends on the mail.
+        // A macro depends on the mail.
         if domain.contains('%') {
             continue;
         }
-        let mut records = dns.txt(&domain).await.map_err(Obstacle::Dns)?;
+        let mut records = dns.txt(&domain).await.map_err(SpfObstacle::Dns)?;
         records.retain(|record| is_spf(record));
         let [record] = records.as_slice() else {
-            return Err(Obstacle::Record(format!(
+            return Err(SpfObstacle::Record(format!(
                 "{domain}, which is included, has {} SPF records",
                 records.len()
             )));
         };
         let parsed = parse(record);
         let terms = parsed.map_err(|bad| {
-            Obstacle::Record(format!("{domain}, which is included, has the unknown term {bad:?}"))
+            SpfObstacle::Record(format!("{domain}, which is included, has the unknown term {bad:?}"))
         })?;
         add_costs(&terms, &mut lookups, &mut to_read);
     }
     Ok(lookups)
 }
 
-fn add_costs(terms: &[Term], lookups: &mut usize, to_read: &mut Vec<String>) {
-    let has_all = terms.iter().any(|term| matches!(term, Term::All(_)));
+fn add_costs(terms: &[SpfTerm], lookups: &mut usize, to_read: &mut Vec<String>) {
+    let has_all = terms.iter().any(|term| matches!(term, SpfTerm::All(_)));
     for term in terms {
         match term {
-            Term::Include(domain) => to_read.push(domain.clone()),
-            Term::Redirect(domain) if !has_all => to_read.push(domain.clone()),
-            Term::Asking | Term::Pointer => {}
-            Term::All(_) | Term::Redirect(_) | Term::Free => continue,
+            SpfTerm::Include(domain) => to_read.push(domain.clone()),
+            SpfTerm::Redirect(domain) if !has_all => to_read.push(domain.clone()),
+            SpfTerm::Asking | SpfTerm::Pointer => {}
+            SpfTerm::All(_) | SpfTerm::Redirect(_) | SpfTerm::Free => continue,
         }
         *lookups += 1;
     }
@@ -157,17 +157,17 @@ fn is_spf(record: &str) -> bool {
     version.eq_ignore_ascii_case("v=spf1")
 }
 
-/// The terms of a record, or the first that is none.
-fn parse(record: &str) -> Result<Vec<Term>, String> {
+/// The terms of a record, or its first invalid term.
+fn parse(record: &str) -> Result<Vec<SpfTerm>, String> {
     let terms = record.split(' ').skip(1).filter(|term| !term.is_empty());
     terms.map(|term| read_term(term).ok_or_else(|| term.to_owned())).collect()
 }
 
-fn read_term(term: &str) -> Option<Term> {
+fn read_term(term: &str) -> Option<SpfTerm> {
     if let Some((name, value)) = term.split_once('=').filter(|(name, _)| is_modifier(name)) {
         return match name.to_ascii_lowercase().as_str() {
-            "redirect" => is_target(value).then(|| Term::Redirect(value.to_owned())),
-            _ => Some(Term::Free),
+            "redirect" => is_target(value).then(|| SpfTerm::Redirect(value.to_owned())),
+            _ => Some(SpfTerm::Free),
         };
     }
     let qualifier = term.chars().next().filter(|c| matches!(c, '+' | '-' | '~' | '?'));
@@ -181,13 +181,13 @@ fn read_term(term: &str) -> Option<Term> {
         None => argument.is_empty() || argument.starts_with('/'),
     };
     match name.to_ascii_lowercase().as_str() {
-        "all" => argument.is_empty().then(|| Term::All(qualifier.unwrap_or('+'))),
-        "include" => value.filter(|value| is_target(value)).map(|value| Term::Include(value.to_owned())),
-        "exists" => value.filter(|value| is_target(value)).map(|_| Term::Asking),
-        "a" | "mx" => is_host().then_some(Term::Asking),
-        "ptr" => is_host().then_some(Term::Pointer),
-        "ip4" => value.filter(|value| is_network::<Ipv4Addr>(value, 32)).map(|_| Term::Free),
-        "ip6" => value.filter(|value| is_network::<Ipv6Addr>(value, 128)).map(|_| Term::Free),
+        "all" => argument.is_empty().then(|| SpfTerm::All(qualifier.unwrap_or('+'))),
+        "include" => value.filter(|value| is_target(value)).map(|value| SpfTerm::Include(value.to_owned())),
+        "exists" => value.filter(|value| is_target(value)).map(|_| SpfTerm::Asking),
+        "a" | "mx" => is_host().then_some(SpfTerm::Asking),
+        "ptr" => is_host().then_some(SpfTerm::Pointer),
+        "ip4" => value.filter(|value| is_network::<Ipv4Addr>(value, 32)).map(|_| SpfTerm::Free),
+        "ip6" => value.filter(|value| is_network::<Ipv6Addr>(value, 128)).map(|_| SpfTerm::Free),
         _ => None,
     }
 }
@@ -221,15 +221,22 @@ mod tests {
             read(
                 "v=spf1  +mx a:x.example/24//64 IP4:192.0.2.0/24 ip6:2001:db8::/32 exists:%{i}.x.example -ALL"
             ),
-            [Term::Asking, Term::Asking, Term::Free, Term::Free, Term::Asking, Term::All('-')]
+            [
+                SpfTerm::Asking,
+                SpfTerm::Asking,
+                SpfTerm::Free,
+                SpfTerm::Free,
+                SpfTerm::Asking,
+                SpfTerm::All('-')
+            ]
         );
         assert_eq!(
             read("v=spf1 ?include:a.example ptr redirect=b.example exp=c.example"),
             [
-                Term::Include("a.example".into()),
-                Term::Pointer,
-                Term::Redirect("b.example".into()),
-                Term::Free
+                SpfTerm::Include("a.example".into()),
+                SpfTerm::Pointer,
+                SpfTerm::Redirect("b.example".into()),
+                SpfTerm::Free
             ]
         );
     }

@@ -16,13 +16,13 @@ const KEY: &str = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPc
 
 /// A zone: what is not in it does not exist, and a name with `fails` in it gets no answer.
 #[derive(Default, Clone)]
-pub(super) struct Zone {
+pub(super) struct TestZone {
     txt: BTreeMap<String, Vec<String>>,
     mx: BTreeMap<String, Vec<(u16, String)>>,
     a: BTreeMap<String, Vec<IpAddr>>,
 }
 
-impl Zone {
+impl TestZone {
     fn txt(mut self, name: &str, value: &str) -> Self {
         self.txt.entry(name.to_owned()).or_default().push(value.to_owned());
         self
@@ -65,7 +65,7 @@ fn found<T: Clone>(records: &BTreeMap<String, Vec<T>>, name: &str) -> Result<Vec
 }
 
 #[async_trait]
-impl Dns for Zone {
+impl DnsLookup for TestZone {
     async fn txt(&self, name: &str) -> Result<Vec<String>, DnsError> {
         found(&self.txt, name)
     }
@@ -79,22 +79,22 @@ impl Dns for Zone {
     }
 }
 
-fn options() -> Options {
-    let key = ExpectedKey { selector: "p1".to_owned(), record: KEY.to_owned() };
-    Options { spf: vec!["include:relay.example".to_owned()], keys: vec![key], reports_to: None }
+fn options() -> DomainOptions {
+    let key = ExpectedDkimKey { selector: "p1".to_owned(), record: KEY.to_owned() };
+    DomainOptions { spf: vec!["include:relay.example".to_owned()], keys: vec![key], reports_to: None }
 }
 
 /// The only finding of a check.
-async fn finding(zone: &Zone, check: &str) -> Finding {
+async fn finding(zone: &TestZone, check: &str) -> DomainFinding {
     let mut report = check_domain("example.com", &options(), zone).await;
     report.findings.retain(|finding| finding.check == check);
     assert_eq!(report.findings.len(), 1, "{report}");
     report.findings.remove(0)
 }
 
-async fn assert_record(name: &str, check: &str, cases: &[(&str, State, &str)]) {
+async fn assert_record(name: &str, check: &str, cases: &[(&str, DomainCheckState, &str)]) {
     for (record, state, advice) in cases {
-        let finding = finding(&Zone::sound().with(name, record), check).await;
+        let finding = finding(&TestZone::sound().with(name, record), check).await;
         assert_eq!(finding.state, *state, "{record}: {finding:?}");
         assert!(finding.advice.as_deref().unwrap_or_default().contains(advice), "{record}: {finding:?}");
     }
@@ -102,9 +102,14 @@ async fn assert_record(name: &str, check: &str, cases: &[(&str, State, &str)]) {
 
 #[tokio::test]
 async fn a_sound_domain_has_nothing_to_do() {
-    let report = check_domain("Example.COM.", &options(), &Zone::sound()).await;
+    let report = check_domain("Example.COM.", &options(), &TestZone::sound()).await;
     assert!(report.is_sound(), "{report}");
-    assert!(report.findings.iter().all(|finding| finding.state == State::Ok && finding.advice.is_none()));
+    assert!(
+        report
+            .findings
+            .iter()
+            .all(|finding| finding.state == DomainCheckState::Ok && finding.advice.is_none())
+    );
     let text = report.to_string();
     assert!(text.starts_with("example.com\n  ok       spf          v=spf1 include:relay.example"), "{text}");
     assert!(text.contains("\n  ok       spf lookups  3 of 10\n"), "{text}");
@@ -113,8 +118,8 @@ async fn a_sound_domain_has_nothing_to_do() {
 
 #[tokio::test]
 async fn a_bare_domain_is_told_every_record_to_add() {
-    let report = check_domain("example.com", &options(), &Zone::default()).await;
-    assert!(report.findings.iter().all(|finding| finding.state == State::Missing), "{report}");
+    let report = check_domain("example.com", &options(), &TestZone::default()).await;
+    assert!(report.findings.iter().all(|finding| finding.state == DomainCheckState::Missing), "{report}");
     let text = report.to_string();
     for line in [
         r#"add: example.com. IN TXT "v=spf1 include:relay.example ~all""#,
@@ -135,39 +140,40 @@ async fn spf_records_that_harm_are_wrong() {
         "example.com",
         "spf",
         &[
-            ("v=spf1 include:relay.example +all", State::Wrong, "everyone"),
-            ("v=spf1 include:relay.example all", State::Wrong, "everyone"),
-            ("v=spf1 include:relay.example ?all", State::Warn, "~all or -all"),
-            ("v=spf1 include:relay.example", State::Warn, "~all or -all"),
-            ("v=spf1 include:relay.example redirect=relay.example", State::Ok, ""),
-            ("v=spf1 include:relay.example ptr -all", State::Warn, "ptr"),
-            ("v=spf1 include:relay.example ipv4:192.0.2.1 -all", State::Wrong, "ipv4:192.0.2.1"),
-            ("v=spf1 mx -all", State::Wrong, r#"IN TXT "v=spf1 include:relay.example mx -all""#),
-            ("v=spf10 mx -all", State::Missing, "add:"),
+            ("v=spf1 include:relay.example +all", DomainCheckState::Wrong, "everyone"),
+            ("v=spf1 include:relay.example all", DomainCheckState::Wrong, "everyone"),
+            ("v=spf1 include:relay.example ?all", DomainCheckState::Warn, "~all or -all"),
+            ("v=spf1 include:relay.example", DomainCheckState::Warn, "~all or -all"),
+            ("v=spf1 include:relay.example redirect=relay.example", DomainCheckState::Ok, ""),
+            ("v=spf1 include:relay.example ptr -all", DomainCheckState::Warn, "ptr"),
+            ("v=spf1 include:relay.example ipv4:192.0.2.1 -all", DomainCheckState::Wrong, "ipv4:192.0.2.1"),
+            ("v=spf1 mx -all", DomainCheckState::Wrong, r#"IN TXT "v=spf1 include:relay.example mx -all""#),
+            ("v=spf10 mx -all", DomainCheckState::Missing, "add:"),
         ],
     )
     .await;
-    let twice = Zone::sound().txt("example.com", "v=spf1 -all");
-    assert_eq!(finding(&twice, "spf").await.state, State::Wrong);
+    let twice = TestZone::sound().txt("example.com", "v=spf1 -all");
+    assert_eq!(finding(&twice, "spf").await.state, DomainCheckState::Wrong);
 }
 
 #[tokio::test]
 async fn spf_lookups_are_counted_through_includes() {
     let chain = |length: usize| {
-        (1..length).fold(Zone::sound().with("relay.example", "v=spf1 include:r1.example -all"), |zone, n| {
-            zone.txt(&format!("r{n}.example"), &format!("v=spf1 include:r{}.example -all", n + 1))
-        })
+        (1..length)
+            .fold(TestZone::sound().with("relay.example", "v=spf1 include:r1.example -all"), |zone, n| {
+                zone.txt(&format!("r{n}.example"), &format!("v=spf1 include:r{}.example -all", n + 1))
+            })
     };
     let ten = chain(9).txt("r9.example", "v=spf1 ip4:192.0.2.1 -all");
     assert_eq!(finding(&ten, "spf lookups").await.found.as_deref(), Some("10 of 10"));
     let eleven = chain(10).txt("r10.example", "v=spf1 -all");
-    assert_eq!(finding(&eleven, "spf lookups").await.state, State::Wrong);
-    let circle = Zone::sound().with("relay.example", "v=spf1 include:relay.example -all");
-    assert_eq!(finding(&circle, "spf lookups").await.state, State::Wrong);
-    let broken = Zone::sound().with("relay.example", "nothing of the kind");
-    assert_eq!(finding(&broken, "spf lookups").await.state, State::Wrong);
-    let silent = Zone::sound().with("relay.example", "v=spf1 include:fails.example -all");
-    assert_eq!(finding(&silent, "spf lookups").await.state, State::Unknown);
+    assert_eq!(finding(&eleven, "spf lookups").await.state, DomainCheckState::Wrong);
+    let circle = TestZone::sound().with("relay.example", "v=spf1 include:relay.example -all");
+    assert_eq!(finding(&circle, "spf lookups").await.state, DomainCheckState::Wrong);
+    let broken = TestZone::sound().with("relay.example", "nothing of the kind");
+    assert_eq!(finding(&broken, "spf lookups").await.state, DomainCheckState::Wrong);
+    let silent = TestZone::sound().with("relay.example", "v=spf1 include:fails.example -all");
+    assert_eq!(finding(&silent, "spf lookups").await.state, DomainCheckState::Unknown);
 }
 
 #[tokio::test]
@@ -177,19 +183,23 @@ async fn a_published_key_must_be_the_one_that_signs() {
         "p1._domainkey.example.com",
         "dkim p1",
         &[
-            (&spaced, State::Ok, ""),
-            (&KEY.replace("v=DKIM1; ", ""), State::Ok, ""),
-            (&format!("{KEY}; t=y"), State::Warn, "t=y"),
-            ("v=DKIM1; k=ed25519; p=AAAA", State::Wrong, &txt_line("p1._domainkey.example.com", KEY)),
-            ("v=DKIM1; k=ed25519; p=", State::Wrong, "revoked"),
-            (&KEY.replace("k=ed25519", "k=rsa"), State::Wrong, "another key"),
-            ("v=spf1 -all", State::Wrong, "no DKIM record"),
-            ("hello", State::Wrong, "no DKIM record"),
+            (&spaced, DomainCheckState::Ok, ""),
+            (&KEY.replace("v=DKIM1; ", ""), DomainCheckState::Ok, ""),
+            (&format!("{KEY}; t=y"), DomainCheckState::Warn, "t=y"),
+            (
+                "v=DKIM1; k=ed25519; p=AAAA",
+                DomainCheckState::Wrong,
+                &txt_line("p1._domainkey.example.com", KEY),
+            ),
+            ("v=DKIM1; k=ed25519; p=", DomainCheckState::Wrong, "revoked"),
+            (&KEY.replace("k=ed25519", "k=rsa"), DomainCheckState::Wrong, "another key"),
+            ("v=spf1 -all", DomainCheckState::Wrong, "no DKIM record"),
+            ("hello", DomainCheckState::Wrong, "no DKIM record"),
         ],
     )
     .await;
-    let twice = Zone::sound().txt("p1._domainkey.example.com", KEY);
-    assert_eq!(finding(&twice, "dkim p1").await.state, State::Wrong);
+    let twice = TestZone::sound().txt("p1._domainkey.example.com", KEY);
+    assert_eq!(finding(&twice, "dkim p1").await.state, DomainCheckState::Wrong);
 }
 
 #[tokio::test]
@@ -198,15 +208,15 @@ async fn dmarc_records_are_judged() {
         "_dmarc.example.com",
         "dmarc",
         &[
-            ("v=DMARC1; p=none; rua=mailto:d@example.com", State::Warn, "p=quarantine"),
-            ("v=DMARC1; p=quarantine", State::Warn, "rua=mailto:dmarc@example.com"),
-            ("v=DMARC1; p=reject; rua=mailto:a@b.example, mailto:c@d.example", State::Ok, ""),
-            ("v=DMARC1; p=reject; rua=d@example.com", State::Wrong, "mailto:"),
-            ("v=DMARC1; rua=mailto:d@example.com", State::Wrong, "no policy"),
-            ("v=DMARC1; p=maybe", State::Wrong, "quarantine"),
-            ("v=DMARC1; p=reject; adkim=x", State::Wrong, "adkim"),
-            ("v=DMARC1; p reject", State::Wrong, "name=value"),
-            ("v=DMARC2; p=reject", State::Missing, "add:"),
+            ("v=DMARC1; p=none; rua=mailto:d@example.com", DomainCheckState::Warn, "p=quarantine"),
+            ("v=DMARC1; p=quarantine", DomainCheckState::Warn, "rua=mailto:dmarc@example.com"),
+            ("v=DMARC1; p=reject; rua=mailto:a@b.example, mailto:c@d.example", DomainCheckState::Ok, ""),
+            ("v=DMARC1; p=reject; rua=d@example.com", DomainCheckState::Wrong, "mailto:"),
+            ("v=DMARC1; rua=mailto:d@example.com", DomainCheckState::Wrong, "no policy"),
+            ("v=DMARC1; p=maybe", DomainCheckState::Wrong, "quarantine"),
+            ("v=DMARC1; p=reject; adkim=x", DomainCheckState::Wrong, "adkim"),
+            ("v=DMARC1; p reject", DomainCheckState::Wrong, "name=value"),
+            ("v=DMARC2; p=reject", DomainCheckState::Missing, "add:"),
         ],
     )
     .await;
@@ -215,25 +225,27 @@ async fn dmarc_records_are_judged() {
 #[tokio::test]
 async fn a_subdomain_inherits_the_policy_of_its_parent() {
     let zone =
-        Zone::sound().with("_dmarc.example.com", "v=DMARC1; p=reject; sp=none; rua=mailto:d@example.com");
-    let report = check_domain("a.b.example.com", &Options::default(), &zone).await;
+        TestZone::sound().with("_dmarc.example.com", "v=DMARC1; p=reject; sp=none; rua=mailto:d@example.com");
+    let report = check_domain("a.b.example.com", &DomainOptions::default(), &zone).await;
     let dmarc = report.findings.iter().find(|finding| finding.check == "dmarc").unwrap();
-    assert_eq!(dmarc.state, State::Warn);
+    assert_eq!(dmarc.state, DomainCheckState::Warn);
     assert!(dmarc.advice.as_deref().unwrap().contains("p=none"));
 }
 
 #[tokio::test]
 async fn mail_must_find_its_way_back() {
-    let mut zone = Zone::sound();
+    let mut zone = TestZone::sound();
     zone.mx.clear();
-    assert_eq!(finding(&zone, "mx").await.state, State::Missing);
-    assert_eq!(finding(&zone.clone().a("example.com"), "mx").await.state, State::Warn);
-    assert_eq!(finding(&zone.clone().mx("example.com", 0, ""), "mx").await.state, State::Warn);
+    assert_eq!(finding(&zone, "mx").await.state, DomainCheckState::Missing);
+    assert_eq!(finding(&zone.clone().a("example.com"), "mx").await.state, DomainCheckState::Warn);
+    assert_eq!(finding(&zone.clone().mx("example.com", 0, ""), "mx").await.state, DomainCheckState::Warn);
     let both = zone.clone().mx("example.com", 0, "").mx("example.com", 10, "mail.example.com");
-    assert_eq!(finding(&both, "mx").await.state, State::Wrong);
-    for (host, state) in
-        [("gone.example", State::Wrong), ("192.0.2.1", State::Wrong), ("fails.example", State::Unknown)]
-    {
+    assert_eq!(finding(&both, "mx").await.state, DomainCheckState::Wrong);
+    for (host, state) in [
+        ("gone.example", DomainCheckState::Wrong),
+        ("192.0.2.1", DomainCheckState::Wrong),
+        ("fails.example", DomainCheckState::Unknown),
+    ] {
         assert_eq!(finding(&zone.clone().mx("example.com", 10, host), "mx").await.state, state, "{host}");
     }
 }
@@ -241,7 +253,7 @@ async fn mail_must_find_its_way_back() {
 /// DNS has A-labels, whichever a person gives.
 #[tokio::test]
 async fn a_domain_outside_ascii_is_asked_for_by_its_a_labels() {
-    let zone = Zone::default()
+    let zone = TestZone::default()
         .mx("xn--bcher-kva.example", 10, "mail.example.com")
         .a("mail.example.com")
         .txt("xn--bcher-kva.example", "v=spf1 -all");
@@ -249,39 +261,43 @@ async fn a_domain_outside_ascii_is_asked_for_by_its_a_labels() {
         let bounces = check_mx(spelling, &zone).await;
         assert_eq!(
             (bounces.domain.as_str(), bounces.findings[0].state),
-            ("xn--bcher-kva.example", State::Ok)
+            ("xn--bcher-kva.example", DomainCheckState::Ok)
         );
         let whole = check_domain(spelling, &options(), &zone).await;
         assert_eq!(whole.domain, "xn--bcher-kva.example", "{whole}");
         let state = |check: &str| whole.findings.iter().find(|one| one.check == check).map(|one| one.state);
-        assert_eq!(state("mx"), Some(State::Ok), "{whole}");
-        assert_ne!(state("spf"), Some(State::Missing), "{whole}");
+        assert_eq!(state("mx"), Some(DomainCheckState::Ok), "{whole}");
+        assert_ne!(state("spf"), Some(DomainCheckState::Missing), "{whole}");
     }
 }
 
 #[tokio::test]
 async fn without_an_answer_nothing_is_called_missing() {
-    let report = check_domain("fails.example", &options(), &Zone::sound()).await;
-    assert!(report.findings.iter().all(|finding| finding.state == State::Unknown), "{report}");
+    let report = check_domain("fails.example", &options(), &TestZone::sound()).await;
+    assert!(report.findings.iter().all(|finding| finding.state == DomainCheckState::Unknown), "{report}");
     assert!(!report.is_sound());
 }
 
 #[tokio::test]
 async fn what_is_no_domain_is_not_asked_for() {
     for bad in ["", "localhost", "a b.example", "xn--bücher.example", "a..example", "x@example.com"] {
-        let report = check_domain(bad, &options(), &Zone::sound()).await;
-        assert_eq!((report.findings.len(), report.findings[0].state), (1, State::Wrong), "{bad:?}");
+        let report = check_domain(bad, &options(), &TestZone::sound()).await;
+        assert_eq!(
+            (report.findings.len(), report.findings[0].state),
+            (1, DomainCheckState::Wrong),
+            "{bad:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn control_characters_of_a_record_are_not_shown() {
-    let zone = Zone::sound().with("example.com", "v=spf1 \u{1b}[31m -all");
+    let zone = TestZone::sound().with("example.com", "v=spf1 \u{1b}[31m -all");
     assert!(!check_domain("example.com", &options(), &zone).await.to_string().contains('\u{1b}'));
 }
 
 /// Answers queries over UDP from the zone until the socket's owner goes.
-pub(super) async fn serve(socket: Arc<UdpSocket>, zone: Zone) {
+pub(super) async fn serve(socket: Arc<UdpSocket>, zone: TestZone) {
     let mut buffer = [0; 1500];
     loop {
         let (length, client) = socket.recv_from(&mut buffer).await.unwrap();
@@ -290,7 +306,7 @@ pub(super) async fn serve(socket: Arc<UdpSocket>, zone: Zone) {
 }
 
 /// The response to a query with one question (RFC 1035, 4.1).
-fn answer(query: &[u8], zone: &Zone) -> Vec<u8> {
+fn answer(query: &[u8], zone: &TestZone) -> Vec<u8> {
     let mut labels = Vec::new();
     let mut at = 12;
     while query[at] != 0 {
@@ -360,17 +376,17 @@ fn wire_name(name: &str) -> Vec<u8> {
 #[tokio::test]
 async fn a_real_name_server_is_asked() {
     let long = format!("v=DKIM1; k=rsa; p={}", "A".repeat(392));
-    let zone = Zone::sound().with("p1._domainkey.example.com", &long);
+    let zone = TestZone::sound().with("p1._domainkey.example.com", &long);
     let socket = Arc::new(UdpSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap());
     let dns = SystemDns::with_server(socket.local_addr().unwrap()).unwrap();
     let server = tokio::spawn(serve(socket, zone.clone().mx("null.example", 0, "")));
-    let key = ExpectedKey { selector: "p1".to_owned(), record: long };
-    let options = Options { keys: vec![key], ..options() };
+    let key = ExpectedDkimKey { selector: "p1".to_owned(), record: long };
+    let options = DomainOptions { keys: vec![key], ..options() };
     let report = check_domain("example.com", &options, &dns).await;
-    assert!(report.findings.iter().all(|finding| finding.state == State::Ok), "{report}");
+    assert!(report.findings.iter().all(|finding| finding.state == DomainCheckState::Ok), "{report}");
     assert_eq!(report, check_domain("example.com", &options, &zone).await);
     let bare = check_domain("bare.example", &options, &dns).await;
-    assert!(bare.findings.iter().all(|finding| finding.state == State::Missing), "{bare}");
+    assert!(bare.findings.iter().all(|finding| finding.state == DomainCheckState::Missing), "{bare}");
     assert_eq!(dns.mx("null.example").await, Ok(vec![(0, String::new())]));
     server.abort();
 }

@@ -1,4 +1,4 @@
-//! Duties that run beside each other, and leases that outstay.
+//! Jobs that run concurrently, and leases that outlast their time.
 
 use bytes::Bytes;
 use postway_domain::{LeaseToken, TenantId};
@@ -11,14 +11,14 @@ use postway_store::{
 
 use super::*;
 use crate::{
-    clock::NodeClock,
-    retention::tests::{count, messages, start, tenant},
+    cluster::clock::NodeClock,
+    housekeeping::retention::tests::{count, messages, start, tenant},
 };
 
 /// A clock that goes with tokio's.
-struct PausedMachine(Instant);
+struct PausedMachineClock(Instant);
 
-impl Clock for PausedMachine {
+impl Clock for PausedMachineClock {
     fn now(&self) -> Time {
         start().plus(RESERVED_FOR * 2 + self.0.elapsed())
     }
@@ -47,17 +47,17 @@ async fn work_of_the_dead_is_taken_over_while_another_duty_hangs() {
     store.change(DirectoryChange::DeleteTenant(gone.clone(), start()), None).await.unwrap();
     depot.put(&*store, &stays, Bytes::from_static(b"left behind"), start()).await.unwrap();
 
-    let clock = Arc::new(NodeClock::of(Arc::new(PausedMachine(Instant::now()))));
+    let clock = Arc::new(NodeClock::from_machine(Arc::new(PausedMachineClock(Instant::now()))));
     let (address, shared): (_, Arc<dyn Store>) = (([127, 0, 0, 1], 1).into(), store.clone());
     let mark = Depot::memory();
-    let joined = Membership::join_as([1; 16], shared.clone(), clock.clone(), address, &mark);
+    let joined = ClusterMembership::join_as([1; 16], shared.clone(), clock.clone(), address, &mark);
     let membership = Arc::new(joined.await.unwrap());
-    let housekeeping = Housekeeping {
+    let housekeeping = HousekeepingDuties {
         store: shared,
         clock: clock.clone(),
         depot: depot.clone(),
         secret_key: Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).unwrap()),
-        kept: config::Retention { audit: None, reported: Duration::from_secs(7 * 86_400) },
+        retention: config::RetentionSection { audit: None, reported: Duration::from_secs(7 * 86_400) },
         membership: membership.clone(),
     };
     let stop = CancellationToken::new();
@@ -90,12 +90,12 @@ async fn work_of_the_dead_is_taken_over_while_another_duty_hangs() {
 
 #[test]
 fn a_lease_of_a_living_node_is_over_when_this_nodes_own_clock_says_so() {
-    let mut met = Outstayed::new();
+    let mut met = OverdueLeases::new();
     let (one, other, start) = (verdict::sample(1), verdict::sample(2), Instant::now());
     let moved = Stalled { version: 9, ..other.clone() };
     let mut over = |stalled: &[&Stalled], after: Duration| -> Vec<MessageUid> {
         let stalled = stalled.iter().map(|one| (*one).clone()).collect();
-        outstayed(&mut met, stalled, start + after).iter().map(|one| one.uid).collect()
+        long_overdue(&mut met, stalled, start + after).iter().map(|one| one.uid).collect()
     };
     assert!(over(&[&one, &other], Duration::ZERO).is_empty(), "the time of day says so already");
     assert!(over(&[&one, &moved], OUTSTAYED_FOR - EVERY).is_empty());

@@ -1,6 +1,6 @@
-//! What housekeeping makes of a message whose worker is gone, and of one whose time is over: pure, as the attempts'
-//! own outcomes are, and by the same rules. Those still open are sent to, what may have been sent is in doubt, and nothing
-//! that was sent is called otherwise.
+//! Decides about messages whose worker is gone and messages that have expired: pure functions with the same
+//! rules as the outcomes of attempts. Open recipients are sent to, those that may have been sent to are in
+//! doubt, and `sent` stays `sent`.
 
 use std::time::Duration;
 
@@ -12,39 +12,41 @@ use postway_domain::{
 use postway_store::record::{Change, Fence, Stalled};
 use serde_json::{Value, json};
 
-/// Leases lost in a row after which a message is set aside: it may be what kills its workers.
+/// The number of leases lost in a row after which a message is quarantined: it may be what kills its workers.
 const LOST_LEASES_MAX: i64 = 5;
 
-/// The message's worker is gone: before the dot it goes back to the queue, after it those whom the relay had accepted are
-/// in doubt. Where the others are still open it is retried for them.
-pub(super) fn lost(one: &Stalled, policy: Option<&RetryPolicy>, now: Time) -> Option<Change> {
+/// The change of a message whose worker is gone. Before the wire commit it returns to the queue; after it,
+/// the recipients that the relay had accepted are in doubt, and the message is retried for those still open.
+pub(super) fn lost_lease_change(one: &Stalled, policy: Option<&RetryPolicy>, now: Time) -> Option<Change> {
     let on_the_wire = one.state == State::Sending { wire_committed: true };
     let lost_leases = one.lost_leases + 1;
     let suspect = lost_leases >= LOST_LEASES_MAX && !on_the_wire && one.state.status() == Status::Sending;
     let fallback = RetryPolicy::smtp();
     let policy = policy.unwrap_or(&fallback);
-    // Recipients marked one by one at the wire commit say themselves who was accepted. The rest waits for no answer.
+    // If recipients were marked one by one at the wire commit, the marks say which were accepted. The others
+    // can be retried at once.
     let retry_after = match on_the_wire && one.has_doubtful && one.has_open {
         true => policy.delay(u32::try_from(one.retries).unwrap_or(u32::MAX), &mut rand::rng()),
         false => None,
     };
     let change = match retry_after {
-        _ if suspect => quarantined(one, lost_leases, now)?,
+        _ if suspect => quarantine(one, lost_leases, now)?,
         Some(delay) => Change {
             retries: Some(one.retries + 1),
             due_at: Some(now.plus(delay)),
             error: Some(lost_at_the_dot()),
-            ..moved(one, Input::Settle(Outcome::Retry), now)?
+            ..step_change(one, Input::Settle(Outcome::Retry), now)?
         },
-        None => given_up(one, policy, now)?,
+        None => abandon_attempt(one, policy, now)?,
     };
     let reason = if suspect { "quarantined" } else { "lease lost" };
-    let data = told(one, &change, reason, now);
+    let data = lost_attempt_data(one, &change, reason, now);
     Some(Change { lost_leases: Some(lost_leases), ..change.telling(&data) })
 }
 
-/// What an attempt's own outcome tells, as far as it is known of one whose worker is gone; and whose it was.
-fn told(one: &Stalled, change: &Change, reason: &str, now: Time) -> Value {
+/// The event data of a lost attempt: the fields of an attempt's own outcome, as far as they are known, and
+/// the node that had it.
+fn lost_attempt_data(one: &Stalled, change: &Change, reason: &str, now: Time) -> Value {
     let error = change.error.as_deref().and_then(|error| serde_json::from_str::<Value>(error).ok());
     let error = error.unwrap_or_default();
     let mut data = json!({
@@ -67,8 +69,8 @@ fn told(one: &Stalled, change: &Change, reason: &str, now: Time) -> Value {
 }
 
 /// The lease is lost, and with it the attempt.
-fn given_up(one: &Stalled, policy: &RetryPolicy, now: Time) -> Option<Change> {
-    let change = moved(one, Input::LoseLease, now)?;
+fn abandon_attempt(one: &Stalled, policy: &RetryPolicy, now: Time) -> Option<Change> {
+    let change = step_change(one, Input::LoseLease, now)?;
     match change.to {
         State::Ready => Some(Change { due_at: Some(now), ..change }),
         State::InDoubt => {
@@ -77,7 +79,8 @@ fn given_up(one: &Stalled, policy: &RetryPolicy, now: Time) -> Option<Change> {
             let delay = policy.delay(nth, &mut rand::rng());
             let resend_at = now.plus(delay.unwrap_or(Duration::from_secs(60)));
             let too_late = one.expires_at.is_some_and(|at| at <= resend_at);
-            // Nobody was marked where the relay had accepted them all; otherwise the open have no retry left.
+            // If no recipient was marked, the relay had accepted them all; otherwise the open ones have no
+            // retry left.
             let open = if one.has_doubtful { RecipientStatus::Failed } else { RecipientStatus::InDoubt };
             Some(Change {
                 due_at: one.on_doubt.resends(doubts, too_late).then_some(resend_at),
@@ -91,14 +94,14 @@ fn given_up(one: &Stalled, policy: &RetryPolicy, now: Time) -> Option<Change> {
     }
 }
 
-/// It is set aside; what earlier attempts sent, or may have sent, stays so.
-fn quarantined(one: &Stalled, lost_leases: i64, now: Time) -> Option<Change> {
+/// Quarantines the message; recipients that earlier attempts sent to, or may have sent to, keep their state.
+fn quarantine(one: &Stalled, lost_leases: i64, now: Time) -> Option<Change> {
     let outcome = match one.rest() {
         Rest::Doubt => Outcome::DoubtEarlier,
         Rest::Sent => Outcome::SentEarlier,
         Rest::Nothing | Rest::Open => Outcome::Quarantined,
     };
-    let change = moved(one, Input::Settle(outcome), now)?;
+    let change = step_change(one, Input::Settle(outcome), now)?;
     let message = format!("quarantined: its workers died {lost_leases} times in a row");
     let error = json!({"code": "quarantined", "category": "poison", "message": message}).to_string();
     Some(Change {
@@ -114,9 +117,9 @@ fn lost_at_the_dot() -> String {
     .to_string()
 }
 
-/// The message's time is over for those it was not sent to.
-pub(super) fn expired(one: &Stalled, now: Time) -> Option<Change> {
-    let change = moved(one, Input::Expire(one.rest()), now)?;
+/// The change of a message that has expired, for the recipients it was not sent to.
+pub(super) fn expiry_change(one: &Stalled, now: Time) -> Option<Change> {
+    let change = step_change(one, Input::Expire(one.rest()), now)?;
     if change.to != State::Expired {
         return Some(change.telling(&json!({"attempt": one.attempt, "reason": "expired"})));
     }
@@ -125,7 +128,7 @@ pub(super) fn expired(one: &Stalled, now: Time) -> Option<Change> {
     Some(Change { error: Some(error.to_string()), ..change })
 }
 
-fn moved(one: &Stalled, input: Input, now: Time) -> Option<Change> {
+fn step_change(one: &Stalled, input: Input, now: Time) -> Option<Change> {
     let fence = Fence { status: one.state.status(), token: None, version: Some(one.version) };
     match Change::step(one.uid, fence, one.state, input, now) {
         Ok(change) => Some(Change { erases_bodies: change.to == State::Sent && one.sensitive, ..change }),

@@ -1,7 +1,7 @@
-//! Chance, from one number: what a run is made of, and every turn it takes.
+//! Seeded chance: what a run consists of, and every random choice in it.
 //!
-//! A plan switches whole kinds of faults off for a run, so that the seeds differ in kind and not only in detail: some
-//! faults are found only where others do not cover them up.
+//! A plan switches entire kinds of faults off for a run, so that the seeds differ in kind and not only in
+//! detail: some faults are found only where others do not cover them up.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -12,9 +12,9 @@ use postway_domain::{MessageUid, Time};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 /// The one source of chance in a run.
-pub(super) struct Chance(Mutex<StdRng>);
+pub(super) struct SeededChance(Mutex<StdRng>);
 
-impl Chance {
+impl SeededChance {
     pub fn new(seed: u64) -> Self {
         Self(Mutex::new(StdRng::seed_from_u64(seed)))
     }
@@ -28,7 +28,7 @@ impl Chance {
         self.rng().random_range(low..=high)
     }
 
-    /// True so many times in a thousand.
+    /// True `per_mille` times in a thousand, on average.
     pub fn hits(&self, per_mille: u64) -> bool {
         per_mille > 0 && self.between(1, 1_000) <= per_mille
     }
@@ -49,10 +49,11 @@ impl Chance {
     }
 }
 
-/// What a run is made of. Rates are per mille.
+/// The plan of a run. Rates are per mille.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
-    /// Whether no life ends, no answer of a relay is lost, and the store may only fail: then nothing is in doubt.
+pub(super) struct RunPlan {
+    /// Whether no life ends, no answer of a relay is lost, and the store may only fail: then nothing is in
+    /// doubt.
     pub calm: bool,
     /// Nodes that share the store.
     pub nodes: usize,
@@ -60,17 +61,17 @@ pub(super) struct Plan {
     pub messages: usize,
     /// For how long things go wrong.
     pub troubled: Duration,
-    pub relay: RelayIlls,
-    pub store: StoreIlls,
-    pub fates: Fates,
+    pub relay: RelayFaults,
+    pub store: StoreFaults,
+    pub fates: FaultWeights,
     /// Whether somebody cancels, replays, resolves and suspends meanwhile.
     pub operator: bool,
     pub accounts: [AccountPlan; 2],
 }
 
-/// What a relay does wrong, at each of its turns.
+/// The faults of a relay, at each of its turns.
 #[derive(Clone, Debug)]
-pub(super) struct RelayIlls {
+pub(super) struct RelayFaults {
     pub pipelining: bool,
     pub slow: u64,
     pub cut: u64,
@@ -81,9 +82,9 @@ pub(super) struct RelayIlls {
     pub unreachable: u64,
 }
 
-/// What the store does wrong, at each call.
+/// The faults of the store, at each call.
 #[derive(Clone, Debug)]
-pub(super) struct StoreIlls {
+pub(super) struct StoreFaults {
     pub slow: u64,
     pub fails: u64,
     /// It was done, and the answer says that it was not.
@@ -92,9 +93,9 @@ pub(super) struct StoreIlls {
     pub repeats: u64,
 }
 
-/// What befalls nodes. Each is a weight among the others.
+/// The faults of nodes. Each is a weight among the others.
 #[derive(Clone, Debug)]
-pub(super) struct Fates {
+pub(super) struct FaultWeights {
     pub crash: u64,
     pub freeze: u64,
     pub stop: u64,
@@ -116,8 +117,8 @@ pub(super) struct AccountPlan {
     pub falls_back: bool,
 }
 
-impl Plan {
-    pub fn draw(chance: &Chance) -> Self {
+impl RunPlan {
+    pub fn draw(chance: &SeededChance) -> Self {
         let calm = chance.hits(100);
         let rate = |most| if chance.hits(600) { chance.between(1, most) } else { 0 };
         let wild = |most| if calm { 0 } else { rate(most) };
@@ -131,7 +132,7 @@ impl Plan {
             nodes: chance.between(1, 3) as usize,
             messages: chance.between(4, 20) as usize,
             troubled: chance.millis(10_000, 45_000),
-            relay: RelayIlls {
+            relay: RelayFaults {
                 pipelining: chance.hits(700),
                 slow: wild(300),
                 cut: wild(150),
@@ -141,8 +142,8 @@ impl Plan {
                 closing: wild(80),
                 unreachable: rate(200),
             },
-            store: StoreIlls { slow: wild(300), fails: rate(80), forgets: rate(80), repeats: rate(100) },
-            fates: Fates {
+            store: StoreFaults { slow: wild(300), fails: rate(80), forgets: rate(80), repeats: rate(100) },
+            fates: FaultWeights {
                 crash: wild(10),
                 freeze: wild(10),
                 stop: wild(4),

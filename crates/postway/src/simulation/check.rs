@@ -10,21 +10,22 @@ use postway_store::{
 };
 use tokio::time::{Instant, sleep};
 
-use super::{history, people, relay::FIRST_PORT, world::World};
+use super::{actors, history, relay::FIRST_PORT, world::SimulatedWorld};
 
-/// In this time all must have ended once all is well: longer than the longest circuit, and than a limit keeps them.
+/// How long everything may take to end once the faults are over: longer than the longest open circuit and the
+/// longest wait for a limit.
 const ENDS_WITHIN: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// Now that all is well: lets everything go that was suspended, waits until nothing waits but doubts for somebody's word, and
-/// gives that word.
-pub(super) async fn see_to_the_end(world: &World) {
-    let tenant = World::tenant();
+/// After the faults: activates everything that was suspended, waits until only messages on hold are left, and
+/// resolves them.
+pub(super) async fn see_to_the_end(world: &SimulatedWorld) {
+    let tenant = SimulatedWorld::tenant();
     let paused = world.store.suspensions(&tenant).await.expect("the store itself has no faults");
     for suspension in paused {
         let change = DirectoryChange::Activate(tenant.clone(), suspension.scope);
         world.store.change(change, None).await.expect("the store itself has no faults");
     }
-    // Sent again, a doubt may end its time and be held once more: then somebody knows better.
+    // A message that is sent again may come into doubt and on hold once more: then an operator resolves it.
     for words in [
         &[Resolution::Sent, Resolution::Failed, Resolution::Resend][..],
         &[Resolution::Sent, Resolution::Failed],
@@ -34,7 +35,7 @@ pub(super) async fn see_to_the_end(world: &World) {
         })
         .await;
         for record in world.records().await.iter().filter(|record| waits_for_a_word(record)) {
-            people::ask(world, &world.store, record.summary.uid, Asked::Resolve(*world.chance.pick(words)))
+            actors::ask(world, &world.store, record.summary.uid, Asked::Resolve(*world.chance.pick(words)))
                 .await;
         }
     }
@@ -46,7 +47,7 @@ fn waits_for_a_word(record: &MessageRecord) -> bool {
     record.summary.state == State::InDoubt && record.summary.due_at.is_none()
 }
 
-async fn wait_until(world: &World, what: &str, is_so: impl Fn(&MessageRecord) -> bool) {
+async fn wait_until(world: &SimulatedWorld, what: &str, is_so: impl Fn(&MessageRecord) -> bool) {
     let deadline = Instant::now() + ENDS_WITHIN;
     loop {
         let records = world.records().await;
@@ -66,8 +67,8 @@ async fn wait_until(world: &World, what: &str, is_so: impl Fn(&MessageRecord) ->
     }
 }
 
-/// Stops every node, and looks at what is left.
-pub(super) async fn judge(world: &World) {
+/// Stops every node, and checks the messages.
+pub(super) async fn judge(world: &SimulatedWorld) {
     for node in &world.nodes {
         if !node.stop(world).await {
             world.trace.violation(format_args!("a node did not finish, and nothing was in its way"));
@@ -82,8 +83,8 @@ pub(super) async fn judge(world: &World) {
     for record in world.records().await {
         let label = world.ledger().label(record.summary.uid);
         if !history::is_possible(&record) {
-            let (state, told) = (record.summary.state, history::told(&record));
-            world.trace.violation(format_args!("{label} is {state:?}, which no path gives: {told}"));
+            let (state, events) = (record.summary.state, history::event_names(&record));
+            world.trace.violation(format_args!("{label} is {state:?}, which no path gives: {events}"));
         }
         if record.summary.error.as_deref().is_some_and(|error| error.contains("internal error")) {
             world.trace.violation(format_args!("{label} broke its courier"));
@@ -97,7 +98,7 @@ pub(super) async fn judge(world: &World) {
 }
 
 /// What was acknowledged is there, once.
-async fn nothing_is_lost(world: &World) {
+async fn nothing_is_lost(world: &SimulatedWorld) {
     let known: Vec<_> = world.ledger().iter().map(|(uid, fate)| (uid, fate.clone())).collect();
     let mut labels = BTreeSet::new();
     for (uid, fate) in known {
@@ -117,7 +118,7 @@ async fn nothing_is_lost(world: &World) {
 }
 
 /// `sent` means that the relay took it, and what it took is not called otherwise unless it was doubted.
-fn recipients_are_what_the_relay_says(world: &World, label: &str, record: &MessageRecord) {
+fn recipients_are_what_the_relay_says(world: &SimulatedWorld, label: &str, record: &MessageRecord) {
     let uid = record.summary.uid;
     let doubted = record.events.iter().any(|event| event.kind == EventKind::InDoubt);
     let called_sent = world.ledger().fate(uid).is_some_and(|fate| fate.called_sent);
@@ -143,7 +144,7 @@ fn recipients_are_what_the_relay_says(world: &World, label: &str, record: &Messa
 }
 
 /// In no minute a relay saw more transactions than the account may begin.
-fn limits_hold(world: &World) {
+fn limits_hold(world: &SimulatedWorld) {
     let seen = world.seen();
     for (port, begun) in &seen.begun {
         let limit = world.account(*port).per_minute as usize;

@@ -1,8 +1,9 @@
-//! Whether a message's history can have happened.
+//! Checks that a message's history can have happened.
 //!
-//! A history is a word in the language of the state machine: there must be a path through `domain`'s one table, from
-//! accepted to where the message stands, whose events are exactly these, in this order. So an event too many, too few, or in
-//! the wrong place is found, without a second opinion here on what the table should be.
+//! A history is a word in the language of the state machine: there must be a path through `domain`'s one
+//! table, from accepted to the message's present state, whose events are exactly these, in this order. So an
+//! event too many, too few, or in the wrong place is found, without a second opinion here on what the table
+//! should be.
 
 use std::collections::HashSet;
 
@@ -14,7 +15,7 @@ use postway_store::record::MessageRecord;
 
 /// Whether some path gives this history.
 pub(super) fn is_possible(record: &MessageRecord) -> bool {
-    // These tell of a part of the message and go with any step.
+    // These events are about a part of the message and fit any step.
     let aside = |kind: &EventKind| matches!(kind, EventKind::RecipientFailed | EventKind::Validated);
     let events: Vec<EventKind> =
         record.events.iter().map(|event| event.kind).filter(|kind| !aside(kind)).collect();
@@ -39,7 +40,7 @@ pub(super) fn is_possible(record: &MessageRecord) -> bool {
 }
 
 /// The events, in a line.
-pub(super) fn told(record: &MessageRecord) -> String {
+pub(super) fn event_names(record: &MessageRecord) -> String {
     let kinds: Vec<&str> = record.events.iter().map(|event| event.kind.as_str()).collect();
     kinds.join(" ")
 }

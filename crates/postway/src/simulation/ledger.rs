@@ -1,29 +1,30 @@
-//! What the world knows of each message beside what the store says: who holds it, who may write its dot, what an operator
-//! said. Kept by meaning, not by tokens and versions, so that it can find the fences of the store at fault.
+//! What the simulation knows about each message apart from the store: which life has its lease, which may
+//! write its dot, what an operator decided. It does not use tokens and versions, so that it can find faults
+//! of the store's fences.
 
 use std::collections::BTreeMap;
 
 use postway_domain::{MessageUid, State};
 use postway_store::record::{Change, Claimed, Fence};
 
-use super::{life::Life, trace::Trace};
+use super::{life::NodeLife, trace::RunTrace};
 
 /// All messages that were handed to the store.
 #[derive(Default)]
-pub(super) struct Ledger {
-    fates: BTreeMap<MessageUid, Fate>,
+pub(super) struct MessageLedger {
+    fates: BTreeMap<MessageUid, LedgerEntry>,
 }
 
-/// One of them.
+/// One message.
 #[derive(Clone, Default)]
-pub(super) struct Fate {
+pub(super) struct LedgerEntry {
     /// Its number among the messages of the run.
     pub label: usize,
-    /// Whether its client was told that it is safe.
+    /// Whether it was acknowledged to its client.
     pub acknowledged: bool,
     /// Whether an operator has called its doubt sent.
     pub called_sent: bool,
-    /// Which life holds it.
+    /// The life that has its lease.
     holder: Option<String>,
     /// Claims below this version are over.
     floor: i64,
@@ -31,29 +32,29 @@ pub(super) struct Fate {
     permits: BTreeMap<String, u32>,
 }
 
-/// What of a change the ledger needs.
-pub(super) struct Move {
+/// The part of a change that the ledger needs.
+pub(super) struct LedgerMove {
     uid: MessageUid,
     to: State,
     fence: Fence,
 }
 
-impl Move {
-    pub fn of(change: &Change) -> Self {
+impl LedgerMove {
+    pub fn from_change(change: &Change) -> Self {
         Self { uid: change.uid, to: change.to, fence: change.fence }
     }
 }
 
-impl Ledger {
+impl MessageLedger {
     pub fn add(&mut self, uid: MessageUid, label: usize) {
-        self.fates.insert(uid, Fate { label, ..Fate::default() });
+        self.fates.insert(uid, LedgerEntry { label, ..LedgerEntry::default() });
     }
 
-    pub fn fate(&mut self, uid: MessageUid) -> Option<&mut Fate> {
+    pub fn fate(&mut self, uid: MessageUid) -> Option<&mut LedgerEntry> {
         self.fates.get_mut(&uid)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (MessageUid, &Fate)> {
+    pub fn iter(&self) -> impl Iterator<Item = (MessageUid, &LedgerEntry)> {
         self.fates.iter().map(|(uid, fate)| (*uid, fate))
     }
 
@@ -61,8 +62,8 @@ impl Ledger {
         self.fates.get(&uid).map_or_else(|| "m?".to_owned(), |fate| format!("m{}", fate.label))
     }
 
-    /// A life was given these.
-    pub fn claimed(&mut self, life: &Life, claimed: &[Claimed], how: &str, trace: &Trace) {
+    /// Notes that a life has claimed these messages.
+    pub fn claimed(&mut self, life: &NodeLife, claimed: &[Claimed], how: &str, trace: &RunTrace) {
         for one in claimed {
             let label = self.label(one.uid);
             trace.note(format_args!("{} {how} {label} attempt {}", life.name, one.attempt));
@@ -76,7 +77,7 @@ impl Ledger {
     }
 
     /// The store has answered whether this life may write the dot.
-    pub fn permitted(&mut self, life: &Life, uids: &[MessageUid], held: &[bool], trace: &Trace) {
+    pub fn permitted(&mut self, life: &NodeLife, uids: &[MessageUid], held: &[bool], trace: &RunTrace) {
         for (uid, held) in uids.iter().zip(held) {
             let (label, word) = (self.label(*uid), if *held { "may end" } else { "may not end" });
             trace.note(format_args!("{} {word} {label}", life.name));
@@ -92,7 +93,7 @@ impl Ledger {
     }
 
     /// The store has answered what of these changes it wrote.
-    pub fn changed(&mut self, life: &Life, moves: &[Move], held: &[bool], trace: &Trace) {
+    pub fn changed(&mut self, life: &NodeLife, moves: &[LedgerMove], held: &[bool], trace: &RunTrace) {
         for (one, held) in moves.iter().zip(held) {
             let (label, word) = (self.label(one.uid), if *held { "wrote" } else { "was refused" });
             trace.note(format_args!("{} {word} {label} -> {:?}", life.name, one.to));
@@ -113,7 +114,7 @@ impl Ledger {
     }
 
     /// A relay was sent the final dot.
-    pub fn dotted(&mut self, life: &str, uid: MessageUid, trace: &Trace) {
+    pub fn dotted(&mut self, life: &str, uid: MessageUid, trace: &RunTrace) {
         let label = self.label(uid);
         let permits = self.fates.get_mut(&uid).and_then(|fate| fate.permits.get_mut(life));
         match permits.filter(|left| **left > 0) {

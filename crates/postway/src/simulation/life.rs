@@ -1,9 +1,9 @@
 //! One life of a node: from its start until it crashes, stops, or the run ends.
 //!
-//! Everything that a life can do to the world goes through its link to the store and its connections to relays. Both ask
-//! here first. So a crash needs no end of its tasks: they go on as ghosts whose calls are never made and never answered,
-//! and a life is cut off between any two of its effects. A frozen life is held the same way and goes on afterwards, a
-//! zombie if it was taken for dead meanwhile.
+//! Everything that a life can do goes through its connection to the store and its connections to relays. Both
+//! ask here first. So a crash need not end its tasks: they continue as ghosts whose calls are never made and
+//! never answered, and a life can be cut off between any two of its effects. A frozen life is stopped the
+//! same way and continues afterwards, as a zombie if it was taken for dead meanwhile.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -14,22 +14,22 @@ use tokio::{sync::Notify, time::Instant};
 
 /// Whether a life may act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pulse {
+pub(super) enum LifePulse {
     Beating,
     Frozen,
     Dead,
 }
 
-/// One life.
+/// One life of a node.
 #[derive(Debug)]
-pub(super) struct Life {
-    /// Whose it is.
+pub(super) struct NodeLife {
+    /// The node's number.
     pub node: usize,
     /// Node and number, such as `n2.1`.
     pub name: String,
     /// Whether what it had written to a connection and the relay had not read is lost with it.
     pub loses_bytes: bool,
-    pulse: Mutex<Pulse>,
+    pulse: Mutex<LifePulse>,
     changed: Notify,
     /// Until when the connections that it has to the store say nothing.
     hushed_until: Mutex<Option<Instant>>,
@@ -37,27 +37,27 @@ pub(super) struct Life {
     beaten_at: Mutex<Option<Instant>>,
 }
 
-impl Life {
+impl NodeLife {
     pub fn new(node: usize, name: String, loses_bytes: bool) -> Self {
         Self {
             node,
             name,
             loses_bytes,
-            pulse: Mutex::new(Pulse::Beating),
+            pulse: Mutex::new(LifePulse::Beating),
             changed: Notify::new(),
             hushed_until: Mutex::default(),
             beaten_at: Mutex::default(),
         }
     }
 
-    pub fn pulse(&self) -> Pulse {
+    pub fn pulse(&self) -> LifePulse {
         *self.pulse.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes its pulse; the dead stay so.
-    pub fn set(&self, to: Pulse) {
+    pub fn set(&self, to: LifePulse) {
         let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
-        if *pulse != Pulse::Dead {
+        if *pulse != LifePulse::Dead {
             *pulse = to;
         }
         drop(pulse);
@@ -69,7 +69,7 @@ impl Life {
         *self.hushed_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
     }
 
-    /// Whether they are.
+    /// Whether its connections to the store are silent.
     pub fn is_hushed(&self) -> bool {
         let until = *self.hushed_until.lock().unwrap_or_else(PoisonError::into_inner);
         until.is_some_and(|until| Instant::now() < until)
@@ -85,8 +85,8 @@ impl Life {
         self.beaten_at.lock().unwrap_or_else(PoisonError::into_inner).map(|at| at.elapsed())
     }
 
-    /// Waits until its pulse is so.
-    pub async fn until(&self, is: impl Fn(Pulse) -> bool) {
+    /// Waits until its pulse satisfies `is`.
+    pub async fn until(&self, is: impl Fn(LifePulse) -> bool) {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
@@ -99,6 +99,6 @@ impl Life {
 
     /// Returns when it may act; never for the dead.
     pub async fn acts(&self) {
-        self.until(|pulse| pulse == Pulse::Beating).await;
+        self.until(|pulse| pulse == LifePulse::Beating).await;
     }
 }

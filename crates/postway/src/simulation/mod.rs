@@ -1,12 +1,13 @@
 //! The deterministic simulation: nodes, store, network, clock and crashes from one number.
 //!
-//! A run is one to three nodes in one thread, on tokio's paused clock. Each node has the real rooms, wired as `wire.rs` wires
-//! them: the dispatcher with its couriers, gate and SMTP client, membership, and housekeeping. They share the real store in
-//! memory, each over a [`link`] that may be slow, fail, or lose the answer to what it did; and they speak SMTP over pipes to a
-//! [`relay`] that takes, defers, refuses, hangs up, or says nothing, before the dot and after it. Meanwhile [`people`] send,
-//! cancel, replay, resolve, suspend; nodes crash between any two of their effects, freeze for longer than they are thought
-//! alive, stop in good order and start again; the store goes away, another server takes over from it, or it falls silent to one
-//! node; the clock is set. Then all is made well, and everything must come to its end.
+//! A run is one to three nodes in one thread, on tokio's paused clock. Each node has the real subsystems,
+//! wired as `server` wires them: the dispatcher with its couriers, gate and SMTP client, membership, and
+//! housekeeping. They share the real store in memory, each over a [`faulty_store`] that may be slow, fail, or
+//! lose the answer to what it did; and they speak SMTP over pipes to a [`relay`] that takes, defers, refuses,
+//! hangs up, or says nothing, before the dot and after it. Meanwhile [`actors`] send, cancel, replay,
+//! resolve, suspend; nodes crash between any two of their effects, freeze for longer than they are thought
+//! alive, stop in good order and start again; the store goes away, another server takes over from it, or it
+//! falls silent to one node; the clock is set. Then the faults stop, and every message must end.
 //!
 //! What is checked, while it runs and at the end ([`ledger`], [`check`], [`history`]):
 //!
@@ -20,23 +21,24 @@
 //! - among several nodes none begins or ends a mail whose heartbeats others have not seen for a while;
 //! - an outcome is written only by the life that holds the message: what a zombie writes is refused.
 //!
-//! The same seed gives the same run, line by line. What could differ is kept out at its place: rooms choose in order
-//! (`select!` is `biased`), what is gone through is ordered, accounts here have no jitter, and ids that the rooms draw for
-//! themselves (leases, incarnations) are only ever compared. A failure prints its seed, the command that repeats it, and the
-//! whole story. `POSTWAY_SIMULATION_SEED=n` runs one seed, `POSTWAY_SIMULATION_SEEDS=n` that many.
+//! The same seed gives the same run, line by line. Everything that could differ is excluded: subsystems
+//! choose in order (`select!` is `biased`), collections are ordered, accounts have no jitter, and ids that
+//! the subsystems draw themselves (leases, incarnations) are only compared. A failure prints its seed, the
+//! command that repeats it, and the complete trace. `POSTWAY_SIMULATION_SEED=n` runs one seed,
+//! `POSTWAY_SIMULATION_SEEDS=n` that many.
 //!
-//! That the checks would find a fault is shown by runs with a [`Flaw`] on purpose.
+//! Runs with a planted fault show that the checks find faults: see [`PlantedFlaw`].
 //!
-//! Not simulated: SQL, TLS, SES, and the rooms that do not send. Those have real servers in `e2e`.
+//! Not simulated: SQL, TLS, SES, and the subsystems that do not send. Those have real servers in `e2e`.
 
+mod actors;
 mod chance;
 mod check;
+mod faulty_store;
 mod history;
 mod ledger;
 mod life;
-mod link;
 mod node;
-mod people;
 mod relay;
 mod trace;
 mod world;
@@ -52,19 +54,20 @@ use std::{
 };
 
 use self::{
-    trace::Story,
-    world::{Flaw, World},
+    trace::RunRecord,
+    world::{PlantedFlaw, SimulatedWorld},
 };
 
 /// The first seed of every run of the tests.
 const FIRST_SEED: u64 = 1;
-/// How many follow it.
+/// How many seeds are run.
 const SEEDS: u64 = 2_000;
-/// Among so many of them a flaw must be found out.
+/// A planted flaw must be found within this many seeds.
 const FLAWED: u64 = 300;
-/// How many of them are run twice.
+/// How many seeds are run twice.
 const TWICE: u64 = 25;
-/// What the runs of the tests must meet, in the words of their stories: a simulation that never gets there shows nothing.
+/// Texts that the traces of the runs must contain: a simulation that never reaches these situations proves
+/// nothing.
 const MEETS: [&str; 15] = [
     "is handed",
     "is done and fails",
@@ -83,25 +86,25 @@ const MEETS: [&str; 15] = [
     "once more",
 ];
 
-/// One run, of a program that may be wrong on purpose.
-fn run(seed: u64, flaw: Option<Flaw>) -> Story {
+/// One run, with a planted flaw if `flaw` says so.
+fn run(seed: u64, flaw: Option<PlantedFlaw>) -> RunRecord {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .expect("a runtime without a driver for sockets");
     runtime.block_on(async {
-        let world = Arc::new(World::new(seed, flaw));
-        world.lay_ground().await;
+        let world = Arc::new(SimulatedWorld::new(seed, flaw));
+        world.create_tenant().await;
         for node in &world.nodes {
             node.start(&world);
             tokio::time::sleep(world.chance.millis(1, 500)).await;
         }
-        let sending = tokio::spawn(people::send_all(world.clone()));
-        let operating = tokio::spawn(people::operate(world.clone()));
-        people::strike(&world).await;
+        let sending = tokio::spawn(actors::send_all(world.clone()));
+        let operating = tokio::spawn(actors::operate(world.clone()));
+        actors::strike(&world).await;
         // What was begun ends before all is made well: nodes come back, those frozen thaw.
-        tokio::time::sleep(Duration::from_millis(people::FATE_LASTS_MAX_MS)).await;
+        tokio::time::sleep(Duration::from_millis(actors::FATE_LASTS_MAX_MS)).await;
         world.heal();
         sending.await.expect("clients do not break");
         operating.await.expect("operators do not break");
@@ -120,7 +123,7 @@ fn seeds() -> std::ops::Range<u64> {
     }
 }
 
-fn report(seed: u64, story: &Story) -> String {
+fn report(seed: u64, story: &RunRecord) -> String {
     format!(
         "seed {seed} breaks a promise:\n  {}\nits story:\n{}\nrepeat it with\n  POSTWAY_SIMULATION_SEED={seed} cargo test -p postway --bin postway simulation\n",
         story.violations.join("\n  "),
@@ -140,7 +143,7 @@ fn whatever_goes_wrong_the_promises_are_kept() {
                 if seed >= seeds.end {
                     return None;
                 }
-                let story = catch_unwind(|| run(seed, None)).unwrap_or_else(|_| Story::broken());
+                let story = catch_unwind(|| run(seed, None)).unwrap_or_else(|_| RunRecord::broken());
                 let is_new = |what: &&&str| story.lines.iter().any(|line| line.contains(**what));
                 met.lock().expect("nobody panics with it").extend(MEETS.iter().filter(is_new));
                 if alone {
@@ -175,9 +178,9 @@ fn the_same_seed_tells_the_same_story() {
 
 #[test]
 fn a_program_that_is_wrong_on_purpose_is_found_out() {
-    for flaw in Flaw::ALL {
+    for flaw in PlantedFlaw::ALL {
         let is_found = |seed| {
-            let story = catch_unwind(|| run(seed, Some(flaw))).unwrap_or_else(|_| Story::broken());
+            let story = catch_unwind(|| run(seed, Some(flaw))).unwrap_or_else(|_| RunRecord::broken());
             !story.violations.is_empty()
         };
         assert!((FIRST_SEED..FIRST_SEED + FLAWED).any(is_found), "{flaw:?} was not found out");

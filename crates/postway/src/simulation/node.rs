@@ -1,7 +1,7 @@
-//! A node: its lives, one after the other, each with the real rooms in it.
+//! A node: its lives, one after the other, each with the real subsystems.
 //!
-//! A life is wired as `wire.rs` wires a process, as far as sending goes: it joins the others, takes its earlier life's work
-//! back, and then dispatches, beats and keeps house.
+//! A life is wired as `server` wires a process, as far as sending is concerned: it joins the others, reclaims
+//! its earlier life's work, and then runs dispatch, heartbeat and housekeeping.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -17,61 +17,65 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    chance::Chance,
-    life::{Life, Pulse},
-    link::Link,
-    relay::Network,
-    world::{Flaw, World},
+    chance::SeededChance,
+    faulty_store::FaultyStore,
+    life::{LifePulse, NodeLife},
+    relay::SimulatedNetwork,
+    world::{PlantedFlaw, SimulatedWorld},
 };
-use crate::{clock::NodeClock, config, housekeeping::Housekeeping, membership::Membership};
+use crate::{
+    cluster::{clock::NodeClock, membership::ClusterMembership},
+    config,
+    housekeeping::HousekeepingDuties,
+};
 
 /// How long a phase of a conversation may take: shorter than in life, so that runs are, too.
 const DEADLINE: Duration = Duration::from_secs(8);
 /// How long the start waits before it tries once more.
 const START_AGAIN: Duration = Duration::from_millis(500);
 
-/// A place where lives are lived.
-pub(super) struct Node {
+/// A simulated node.
+pub(super) struct SimulatedNode {
     number: usize,
     /// How far its machine's clock is off.
     skew_ms: i64,
-    present: Mutex<Present>,
+    present: Mutex<NodePresence>,
 }
 
-/// What is at the place now.
+/// The present life of a node.
 #[derive(Default)]
-struct Present {
+struct NodePresence {
     lives: u32,
-    life: Option<Arc<Life>>,
-    running: Option<Running>,
+    life: Option<Arc<NodeLife>>,
+    running: Option<RunningNode>,
 }
 
-/// A life that has come so far as to take work.
-struct Running {
+/// A life that has started and takes work.
+struct RunningNode {
     link: Arc<dyn Store>,
     dispatcher: Dispatcher,
     stop: CancellationToken,
 }
 
 /// The clock of one machine.
-struct MachineClock {
-    world: Arc<World>,
+struct SkewedClock {
+    world: Arc<SimulatedWorld>,
     skew_ms: i64,
 }
 
-impl Clock for MachineClock {
+impl Clock for SkewedClock {
     fn now(&self) -> Time {
         Time::from_millis(self.world.now().as_millis() + self.skew_ms)
     }
 }
 
-impl Node {
-    pub fn new(number: usize, chance: &Chance) -> Self {
+impl SimulatedNode {
+    pub fn new(number: usize, chance: &SeededChance) -> Self {
         let skew_ms = chance.between(0, 600) as i64 - 300;
         Self { number, skew_ms, present: Mutex::default() }
     }
 
-    fn present(&self) -> MutexGuard<'_, Present> {
+    fn present(&self) -> MutexGuard<'_, NodePresence> {
         self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -81,34 +85,34 @@ impl Node {
     }
 
     /// The life that is lived here, if one is.
-    pub fn life(&self) -> Option<Arc<Life>> {
+    pub fn life(&self) -> Option<Arc<NodeLife>> {
         self.present().life.clone()
     }
 
     /// Ends its life at once.
-    pub fn crash(&self, world: &World) {
+    pub fn crash(&self, world: &SimulatedWorld) {
         let mut present = self.present();
         present.running = None;
         if let Some(life) = present.life.take() {
             world.trace.note(format_args!("{} crashes", life.name));
-            life.set(Pulse::Dead);
+            life.set(LifePulse::Dead);
         }
     }
 
     /// Ends its life in good order; whether all was finished.
-    pub async fn stop(&self, world: &World) -> bool {
+    pub async fn stop(&self, world: &SimulatedWorld) -> bool {
         let (life, running) = {
             let mut present = self.present();
             (present.life.clone(), present.running.take())
         };
-        let (Some(life), Some(Running { dispatcher, stop, .. })) = (life, running) else { return true };
+        let (Some(life), Some(RunningNode { dispatcher, stop, .. })) = (life, running) else { return true };
         world.trace.note(format_args!("{} stops", life.name));
         let finished = dispatcher.drain().await;
         stop.cancel();
-        // The last words of its rooms: it leaves the register.
+        // Its subsystems end: it leaves the register.
         tokio::time::sleep(Duration::from_secs(1)).await;
         world.trace.note(format_args!("{} has stopped, finished: {finished}", life.name));
-        life.set(Pulse::Dead);
+        life.set(LifePulse::Dead);
         let mut present = self.present();
         if present.life.as_ref().is_some_and(|now| Arc::ptr_eq(now, &life)) {
             present.life = None;
@@ -117,7 +121,7 @@ impl Node {
     }
 
     /// Begins a life, unless one is lived here.
-    pub fn start(&self, world: &Arc<World>) {
+    pub fn start(&self, world: &Arc<SimulatedWorld>) {
         let mut present = self.present();
         if present.life.is_some() {
             return;
@@ -125,14 +129,14 @@ impl Node {
         present.lives += 1;
         let name = format!("n{}.{}", self.number, present.lives);
         world.trace.note(format_args!("{name} starts"));
-        let life = Arc::new(Life::new(self.number, name, world.chance.hits(500)));
+        let life = Arc::new(NodeLife::new(self.number, name, world.chance.hits(500)));
         present.life = Some(life.clone());
         drop(present);
         tokio::spawn(live(world.clone(), life));
     }
 }
 
-/// Has a life take its heartbeats for landed, whatever became of them.
+/// Makes a life believe that its heartbeats were written, even if they were not.
 async fn believe_beating(roster: Arc<Roster>) {
     loop {
         roster.note_beat(Instant::now());
@@ -141,33 +145,33 @@ async fn believe_beating(roster: Arc<Roster>) {
 }
 
 /// A life up to the point where it takes work.
-async fn live(world: Arc<World>, life: Arc<Life>) {
+async fn live(world: Arc<SimulatedWorld>, life: Arc<NodeLife>) {
     let node = &world.nodes[life.node];
-    let link: Arc<dyn Store> = Arc::new(Link::new(world.clone(), life.clone()));
-    let machine = MachineClock { world: world.clone(), skew_ms: node.skew_ms };
-    let clock = Arc::new(NodeClock::of(Arc::new(machine)));
+    let link: Arc<dyn Store> = Arc::new(FaultyStore::new(world.clone(), life.clone()));
+    let machine = SkewedClock { world: world.clone(), skew_ms: node.skew_ms };
+    let clock = Arc::new(NodeClock::from_machine(Arc::new(machine)));
     let (depot, identity) = (Arc::new(Depot::memory()), [life.node as u8 + 1; 16]);
     let secret_key = Arc::new(SecretKey::from_bytes(&[7; SecretKey::BYTES]).expect("a key of this length"));
     let address = ([127, 0, 0, 1], 8_025).into();
     let membership = loop {
-        match Membership::join_as(identity, link.clone(), clock.clone(), address, &depot).await {
+        match ClusterMembership::join_as(identity, link.clone(), clock.clone(), address, &depot).await {
             Ok(membership) => break Arc::new(membership),
             Err(_) => tokio::time::sleep(START_AGAIN).await,
         }
     };
-    let housekeeping = Housekeeping {
+    let housekeeping = HousekeepingDuties {
         store: link.clone(),
         clock: clock.clone(),
         depot: depot.clone(),
         secret_key: secret_key.clone(),
-        kept: config::Retention { audit: None, reported: Duration::from_secs(7 * 86_400) },
+        retention: config::RetentionSection { audit: None, reported: Duration::from_secs(7 * 86_400) },
         membership: membership.clone(),
     };
     while housekeeping.reclaim().await.is_err() {
         tokio::time::sleep(START_AGAIN).await;
     }
     life.acts().await;
-    if world.has(Flaw::IgnoresIsolation) {
+    if world.has(PlantedFlaw::IgnoresIsolation) {
         tokio::spawn(believe_beating(membership.roster()));
     }
     let config = DispatchConfig {
@@ -177,7 +181,7 @@ async fn live(world: Arc<World>, life: Arc<Life>) {
         deadlines: Deadlines::uniform(DEADLINE),
         drain: Duration::from_secs(30),
         guard: Arc::new(Guard::default()),
-        dial: Arc::new(Network { world: world.clone(), life: life.clone() }),
+        dial: Arc::new(SimulatedNetwork { world: world.clone(), life: life.clone() }),
     };
     let dispatcher = Dispatcher::start(config, link.clone(), depot, clock, secret_key);
     let stop = CancellationToken::new();
@@ -186,6 +190,6 @@ async fn live(world: Arc<World>, life: Arc<Life>) {
     world.trace.note(format_args!("{} takes work", life.name));
     let mut present = node.present();
     if present.life.as_ref().is_some_and(|now| Arc::ptr_eq(now, &life)) {
-        present.running = Some(Running { link, dispatcher, stop });
+        present.running = Some(RunningNode { link, dispatcher, stop });
     }
 }

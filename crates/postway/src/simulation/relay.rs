@@ -1,7 +1,8 @@
-//! The relay: takes mail over pipes, and does at each turn what chance says.
+//! The relay: takes mail over pipes, and behaves at each turn as chance decides.
 //!
-//! It keeps what it took and when each transaction began, which is what the checks compare the store with. Bytes are read
-//! as they are written and acted on later, so a life's writes have their own time however long the network holds them.
+//! It keeps what it took and when each transaction began, which is what the checks compare the store with.
+//! Bytes are read as they are written and acted on later, so a life's writes have their own time however long
+//! the network holds them.
 
 use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
 
@@ -16,8 +17,8 @@ use tokio::{
 };
 
 use super::{
-    life::{Life, Pulse},
-    world::World,
+    life::{LifePulse, NodeLife},
+    world::SimulatedWorld,
 };
 
 /// The port of the first account's relay; the others' follow.
@@ -27,9 +28,9 @@ const PIPE_BYTES: usize = 64 * 1024;
 /// Longer than any deadline of the other side.
 const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What the relays have seen.
+/// What the relays have recorded.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct RelayRecord {
     /// When each recipient's mail was taken, by message and address.
     pub taken: BTreeMap<(MessageUid, String), Vec<Time>>,
     /// When each transaction that the relay answered was begun, by account.
@@ -40,7 +41,7 @@ pub(super) struct Seen {
 
 /// What a relay does at one of its turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whim {
+enum RelayBehaviour {
     Well,
     Cut,
     Silent,
@@ -49,20 +50,20 @@ enum Whim {
     Closing,
 }
 
-/// A life's way to the relays.
-pub(super) struct Network {
-    pub world: Arc<World>,
-    pub life: Arc<Life>,
+/// Connects a life to the relays.
+pub(super) struct SimulatedNetwork {
+    pub world: Arc<SimulatedWorld>,
+    pub life: Arc<NodeLife>,
 }
 
-impl std::fmt::Debug for Network {
+impl std::fmt::Debug for SimulatedNetwork {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Network")
     }
 }
 
 #[async_trait]
-impl Dial for Network {
+impl Dial for SimulatedNetwork {
     async fn dial(&self, host: &str, port: u16, deadline: Instant, _: &Guard) -> Result<Stream, NetError> {
         let (world, life) = (&self.world, &self.life);
         let unreachable = world.chance.hits(world.rate(world.plan.relay.unreachable));
@@ -85,7 +86,7 @@ impl Dial for Network {
         let (reader, writer) = tokio::io::split(theirs);
         let (written, lines) = mpsc::unbounded_channel();
         tokio::spawn(listen(world.clone(), life.clone(), port, reader, written));
-        let session = Session { world: world.clone(), life: life.clone(), port, lines, writer };
+        let session = RelayConnection { world: world.clone(), life: life.clone(), port, lines, writer };
         tokio::spawn(async move { session.converse().await });
         Ok(Stream::Pipe(ours))
     }
@@ -93,8 +94,8 @@ impl Dial for Network {
 
 /// Reads lines in the moment they are written, until the other side hangs up or dies.
 async fn listen(
-    world: Arc<World>,
-    life: Arc<Life>,
+    world: Arc<SimulatedWorld>,
+    life: Arc<NodeLife>,
     port: u16,
     reader: ReadHalf<DuplexStream>,
     written: mpsc::UnboundedSender<(Time, String)>,
@@ -104,7 +105,7 @@ async fn listen(
         let mut line = String::new();
         tokio::select! {
             biased;
-            () = life.until(|pulse| pulse == Pulse::Dead) => break,
+            () = life.until(|pulse| pulse == LifePulse::Dead) => break,
             read = reader.read_line(&mut line) => match read {
                 Ok(1..) => {
                     if line.starts_with("MAIL FROM:") || line == ".\r\n" {
@@ -120,22 +121,24 @@ async fn listen(
 }
 
 /// One connection, from the relay's side.
-struct Session {
-    world: Arc<World>,
-    life: Arc<Life>,
+struct RelayConnection {
+    world: Arc<SimulatedWorld>,
+    life: Arc<NodeLife>,
     port: u16,
     lines: mpsc::UnboundedReceiver<(Time, String)>,
     writer: WriteHalf<DuplexStream>,
 }
 
-impl Session {
-    /// Speaks until one side hangs up. `None` is that.
+impl RelayConnection {
+    /// Speaks until one side hangs up, which is `None`.
     async fn converse(mut self) -> Option<()> {
         match self.whim() {
-            Whim::Well | Whim::Permanent => self.say("220 relay.example").await?,
-            Whim::Transient | Whim::Closing => return self.say("421 4.3.2 not now").await,
-            Whim::Silent => return self.hold().await,
-            Whim::Cut => return None,
+            RelayBehaviour::Well | RelayBehaviour::Permanent => self.say("220 relay.example").await?,
+            RelayBehaviour::Transient | RelayBehaviour::Closing => {
+                return self.say("421 4.3.2 not now").await;
+            }
+            RelayBehaviour::Silent => return self.hold().await,
+            RelayBehaviour::Cut => return None,
         }
         let (mut sender, mut recipients) = (None, Vec::new());
         loop {
@@ -178,10 +181,10 @@ impl Session {
     async fn answer(&mut self, well: &str, written_at: Time, begins: Option<usize>) -> Option<bool> {
         let whim = self.whim();
         match whim {
-            Whim::Cut => return None,
-            Whim::Silent => return self.hold().await.map(|()| false),
-            Whim::Closing => return self.say("421 4.3.2 closing").await.and(None),
-            Whim::Well | Whim::Transient | Whim::Permanent => {}
+            RelayBehaviour::Cut => return None,
+            RelayBehaviour::Silent => return self.hold().await.map(|()| false),
+            RelayBehaviour::Closing => return self.say("421 4.3.2 closing").await.and(None),
+            RelayBehaviour::Well | RelayBehaviour::Transient | RelayBehaviour::Permanent => {}
         }
         if let Some(label) = begins {
             self.world
@@ -190,11 +193,11 @@ impl Session {
             self.world.seen().begun.entry(self.port).or_default().push(written_at);
         }
         match whim {
-            Whim::Transient => self.say("451 4.3.0 later").await?,
-            Whim::Permanent => self.say("550 5.1.1 never").await?,
+            RelayBehaviour::Transient => self.say("451 4.3.0 later").await?,
+            RelayBehaviour::Permanent => self.say("550 5.1.1 never").await?,
             _ => self.say(well).await?,
         }
-        Some(whim == Whim::Well)
+        Some(whim == RelayBehaviour::Well)
     }
 
     /// Reads a body to its dot, and takes it or not, and says so or not.
@@ -205,10 +208,12 @@ impl Session {
         self.world.ledger().dotted(&self.life.name, uid, &self.world.trace);
         let whim = self.whim();
         let takes = match whim {
-            Whim::Well => true,
+            RelayBehaviour::Well => true,
             // It may have it and not say so.
-            Whim::Cut | Whim::Silent | Whim::Closing => self.world.chance.hits(500),
-            Whim::Transient | Whim::Permanent => false,
+            RelayBehaviour::Cut | RelayBehaviour::Silent | RelayBehaviour::Closing => {
+                self.world.chance.hits(500)
+            }
+            RelayBehaviour::Transient | RelayBehaviour::Permanent => false,
         };
         if takes {
             self.world.taken(&self.life, uid, label, &recipients).await;
@@ -216,25 +221,25 @@ impl Session {
             self.world.trace.note(format_args!("relay {} leaves m{label} of {}", self.port, self.life.name));
         }
         match whim {
-            Whim::Well => self.say(&format!("250 2.0.0 queued as m{label}")).await,
-            Whim::Transient => self.say("451 4.3.0 later").await,
-            Whim::Permanent => self.say("554 5.6.0 never").await,
-            Whim::Silent => self.hold().await,
-            Whim::Cut | Whim::Closing => None,
+            RelayBehaviour::Well => self.say(&format!("250 2.0.0 queued as m{label}")).await,
+            RelayBehaviour::Transient => self.say("451 4.3.0 later").await,
+            RelayBehaviour::Permanent => self.say("554 5.6.0 never").await,
+            RelayBehaviour::Silent => self.hold().await,
+            RelayBehaviour::Cut | RelayBehaviour::Closing => None,
         }
     }
 
-    fn whim(&self) -> Whim {
+    fn whim(&self) -> RelayBehaviour {
         let (ills, chance) = (&self.world.plan.relay, &self.world.chance);
         let rates = [
-            (ills.cut, Whim::Cut),
-            (ills.silent, Whim::Silent),
-            (ills.transient, Whim::Transient),
-            (ills.permanent, Whim::Permanent),
-            (ills.closing, Whim::Closing),
+            (ills.cut, RelayBehaviour::Cut),
+            (ills.silent, RelayBehaviour::Silent),
+            (ills.transient, RelayBehaviour::Transient),
+            (ills.permanent, RelayBehaviour::Permanent),
+            (ills.closing, RelayBehaviour::Closing),
         ];
         let of_one = |rate| chance.hits(self.world.rate(rate) / 4);
-        rates.into_iter().find(|(rate, _)| of_one(*rate)).map_or(Whim::Well, |(_, whim)| whim)
+        rates.into_iter().find(|(rate, _)| of_one(*rate)).map_or(RelayBehaviour::Well, |(_, whim)| whim)
     }
 
     /// The next line, once the network has brought it.
@@ -251,7 +256,7 @@ impl Session {
     }
 
     async fn next_line(&mut self) -> Option<(Time, String)> {
-        let (is_dead, loses) = (|pulse| pulse == Pulse::Dead, self.life.loses_bytes);
+        let (is_dead, loses) = (|pulse| pulse == LifePulse::Dead, self.life.loses_bytes);
         if loses && is_dead(self.life.pulse()) {
             return None;
         }
@@ -272,7 +277,7 @@ impl Session {
         if self.world.chance.hits(self.world.rate(self.world.plan.relay.slow)) {
             tokio::time::sleep(self.world.latency()).await;
         }
-        self.life.until(|pulse| pulse != Pulse::Frozen).await;
+        self.life.until(|pulse| pulse != LifePulse::Frozen).await;
     }
 
     /// Says nothing, until the other side gives up.
@@ -287,8 +292,8 @@ fn between(line: &str, open: char, close: char) -> Option<&str> {
     Some(rest.split_once(close)?.0)
 }
 
-impl World {
-    fn connected(&self, life: &Life, port: u16) {
+impl SimulatedWorld {
+    fn connected(&self, life: &NodeLife, port: u16) {
         let mut seen = self.seen();
         let open = seen.open.entry((life.name.clone(), port)).or_default();
         *open += 1;
@@ -299,8 +304,9 @@ impl World {
         }
     }
 
-    /// A life writes the first or the last word of a mail: others must have seen it beat lately, or they may have sent the mail.
-    fn check_seen(&self, life: &Life, word: &str) {
+    /// Checks a life that writes the first or the last line of a mail: others must have seen its heartbeat
+    /// lately, or they may have sent the mail themselves.
+    fn check_seen(&self, life: &NodeLife, word: &str) {
         let unbeaten = life.unbeaten_for().unwrap_or(Duration::MAX);
         if self.plan.nodes > 1 && unbeaten > ISOLATED_AFTER {
             let word = word.get(..4).unwrap_or(word);
@@ -309,7 +315,7 @@ impl World {
         }
     }
 
-    fn disconnected(&self, life: &Life, port: u16) {
+    fn disconnected(&self, life: &NodeLife, port: u16) {
         if let Some(open) = self.seen().open.get_mut(&(life.name.clone(), port)) {
             *open -= 1;
         }

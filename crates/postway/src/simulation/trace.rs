@@ -1,4 +1,4 @@
-//! What happened in a run, in order: the story that a seed tells.
+//! The trace of a run: what happened, in order.
 
 use std::{
     fmt,
@@ -8,60 +8,60 @@ use std::{
 
 use tokio::time::Instant;
 
-/// The lines of a run, and what of it must not have been.
-pub(super) struct Trace {
+/// The lines of a run, and the promises that it broke.
+pub(super) struct RunTrace {
     started: Instant,
-    told: Mutex<Told>,
+    told: Mutex<TraceLines>,
 }
 
 #[derive(Default)]
-struct Told {
+struct TraceLines {
     lines: Vec<String>,
     violations: Vec<String>,
 }
 
-/// A run as it is judged afterwards.
-pub(super) struct Story {
+/// The trace of a finished run.
+pub(super) struct RunRecord {
     pub lines: Vec<String>,
     pub violations: Vec<String>,
 }
 
-impl Trace {
+impl RunTrace {
     pub fn new() -> Self {
         Self { started: Instant::now(), told: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Told> {
+    fn lock(&self) -> MutexGuard<'_, TraceLines> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something happened.
+    /// Adds a line.
     pub fn note(&self, what: fmt::Arguments<'_>) {
         let at = self.started.elapsed();
         let line = format!("{:>6}.{:03} {what}", at.as_secs(), at.subsec_millis());
         self.lock().lines.push(line);
     }
 
-    /// Something happened that must not.
+    /// Adds a broken promise.
     pub fn violation(&self, what: fmt::Arguments<'_>) {
         self.note(format_args!("VIOLATION {what}"));
         self.lock().violations.push(what.to_string());
     }
 
-    /// The whole, at the end.
-    pub fn story(&self) -> Story {
+    /// The complete trace, at the end.
+    pub fn story(&self) -> RunRecord {
         let told = std::mem::take(&mut *self.lock());
-        Story { lines: told.lines, violations: told.violations }
+        RunRecord { lines: told.lines, violations: told.violations }
     }
 }
 
-impl Story {
-    /// Of a run that panicked. What it said is on standard error.
+impl RunRecord {
+    /// The record of a run that panicked. Its message is on standard error.
     pub fn broken() -> Self {
         Self { lines: Vec::new(), violations: vec!["the run itself broke".to_owned()] }
     }
 
-    /// The same for the same story, and hardly for another.
+    /// A hash of the lines.
     pub fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.lines.hash(&mut hasher);

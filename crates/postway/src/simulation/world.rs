@@ -1,4 +1,4 @@
-//! The world of a run: its chance, its clock, its store, its relays, and the nodes in it.
+//! The world of a run: chance, clock, store, relays, and nodes.
 
 use std::{
     collections::BTreeMap,
@@ -21,62 +21,62 @@ use postway_store::{
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
-    chance::{AccountPlan, Chance, Plan},
-    ledger::Ledger,
-    life::{Life, Pulse},
-    link::Weather,
-    node::Node,
-    people::{self, Fate},
-    relay::{FIRST_PORT, Seen},
-    trace::Trace,
+    actors::{self, PlannedFault},
+    chance::{AccountPlan, RunPlan, SeededChance},
+    faulty_store::CallFaults,
+    ledger::MessageLedger,
+    life::{LifePulse, NodeLife},
+    node::SimulatedNode,
+    relay::{FIRST_PORT, RelayRecord},
+    trace::RunTrace,
 };
 
 /// When every run begins.
 const EPOCH_MS: i64 = 1_800_000_000_000;
 
-/// Everything there is in a run.
-pub(super) struct World {
-    pub plan: Plan,
-    pub chance: Chance,
-    pub trace: Trace,
-    /// The store itself, as no node has it: at once, and without a fault.
+/// Everything in a run.
+pub(super) struct SimulatedWorld {
+    pub plan: RunPlan,
+    pub chance: SeededChance,
+    pub trace: RunTrace,
+    /// The store itself, without injected faults.
     pub store: MemoryStore,
     pub clock: Arc<WorldClock>,
-    pub nodes: Vec<Node>,
-    ledger: Mutex<Ledger>,
-    seen: Mutex<Seen>,
+    pub nodes: Vec<SimulatedNode>,
+    ledger: Mutex<MessageLedger>,
+    seen: Mutex<RelayRecord>,
     healed: AtomicBool,
     /// Until when no call to the store is answered well.
     outage: Mutex<Option<Instant>>,
-    /// Counts the servers that took over, and tells of them, in the order in which those who wait came.
+    /// Counts the database servers that took over, and wakes those who wait for it in their order.
     failovers: AtomicU64,
     on_failover: Notify,
-    /// What is wrong with the program in this run, on purpose.
-    pub flaw: Option<Flaw>,
+    /// The flaw that is planted in this run.
+    pub flaw: Option<PlantedFlaw>,
 }
 
-/// Something wrong that a run must find out: so the runs show that they would.
+/// A flaw that runs must detect, which shows that the checks work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flaw {
-    /// What a server lost when another took over is taken for done.
+pub(super) enum PlantedFlaw {
+    /// A write that was lost in a failover is taken for done.
     TrustsFailover,
-    /// Nobody stops waiting for a connection that fell silent.
+    /// A call on a silent connection never times out.
     WaitsForSilence,
-    /// The store's word that a message is not held any more is overheard.
+    /// The refusal of a fenced write is ignored.
     IgnoresFence,
-    /// A permission that nobody can have written is taken for granted.
+    /// A wire commit that failed is taken for granted.
     AssumesPermission,
     /// A node goes on sending while its heartbeats do not land.
     IgnoresIsolation,
 }
 
-impl Flaw {
-    pub const ALL: [Flaw; 5] = [
-        Flaw::TrustsFailover,
-        Flaw::WaitsForSilence,
-        Flaw::IgnoresFence,
-        Flaw::AssumesPermission,
-        Flaw::IgnoresIsolation,
+impl PlantedFlaw {
+    pub const ALL: [PlantedFlaw; 5] = [
+        PlantedFlaw::TrustsFailover,
+        PlantedFlaw::WaitsForSilence,
+        PlantedFlaw::IgnoresFence,
+        PlantedFlaw::AssumesPermission,
+        PlantedFlaw::IgnoresIsolation,
     ];
 }
 
@@ -93,14 +93,14 @@ impl Clock for WorldClock {
     }
 }
 
-impl World {
-    pub fn new(seed: u64, flaw: Option<Flaw>) -> Self {
-        let chance = Chance::new(seed);
-        let plan = Plan::draw(&chance);
-        let trace = Trace::new();
+impl SimulatedWorld {
+    pub fn new(seed: u64, flaw: Option<PlantedFlaw>) -> Self {
+        let chance = SeededChance::new(seed);
+        let plan = RunPlan::draw(&chance);
+        let trace = RunTrace::new();
         trace.note(format_args!("seed {seed}: {plan:?}"));
         Self {
-            nodes: (0..plan.nodes).map(|number| Node::new(number, &chance)).collect(),
+            nodes: (0..plan.nodes).map(|number| SimulatedNode::new(number, &chance)).collect(),
             store: if plan.nodes > 1 { MemoryStore::shared() } else { MemoryStore::new() },
             clock: Arc::new(WorldClock { started: Instant::now(), leapt_ms: AtomicI64::new(0) }),
             plan,
@@ -117,15 +117,15 @@ impl World {
     }
 
     /// Whether the program is wrong in this way.
-    pub fn has(&self, flaw: Flaw) -> bool {
+    pub fn has(&self, flaw: PlantedFlaw) -> bool {
         self.flaw == Some(flaw)
     }
 
-    pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
+    pub fn ledger(&self) -> MutexGuard<'_, MessageLedger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn seen(&self) -> MutexGuard<'_, Seen> {
+    pub fn seen(&self) -> MutexGuard<'_, RelayRecord> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -138,12 +138,12 @@ impl World {
         self.healed.load(Ordering::Relaxed)
     }
 
-    /// From now on all goes well.
+    /// Ends all faults.
     pub fn heal(&self) {
         self.trace.note(format_args!("all is well from now on"));
         self.healed.store(true, Ordering::Relaxed);
-        for life in self.nodes.iter().filter_map(Node::life) {
-            life.set(Pulse::Beating);
+        for life in self.nodes.iter().filter_map(SimulatedNode::life) {
+            life.set(LifePulse::Beating);
         }
     }
 
@@ -182,10 +182,10 @@ impl World {
         self.on_failover.notified().await;
     }
 
-    /// How the next call to the store goes.
-    pub fn weather(&self) -> Weather {
+    /// Draws the faults of the next call to the store.
+    pub fn weather(&self) -> CallFaults {
         if self.is_healed() {
-            return Weather { before: 0, after: 0, fails: false, forgets: false };
+            return CallFaults { before: 0, after: 0, fails: false, forgets: false };
         }
         let outage = *self.outage.lock().unwrap_or_else(PoisonError::into_inner);
         let is_away = outage.is_some_and(|until| Instant::now() < until);
@@ -193,7 +193,7 @@ impl World {
         let wait = || if self.chance.hits(ills.slow) { self.latency().as_millis() as u64 } else { 0 };
         let (before, after) = (wait(), wait());
         let fails = is_away || self.chance.hits(ills.fails);
-        Weather { before, after, fails, forgets: self.chance.hits(ills.forgets) }
+        CallFaults { before, after, fails, forgets: self.chance.hits(ills.forgets) }
     }
 
     /// Whether what writes is done a second time.
@@ -201,14 +201,14 @@ impl World {
         self.chance.hits(self.rate(self.plan.store.repeats))
     }
 
-    /// A life does something that others see: this may be its last deed, or its last for a while.
-    pub fn strike_in_the_act(self: &Arc<Self>, life: &Life) {
+    /// Called when a life does something that others see: it may crash or freeze at this point.
+    pub fn strike_in_the_act(self: &Arc<Self>, life: &NodeLife) {
         let strikes =
-            life.pulse() == Pulse::Beating && self.chance.hits(self.rate(self.plan.fates.in_the_act));
+            life.pulse() == LifePulse::Beating && self.chance.hits(self.rate(self.plan.fates.in_the_act));
         let is_here = || self.nodes[life.node].life().is_some_and(|now| now.name == life.name);
         if strikes && is_here() {
-            let fate = *self.chance.pick(&[Fate::Crash, Fate::Crash, Fate::Freeze]);
-            people::befall(self, fate, life.node);
+            let fate = *self.chance.pick(&[PlannedFault::Crash, PlannedFault::Crash, PlannedFault::Freeze]);
+            actors::befall(self, fate, life.node);
         }
     }
 
@@ -233,8 +233,8 @@ impl World {
         &self.plan.accounts[usize::from(port - FIRST_PORT)]
     }
 
-    /// The tenant and its accounts.
-    pub async fn lay_ground(&self) {
+    /// Creates the tenant and its accounts.
+    pub async fn create_tenant(&self) {
         let now = self.now();
         let account = |(number, plan): (usize, &AccountPlan)| Account {
             tenant: Self::tenant(),
@@ -282,8 +282,9 @@ impl World {
         self.ledger().iter().find(|(_, fate)| fate.label == label).map(|(uid, _)| uid)
     }
 
-    /// A relay took a mail. A second time is a promise broken, unless the history had said by then that it may be.
-    pub async fn taken(&self, life: &Life, uid: MessageUid, label: usize, recipients: &[String]) {
+    /// A relay took a mail. A second time is a promise broken, unless the history had said by then that it
+    /// may be.
+    pub async fn taken(&self, life: &NodeLife, uid: MessageUid, label: usize, recipients: &[String]) {
         self.trace.note(format_args!("a relay takes m{label} of {} for {}", life.name, recipients.join(" ")));
         let record = self.record(uid).await;
         let doubted =

@@ -1,62 +1,62 @@
-//! What is to be seen, made of what the server said. Pure.
+//! The content of the screen, made from the server's answers. Pure.
 //!
-//! Texts of strangers (a relay's reply, a webhook's address) lose their control characters here, before any of them reaches
-//! a terminal.
+//! Texts of strangers (a relay's reply, a webhook's address) lose their control characters here, before any
+//! of them reaches a terminal.
 
 use postway_domain::Time;
 use serde_json::Value;
 
-use super::amount::{count, rate, span, wait};
-use super::attention::{self, Section};
-use super::source::News;
-use crate::output::{field, list, printable};
+use super::attention::{self, AttentionSection};
+use super::source::ServerSnapshot;
+use crate::cli::amount::{count, rate, span, wait};
+use crate::cli::output::{field, list, printable};
 
-/// Whom we look at.
+/// The server that is watched.
 #[derive(Clone, Debug)]
-pub struct Station {
+pub struct WatchedServer {
     /// The server's address.
     pub server: String,
-    /// The tenant, where one was named.
+    /// The tenant, if one was named.
     pub tenant: Option<String>,
 }
 
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
-    /// It is as it should be.
+pub enum LineTone {
+    /// Nothing special.
     Plain,
     /// Of little interest.
     Quiet,
     /// It went well.
     Good,
-    /// Worth a look.
+    /// It needs attention.
     Warning,
     /// Something is wrong.
     Bad,
 }
 
-/// What is to be seen.
+/// The content of the screen.
 #[derive(Clone, Debug)]
-pub struct Board {
+pub struct StatusBoard {
     /// The server, its version, how long it has been up, and its nodes.
     pub title: String,
     /// Whose mail, and when.
     pub corner: String,
-    /// Names and values, the most telling first.
-    pub figures: Vec<(&'static str, String, Tone)>,
+    /// Names and values, the most important first.
+    pub figures: Vec<(&'static str, String, LineTone)>,
     /// Messages by state, in the order of their life.
-    pub queue: Vec<(String, i64, Tone)>,
+    pub queue: Vec<(String, i64, LineTone)>,
     /// Accepted and sent in each minute of the last hour, the oldest first.
     pub accepted: Vec<u64>,
-    /// The same for sent.
+    /// Sent in each minute of the last hour.
     pub sent: Vec<u64>,
-    /// What needs a look, section by section.
-    pub sections: Vec<Section>,
+    /// What needs attention, by section.
+    pub sections: Vec<AttentionSection>,
 }
 
-impl Board {
-    /// What there is to see of a station.
-    pub fn new(station: &Station, news: &News) -> Self {
+impl StatusBoard {
+    /// Makes the board of a server from its latest answers.
+    pub fn new(station: &WatchedServer, news: &ServerSnapshot) -> Self {
         let overview = &news.overview;
         let minute = |name: &str| {
             list(overview, "last_hour").iter().map(|minute| minute[name].as_u64().unwrap_or(0)).collect()
@@ -73,7 +73,7 @@ impl Board {
     }
 }
 
-fn title(station: &Station, overview: &Value) -> String {
+fn title(station: &WatchedServer, overview: &Value) -> String {
     let nodes = list(overview, "nodes");
     let mut title = format!("postway  {}", station.server.trim_end_matches('/'));
     if let Some(me) = nodes.iter().find(|node| node["is_self"] == true) {
@@ -92,7 +92,7 @@ fn title(station: &Station, overview: &Value) -> String {
     printable(&title)
 }
 
-fn corner(station: &Station, overview: &Value) -> String {
+fn corner(station: &WatchedServer, overview: &Value) -> String {
     let at = field(overview, "at");
     let clock = at.get(11..19).map(|clock| format!("{clock} UTC")).unwrap_or_default();
     let is_admin = !list(overview, "nodes").is_empty();
@@ -103,43 +103,43 @@ fn corner(station: &Station, overview: &Value) -> String {
     }
 }
 
-/// A queue that is so far behind is worth a look, and so far is wrong.
+/// The age of the oldest due message from which it needs attention, and from which it is wrong.
 const DUE_S: (u64, u64) = (60, 600);
 
-fn figures(overview: &Value) -> Vec<(&'static str, String, Tone)> {
+fn figures(overview: &Value) -> Vec<(&'static str, String, LineTone)> {
     let per_second = |name: &str| overview["rates"][name].as_f64().unwrap_or(0.0);
     let millis = |name: &str| overview["time_in_queue"][name].as_i64().map_or("–".to_owned(), wait);
     let oldest = overview["oldest_due_seconds"].as_u64().unwrap_or(0);
     let held = overview["held"].as_i64().unwrap_or(0);
-    let when = |holds: bool, tone: Tone| if holds { tone } else { Tone::Plain };
-    let late = if oldest >= DUE_S.1 { Tone::Bad } else { when(oldest >= DUE_S.0, Tone::Warning) };
+    let when = |holds: bool, tone: LineTone| if holds { tone } else { LineTone::Plain };
+    let late = if oldest >= DUE_S.1 { LineTone::Bad } else { when(oldest >= DUE_S.0, LineTone::Warning) };
     vec![
-        ("in", rate(per_second("accepted")), Tone::Plain),
+        ("in", rate(per_second("accepted")), LineTone::Plain),
         ("oldest due", span(oldest), late),
-        ("in queue p50", millis("p50_ms"), Tone::Plain),
-        ("out", rate(per_second("sent")), Tone::Plain),
-        ("held", count(held), when(held > 0, Tone::Warning)),
-        ("in queue p95", millis("p95_ms"), Tone::Plain),
-        ("failed", rate(per_second("failed")), when(per_second("failed") > 0.0, Tone::Warning)),
-        ("in flight", count(overview["by_status"]["sending"].as_i64().unwrap_or(0)), Tone::Plain),
+        ("in queue p50", millis("p50_ms"), LineTone::Plain),
+        ("out", rate(per_second("sent")), LineTone::Plain),
+        ("held", count(held), when(held > 0, LineTone::Warning)),
+        ("in queue p95", millis("p95_ms"), LineTone::Plain),
+        ("failed", rate(per_second("failed")), when(per_second("failed") > 0.0, LineTone::Warning)),
+        ("in flight", count(overview["by_status"]["sending"].as_i64().unwrap_or(0)), LineTone::Plain),
         (
             "sample",
             format!("{} mails", count(overview["time_in_queue"]["sample"].as_i64().unwrap_or(0))),
-            Tone::Quiet,
+            LineTone::Quiet,
         ),
     ]
 }
 
-fn queue(overview: &Value) -> Vec<(String, i64, Tone)> {
+fn queue(overview: &Value) -> Vec<(String, i64, LineTone)> {
     let states = overview["by_status"].as_object().into_iter().flatten();
     let rows = states.map(|(state, messages)| {
         let messages = messages.as_i64().unwrap_or(0);
         let tone = match state.as_str() {
-            _ if messages == 0 => Tone::Quiet,
-            "sent" => Tone::Good,
-            "failed" | "invalid" => Tone::Bad,
-            "in_doubt" => Tone::Warning,
-            _ => Tone::Plain,
+            _ if messages == 0 => LineTone::Quiet,
+            "sent" => LineTone::Good,
+            "failed" | "invalid" => LineTone::Bad,
+            "in_doubt" => LineTone::Warning,
+            _ => LineTone::Plain,
         };
         (state.clone(), messages, tone)
     });

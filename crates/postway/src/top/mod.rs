@@ -1,10 +1,9 @@
-//! `postway top`: how the mail is doing, live in a terminal, over the API of a running server.
+//! `postway top`: queue, rates and problems, live in a terminal, over the API of a running server.
 //!
-//! [`Source`] asks, [`Board`] says what is to be seen, [`draw`] and [`plain`] show it, [`screen`] keeps the terminal. Nothing
-//! is decided here: every figure is the server's. A server that is away is said to be away, with the last figures
-//! left standing, and asked again; a key that is refused ends the command.
+//! [`SnapshotSource`] asks the server, [`StatusBoard`] decides what to show, [`draw`] and [`plain`] show it,
+//! and [`screen`] manages the terminal. Every figure is the server's. If the server does not answer, the
+//! screen says so, keeps the last figures, and asks again; a refused key ends the command.
 
-mod amount;
 mod attention;
 mod board;
 mod draw;
@@ -14,8 +13,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use amount::{span, wait};
-pub use board::{Board, Station};
+pub use board::{StatusBoard, WatchedServer};
 pub use plain::plain;
 pub use screen::live;
-pub use source::Source;
+pub use source::SnapshotSource;

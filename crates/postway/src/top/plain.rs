@@ -1,13 +1,13 @@
 //! The board as text, once: for a pipe, a log, or `--once`.
 
-use super::amount::count;
-use super::board::Board;
+use super::board::StatusBoard;
+use crate::cli::amount::count;
 
 /// Figures side by side.
 const COLUMNS: usize = 3;
 
 /// The board as text without colours.
-pub fn plain(board: &Board) -> String {
+pub fn plain(board: &StatusBoard) -> String {
     let mut text = format!("{}  {}\n\n", board.title, board.corner);
     for row in board.figures.chunks(COLUMNS) {
         let cells = row.iter().map(|(name, value, _)| format!("{name:<13}{value:<13}"));

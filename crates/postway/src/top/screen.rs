@@ -1,7 +1,7 @@
-//! The terminal: taken, drawn on, and given back as it was, however the command ends.
+//! The terminal: taken over, drawn on, and restored however the command ends.
 //!
-//! `q`, Escape, Ctrl-C and signals leave. A resize draws anew at once. A server that is away is told on the screen and
-//! asked again; a refusal will not heal by itself, so it ends the command.
+//! `q`, Escape, Ctrl-C and signals leave. A resize draws anew at once. If the server does not answer, the
+//! screen says so and it is asked again; a refusal is permanent, so it ends the command.
 
 use std::io;
 use std::time::Duration;
@@ -12,55 +12,55 @@ use futures::StreamExt as _;
 use ratatui::DefaultTerminal;
 use tokio::time::{Instant, sleep_until};
 
-use super::amount::span;
-use super::board::{Board, Station};
+use super::board::{StatusBoard, WatchedServer};
 use super::draw::draw;
-use super::source::{News, Source};
-use crate::failure::Failure;
-use crate::shutdown::Signals;
+use super::source::{ServerSnapshot, SnapshotSource};
+use crate::cli::amount::span;
+use crate::cli::failure::CommandFailure;
+use crate::server::shutdown::StopSignals;
 
-/// Shows the station, asking every `interval`, until somebody leaves.
+/// Shows the server, asking every `interval`, until the user leaves.
 pub async fn live(
-    source: Source,
-    station: &Station,
+    source: SnapshotSource,
+    station: &WatchedServer,
     interval: Duration,
     colour: bool,
-) -> Result<(), Failure> {
-    let signals = Signals::listen().context("cannot listen for signals")?;
+) -> Result<(), CommandFailure> {
+    let signals = StopSignals::listen().context("cannot listen for signals")?;
     let terminal = ratatui::try_init().context("cannot use the terminal; --once prints without one")?;
-    let restore = Restore;
-    let outcome = watch(terminal, source, station, Pace { interval, colour }, signals).await;
+    let restore = TerminalRestore;
+    let outcome = watch(terminal, source, station, RefreshPace { interval, colour }, signals).await;
     drop(restore);
     outcome
 }
 
-/// Gives the terminal back when it goes.
-struct Restore;
+/// Restores the terminal when it is dropped.
+struct TerminalRestore;
 
-impl Drop for Restore {
+impl Drop for TerminalRestore {
     fn drop(&mut self) {
         ratatui::restore();
     }
 }
 
 #[derive(Clone, Copy)]
-struct Pace {
+struct RefreshPace {
     interval: Duration,
     colour: bool,
 }
 
 async fn watch(
     mut terminal: DefaultTerminal,
-    source: Source,
-    station: &Station,
-    pace: Pace,
-    mut signals: Signals,
-) -> Result<(), Failure> {
+    source: SnapshotSource,
+    station: &WatchedServer,
+    pace: RefreshPace,
+    mut signals: StopSignals,
+) -> Result<(), CommandFailure> {
     let mut keys = EventStream::new();
     let mut asking = Box::pin(ask_at(source, Instant::now()));
-    let mut view = View::default();
+    let mut view = ScreenView::default();
     loop {
-        let away = view.told();
+        let away = view.away_notice();
         let drawn = terminal.draw(|frame| draw(frame, view.board.as_ref(), away.as_deref(), pace.colour));
         drawn.map_err(|error| broken(&error))?;
         tokio::select! {
@@ -73,7 +73,7 @@ async fn watch(
             },
             () = signals.next() => return Ok(()),
             (source, asked_at, answer) = &mut asking => {
-                view.take(answer.map(|news| Board::new(station, &news)))?;
+                view.take(answer.map(|news| StatusBoard::new(station, &news)))?;
                 asking.set(ask_at(source, asked_at + pace.interval));
             }
         }
@@ -81,7 +81,10 @@ async fn watch(
 }
 
 /// Asks at a time, or at once if it has passed.
-async fn ask_at(mut source: Source, at: Instant) -> (Source, Instant, Result<News, Failure>) {
+async fn ask_at(
+    mut source: SnapshotSource,
+    at: Instant,
+) -> (SnapshotSource, Instant, Result<ServerSnapshot, CommandFailure>) {
     sleep_until(at).await;
     let asked_at = Instant::now();
     let answer = source.ask().await;
@@ -90,20 +93,20 @@ async fn ask_at(mut source: Source, at: Instant) -> (Source, Instant, Result<New
 
 /// What is on the screen.
 #[derive(Default)]
-struct View {
-    board: Option<Board>,
+struct ScreenView {
+    board: Option<StatusBoard>,
     /// Since when there has been no answer, and why.
     away: Option<(Instant, String)>,
 }
 
-impl View {
-    fn take(&mut self, answer: Result<Board, Failure>) -> Result<(), Failure> {
+impl ScreenView {
+    fn take(&mut self, answer: Result<StatusBoard, CommandFailure>) -> Result<(), CommandFailure> {
         match answer {
             Ok(board) => {
                 self.board = Some(board);
                 self.away = None;
             }
-            Err(failure @ (Failure::Unreachable { .. } | Failure::Failed(_))) => {
+            Err(failure @ (CommandFailure::Unreachable { .. } | CommandFailure::Failed(_))) => {
                 let since = self.away.as_ref().map_or_else(Instant::now, |(since, _)| *since);
                 self.away = Some((since, reason(&failure)));
             }
@@ -112,15 +115,15 @@ impl View {
         Ok(())
     }
 
-    fn told(&self) -> Option<String> {
+    fn away_notice(&self) -> Option<String> {
         let (since, reason) = self.away.as_ref()?;
         Some(format!("away for {}: {reason}", span(since.elapsed().as_secs())))
     }
 }
 
-fn reason(failure: &Failure) -> String {
+fn reason(failure: &CommandFailure) -> String {
     match failure {
-        Failure::Unreachable { reason, .. } => reason.clone(),
+        CommandFailure::Unreachable { reason, .. } => reason.clone(),
         other => other.to_string().lines().next().unwrap_or_default().to_owned(),
     }
 }
@@ -131,8 +134,8 @@ fn leaves(event: &Event) -> bool {
     *kind != KeyEventKind::Release && (interrupts || matches!(code, KeyCode::Char('q' | 'Q') | KeyCode::Esc))
 }
 
-fn broken(error: &io::Error) -> Failure {
-    Failure::Failed(anyhow::anyhow!("the terminal cannot be used any more: {error}"))
+fn broken(error: &io::Error) -> CommandFailure {
+    CommandFailure::Failed(anyhow::anyhow!("the terminal cannot be used any more: {error}"))
 }
 
 #[cfg(test)]
@@ -149,11 +152,14 @@ mod tests {
 
     #[test]
     fn an_absent_server_is_told_and_a_refusal_ends() {
-        let mut view = View::default();
+        let mut view = ScreenView::default();
         let unreachable =
-            Failure::Unreachable { url: "x".to_owned(), reason: "connection refused".to_owned() };
+            CommandFailure::Unreachable { url: "x".to_owned(), reason: "connection refused".to_owned() };
         assert!(view.take(Err(unreachable)).is_ok());
-        assert!(view.told().is_some_and(|told| told.contains("connection refused")));
-        assert!(matches!(view.take(Err(Failure::Refused("no".to_owned()))), Err(Failure::Refused(_))));
+        assert!(view.away_notice().is_some_and(|notice| notice.contains("connection refused")));
+        assert!(matches!(
+            view.take(Err(CommandFailure::Refused("no".to_owned()))),
+            Err(CommandFailure::Refused(_))
+        ));
     }
 }

@@ -6,9 +6,9 @@ use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::output::{field, list};
+use crate::cli::client::ApiClient;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{field, list};
 
 /// How long one answer is waited for.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -21,18 +21,19 @@ const TENANTS_MAX: usize = 50;
 /// Calls at once.
 const TOGETHER: usize = 4;
 
-/// What the server said.
+/// The server's answers at one moment.
 #[derive(Clone, Debug, Default)]
-pub struct News {
+pub struct ServerSnapshot {
     /// `GET /v1/overview`.
     pub overview: Value,
     /// Accounts that are suspended or have limits, as `GET /v1/accounts/{id}` shows them.
     pub accounts: Vec<Value>,
-    /// Tenants with mail that waits, the most first: `tenant`, `waiting`, `oldest_due_seconds`. Empty for a tenant's own key.
+    /// Tenants with mail that waits, the most first: `tenant`, `waiting`, `oldest_due_seconds`. Empty for a
+    /// tenant's own key.
     pub tenants: Vec<Value>,
 }
 
-impl News {
+impl ServerSnapshot {
     /// The overview, with `accounts` and `tenants` beside it.
     pub fn json(&self) -> Value {
         let mut value = self.overview.clone();
@@ -46,29 +47,29 @@ impl News {
 
 /// Asks one server again and again.
 #[derive(Debug)]
-pub struct Source {
-    client: Client,
+pub struct SnapshotSource {
+    client: ApiClient,
     slow: Option<(Instant, Vec<Value>, Vec<Value>)>,
 }
 
-impl Source {
+impl SnapshotSource {
     /// Asks through this client.
-    pub fn new(client: Client) -> Self {
+    pub fn new(client: ApiClient) -> Self {
         Self { client, slow: None }
     }
 
-    /// What the server says now.
-    pub async fn ask(&mut self) -> Result<News, Failure> {
+    /// Asks the server.
+    pub async fn ask(&mut self) -> Result<ServerSnapshot, CommandFailure> {
         match timeout(ANSWER_MAX, self.gather()).await {
             Ok(news) => news,
-            Err(_) => Err(Failure::Unreachable {
+            Err(_) => Err(CommandFailure::Unreachable {
                 url: self.client.base().to_string(),
                 reason: "it did not answer in time".to_owned(),
             }),
         }
     }
 
-    async fn gather(&mut self) -> Result<News, Failure> {
+    async fn gather(&mut self) -> Result<ServerSnapshot, CommandFailure> {
         let overview = self.client.get(&["v1", "overview"], &[]).await?;
         if self.slow.as_ref().is_none_or(|(asked_at, ..)| asked_at.elapsed() >= SLOW_EVERY) {
             // A tenant's own key sees no nodes, and no other tenants either.
@@ -81,25 +82,25 @@ impl Source {
             .as_ref()
             .map(|(_, accounts, tenants)| (accounts.clone(), tenants.clone()))
             .unwrap_or_default();
-        Ok(News { overview, accounts, tenants })
+        Ok(ServerSnapshot { overview, accounts, tenants })
     }
 
-    async fn accounts(&self) -> Result<Vec<Value>, Failure> {
+    async fn accounts(&self) -> Result<Vec<Value>, CommandFailure> {
         let all = self.client.get(&["v1", "accounts"], &[]).await?;
-        let told =
+        let shown =
             list(&all, "data").iter().filter(|account| is_limited(account) || account["suspended"] == true);
-        let ids: Vec<String> = told.take(ACCOUNTS_MAX).map(|account| field(account, "id")).collect();
+        let ids: Vec<String> = shown.take(ACCOUNTS_MAX).map(|account| field(account, "id")).collect();
         let asked =
             stream::iter(&ids).map(async |id| match self.client.get(&["v1", "accounts", id], &[]).await {
                 // Deleted in between.
-                Err(Failure::NotFound(_)) => Ok(None),
+                Err(CommandFailure::NotFound(_)) => Ok(None),
                 answer => answer.map(Some),
             });
-        let answers: Vec<Result<Option<Value>, Failure>> = asked.buffered(TOGETHER).collect().await;
+        let answers: Vec<Result<Option<Value>, CommandFailure>> = asked.buffered(TOGETHER).collect().await;
         answers.into_iter().filter_map(Result::transpose).collect()
     }
 
-    async fn backlogs(&self) -> Result<Vec<Value>, Failure> {
+    async fn backlogs(&self) -> Result<Vec<Value>, CommandFailure> {
         let limit = [("limit", TENANTS_MAX.to_string())];
         let all = self.client.get(&["v1", "tenants"], &limit).await?;
         let ids: Vec<String> = list(&all, "data").iter().map(|tenant| field(tenant, "id")).collect();
@@ -108,19 +109,19 @@ impl Source {
         }
         let asked = stream::iter(&ids).map(async |id| {
             let stats = self.client.for_tenant(id).get(&["v1", "stats"], &[]).await?;
-            Ok::<_, Failure>(json!({
+            Ok::<_, CommandFailure>(json!({
                 "tenant": id,
                 "waiting": waiting(&stats),
                 "oldest_due_seconds": stats["oldest_due_seconds"],
             }))
         });
-        let answers: Vec<Result<Value, Failure>> = asked.buffered(TOGETHER).collect().await;
+        let answers: Vec<Result<Value, CommandFailure>> = asked.buffered(TOGETHER).collect().await;
         let mut backlogs = Vec::new();
         for answer in answers {
             match answer {
                 Ok(backlog) if backlog["waiting"] != 0 => backlogs.push(backlog),
                 // Nothing waits, or the tenant was deleted in between.
-                Ok(_) | Err(Failure::NotFound(_) | Failure::Refused(_)) => {}
+                Ok(_) | Err(CommandFailure::NotFound(_) | CommandFailure::Refused(_)) => {}
                 Err(failure) => return Err(failure),
             }
         }

@@ -4,7 +4,7 @@ use ratatui::{Terminal, backend::TestBackend};
 use serde_json::{Value, json};
 
 use super::draw::draw;
-use super::source::News;
+use super::source::ServerSnapshot;
 use super::*;
 
 fn overview() -> Value {
@@ -32,8 +32,8 @@ fn overview() -> Value {
     })
 }
 
-fn news() -> News {
-    News {
+fn news() -> ServerSnapshot {
+    ServerSnapshot {
         overview: overview(),
         accounts: vec![
             json!({"id": "relay-1", "suspended": false, "limits": {"per_minute": 0, "per_hour": 0,
@@ -43,11 +43,11 @@ fn news() -> News {
     }
 }
 
-fn station() -> Station {
-    Station { server: "http://127.0.0.1:8520/".to_owned(), tenant: None }
+fn station() -> WatchedServer {
+    WatchedServer { server: "http://127.0.0.1:8520/".to_owned(), tenant: None }
 }
 
-fn drawn(columns: u16, rows: u16, board: Option<&Board>, away: Option<&str>) -> String {
+fn drawn(columns: u16, rows: u16, board: Option<&StatusBoard>, away: Option<&str>) -> String {
     let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
     terminal.draw(|frame| draw(frame, board, away, true)).unwrap();
     let screen = terminal.backend().to_string();
@@ -56,17 +56,17 @@ fn drawn(columns: u16, rows: u16, board: Option<&Board>, away: Option<&str>) -> 
 
 #[test]
 fn everything_has_its_place_on_80_by_24() {
-    insta::assert_snapshot!(drawn(80, 24, Some(&Board::new(&station(), &news())), None));
+    insta::assert_snapshot!(drawn(80, 24, Some(&StatusBoard::new(&station(), &news())), None));
 }
 
 #[test]
 fn the_snapshot_for_a_pipe_says_the_same() {
-    insta::assert_snapshot!(plain(&Board::new(&station(), &news())));
+    insta::assert_snapshot!(plain(&StatusBoard::new(&station(), &news())));
 }
 
 #[test]
 fn a_server_that_is_away_is_told_above_the_last_figures() {
-    let board = Board::new(&station(), &news());
+    let board = StatusBoard::new(&station(), &news());
     let screen = drawn(80, 24, Some(&board), Some("away for 3 s: connection refused"));
     assert!(screen.contains("away for 3 s: connection refused") && screen.contains("1,204,332"), "{screen}");
     let empty = drawn(80, 24, None, Some("away for 1 s: connection refused"));
@@ -75,7 +75,7 @@ fn a_server_that_is_away_is_told_above_the_last_figures() {
 
 #[test]
 fn no_screen_is_too_small_or_too_large() {
-    let board = Board::new(&station(), &news());
+    let board = StatusBoard::new(&station(), &news());
     for (columns, rows) in [(1, 1), (10, 3), (40, 12), (79, 21), (200, 60)] {
         let screen = drawn(columns, rows, Some(&board), None);
         assert!(screen.lines().count() <= usize::from(rows), "{screen}");
@@ -85,14 +85,15 @@ fn no_screen_is_too_small_or_too_large() {
 #[test]
 fn a_quiet_gateway_has_a_quiet_screen() {
     let quiet = json!({"at": "2026-11-15T21:30:02.000Z", "by_status": {"sent": 0}, "nodes": []});
-    let board = Board::new(&station(), &News { overview: quiet, ..News::default() });
+    let board =
+        StatusBoard::new(&station(), &ServerSnapshot { overview: quiet, ..ServerSnapshot::default() });
     assert!(board.sections.is_empty());
     assert!(drawn(80, 24, Some(&board), None).contains("nothing"));
 }
 
 #[test]
 fn texts_of_strangers_reach_no_terminal_with_their_control_characters() {
-    let board = Board::new(&station(), &news());
+    let board = StatusBoard::new(&station(), &news());
     let text = plain(&board);
     assert!(!text.contains('\u{1b}') && text.contains("no not you"), "{text}");
 }

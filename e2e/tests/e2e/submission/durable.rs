@@ -9,7 +9,7 @@ use std::{
 };
 
 use postway_e2e::{Acknowledged, a_while, audit, eventually, text};
-use postway_testkit::{Cable, postgres::PostgresDatabase};
+use postway_testkit::{TcpProxy, postgres::PostgresDatabase};
 
 use super::{Client, MAIL, PLAIN, Stage, uid_of};
 
@@ -107,7 +107,7 @@ async fn no_answered_mail_is_lost_however_often_the_process_is_killed() -> anyho
 #[tokio::test]
 async fn a_database_that_is_away_puts_mail_off_and_takes_it_later() -> anyhow::Result<()> {
     let database = PostgresDatabase::create();
-    let cable = Cable::to(&database.url()).await;
+    let cable = TcpProxy::to(&database.url()).await;
     let mut stage =
         Stage::idle(&[("POSTWAY_DATABASE_URL", cable.url()), ("POSTWAY_ADMIN_KEY", &"k".repeat(40))]).await?;
 

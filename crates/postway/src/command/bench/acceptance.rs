@@ -1,23 +1,23 @@
-//! One way in and how fast it accepts: what each round took, and the middle of them.
+//! How fast one route accepts mail: the figures of each round, and their median.
 
 use serde::Serialize;
 
-use super::load::Loaded;
-use super::measure::{Meter, percentile};
+use super::load::LoadResult;
+use super::measure::{ResourceMeter, percentile};
 
-/// One way in: the middle of its rounds.
+/// The figures of one route: the medians of its rounds.
 #[derive(Debug, Default, Serialize)]
-pub struct Side {
+pub struct AcceptanceFigures {
     pub accepted_per_second: f64,
     pub cpu_seconds_per_1000: Option<f64>,
     p50_ms: f64,
     p99_ms: f64,
-    /// Each round.
+    /// The figures of each round.
     rounds: Vec<f64>,
 }
 
-/// What one round took.
-pub struct Round {
+/// The figures of one round.
+pub struct AcceptanceRound {
     rate: f64,
     /// CPU-seconds for 1,000 messages.
     pub cpu: Option<f64>,
@@ -25,9 +25,9 @@ pub struct Round {
     p99_ms: f64,
 }
 
-impl Round {
+impl AcceptanceRound {
     /// A load between two readings of the meter.
-    pub fn of(loaded: &mut Loaded, before: &Meter, after: &Meter) -> Self {
+    pub fn of(loaded: &mut LoadResult, before: &ResourceMeter, after: &ResourceMeter) -> Self {
         let cpu = before.cpu_seconds.zip(after.cpu_seconds).map(|(before, after)| after - before);
         Self {
             rate: loaded.accepted as f64 / loaded.elapsed.as_secs_f64().max(0.001),
@@ -38,10 +38,10 @@ impl Round {
     }
 }
 
-impl Side {
-    /// The middle of the rounds, the lower of two.
-    pub fn of(rounds: &[Round]) -> Self {
-        let middle = |figure: &dyn Fn(&Round) -> Option<f64>| {
+impl AcceptanceFigures {
+    /// The median of the rounds; of two middle values, the lower one.
+    pub fn of(rounds: &[AcceptanceRound]) -> Self {
+        let middle = |figure: &dyn Fn(&AcceptanceRound) -> Option<f64>| {
             let mut values = rounds.iter().map(figure).collect::<Option<Vec<f64>>>()?;
             values.sort_by(f64::total_cmp);
             values.get(values.len().saturating_sub(1) / 2).copied()
@@ -55,7 +55,7 @@ impl Side {
         }
     }
 
-    /// As a column of figures.
+    /// The figures as a column.
     pub fn column(&self) -> [String; 5] {
         let each: Vec<String> = self.rounds.iter().map(|rate| format!("{rate:.0}")).collect();
         [
@@ -74,9 +74,10 @@ mod tests {
 
     #[test]
     fn the_middle_round_counts() {
-        let round = |rate, cpu| Round { rate, cpu, p50_ms: 1.0, p99_ms: 2.0 };
-        let side = Side::of(&[round(10.0, Some(1.0)), round(30.0, Some(3.0)), round(20.0, Some(2.0))]);
+        let round = |rate, cpu| AcceptanceRound { rate, cpu, p50_ms: 1.0, p99_ms: 2.0 };
+        let side =
+            AcceptanceFigures::of(&[round(10.0, Some(1.0)), round(30.0, Some(3.0)), round(20.0, Some(2.0))]);
         assert_eq!((side.accepted_per_second, side.cpu_seconds_per_1000), (20.0, Some(2.0)));
-        assert_eq!(Side::of(&[round(1.0, None)]).cpu_seconds_per_1000, None);
+        assert_eq!(AcceptanceFigures::of(&[round(1.0, None)]).cpu_seconds_per_1000, None);
     }
 }

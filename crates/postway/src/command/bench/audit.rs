@@ -1,7 +1,7 @@
-//! The books after a run: what the store says became of each message.
+//! The audit after a run: the outcome of each message, according to the store.
 //!
-//! The end of a run is seen from `GET /v1/stats`; then every page of the run's batch is read for states, latencies
-//! and uids, to be compared with what the sink took.
+//! `GET /v1/stats` says when a run has ended; then every page of its batch is read for states, latencies and
+//! uids, which are compared with what the sink took.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -12,18 +12,18 @@ use serde_json::Value;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::output::list;
+use crate::cli::client::ApiClient;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::list;
 
 const FINAL: [&str; 7] = ["sent", "captured", "failed", "invalid", "cancelled", "expired", "suppressed"];
 const PAGE: u32 = 100;
 const POLL_MIN: Duration = Duration::from_millis(10);
 const POLL_MAX: Duration = Duration::from_millis(250);
 
-/// What the store has of one run.
+/// The messages of one run, according to the store.
 #[derive(Debug, Default)]
-pub struct Books {
+pub struct StoreAudit {
     /// How many messages are in which state.
     pub by_status: BTreeMap<String, u64>,
     /// From accepted to sent, in milliseconds.
@@ -32,14 +32,14 @@ pub struct Books {
     pub sent: Vec<Uuid>,
     /// How many messages the store has.
     pub listed: u64,
-    /// The state of each.
+    /// The state of each message.
     pub states: HashMap<Uuid, String>,
-    /// Those that took more than one attempt.
+    /// The messages that took more than one attempt.
     pub tried_again: Vec<Uuid>,
 }
 
 /// How many messages of these tenants are in a final state.
-pub async fn finished(tenants: &[&Client]) -> Result<u64, Failure> {
+pub async fn finished(tenants: &[&ApiClient]) -> Result<u64, CommandFailure> {
     let mut sum = 0;
     for tenant in tenants {
         let stats = tenant.get(&["v1", "stats"], &[]).await?;
@@ -51,16 +51,16 @@ pub async fn finished(tenants: &[&Client]) -> Result<u64, Failure> {
     Ok(sum)
 }
 
-/// Waits until so many messages are in a final state; false if the deadline came first.
+/// Waits until `count` messages are in a final state; false if the deadline came first.
 ///
 /// It asks seldom while much is left, since asking costs the server, and often at the end, to see it exactly.
 pub async fn wait_until_finished(
-    tenants: &[&Client],
+    tenants: &[&ApiClient],
     wanted: u64,
     baseline: u64,
     deadline: Instant,
     bar: &ProgressBar,
-) -> Result<bool, Failure> {
+) -> Result<bool, CommandFailure> {
     let mut last = (Instant::now(), baseline);
     loop {
         let count = finished(tenants).await?;
@@ -80,7 +80,7 @@ pub async fn wait_until_finished(
 }
 
 /// Adds every message of a tenant's batch.
-pub async fn read(client: &Client, batch: &str, books: &mut Books) -> Result<(), Failure> {
+pub async fn read(client: &ApiClient, batch: &str, books: &mut StoreAudit) -> Result<(), CommandFailure> {
     let mut query = vec![("batch", batch.to_owned()), ("limit", PAGE.to_string())];
     loop {
         let page = client.get(&["v1", "messages"], &query).await?;
@@ -95,13 +95,13 @@ pub async fn read(client: &Client, batch: &str, books: &mut Books) -> Result<(),
     }
 }
 
-/// From one time of an answer to another; none where one is missing, zero where they are out of order.
+/// From one time of an answer to another; `None` if one is missing, zero if they are out of order.
 pub fn milliseconds_between(from: Option<&Value>, to: Option<&Value>) -> Option<u64> {
     let at = |value: Option<&Value>| Some(value?.as_str()?.parse::<Timestamp>().ok()?.as_millisecond());
     Some(u64::try_from(at(to)? - at(from)?).unwrap_or(0))
 }
 
-impl Books {
+impl StoreAudit {
     pub(super) fn enter(&mut self, message: &Value) {
         self.listed += 1;
         let text = |name: &str| message.get(name).and_then(Value::as_str);
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_books_count_states_and_keep_the_latency_of_what_was_sent() {
-        let mut books = Books::default();
+        let mut books = StoreAudit::default();
         books.enter(&json!({
             "uid": "01890a5d-ac96-774b-bcce-b302099a8057", "status": "sent",
             "created_at": "2026-01-01T00:00:00.100Z", "sent_at": "2026-01-01T00:00:00.150Z",

@@ -1,55 +1,60 @@
-//! The same load done in several ways, in turns, and the ratios: on a shared machine they say more than a rate.
+//! The same load done in several ways, in turns. On a shared machine, ratios say more than rates.
 //!
-//! Each round does all of them, and every other round in the other order, so that what drifts (tables that grow, a
-//! neighbour on the machine) weighs on all alike. Figures are medians over the rounds, ratios are to the first way.
+//! Each round does all of them, and every other round in the other order, so that drift (growing tables, a
+//! neighbour on the machine) affects all ways equally. Figures are medians over the rounds, ratios are to the
+//! first way.
 
 use serde::Serialize;
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::args::BenchArgs;
-use super::report::Report;
-use super::server::{self, Node, Recipe};
-use super::smtp_sink::Relay;
-use super::trial::{Trial, Way};
+use super::report::BenchReport;
+use super::server::{self, BenchServer, ServerRecipe};
+use super::smtp_sink::BenchRelay;
+use super::trial::{BenchTrial, LoadTarget};
 use super::{create_account, create_tenant, run_name};
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::cli::client::ApiClient;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::CommandOutput;
 
 /// Over how many tenants the load with limits is spread.
 const TENANTS: usize = 4;
-type Figure = fn(&Report) -> Option<f64>;
+type Figure = fn(&BenchReport) -> Option<f64>;
 const SENT: Figure = |report| Some(report.sent_per_second);
 const CPU: Figure = |report| report.cpu_seconds_per_1000;
 
 /// Limits that are counted and never reached.
 const LIMITS: (u32, u32, u32) = (10_000_000, 100_000_000, 1_000_000_000);
 
-/// What the ways of doing the same came to.
+/// The figures of several ways of doing the same.
 #[derive(Debug, Serialize)]
-pub struct Comparison {
-    pub(super) sides: Vec<Side>,
+pub struct BenchComparison {
+    pub(super) sides: Vec<ComparedSide>,
     pub(super) warnings: Vec<String>,
 }
 
-/// One of the ways.
+/// The figures of one way.
 #[derive(Debug, Serialize)]
-pub(super) struct Side {
+pub(super) struct ComparedSide {
     name: String,
     /// Its rate from accept to sent, over the first one's.
     sent_per_second_ratio: Option<f64>,
     /// Its CPU time for a message, over the first one's.
     cpu_ratio: Option<f64>,
-    pub(super) passes: Vec<Report>,
+    pub(super) passes: Vec<BenchReport>,
 }
 
 /// One server against many, on the same database.
-pub async fn nodes(args: &BenchArgs, recipe: &Recipe, deadline: Instant) -> Result<Comparison, Failure> {
-    let mut compared = Comparison::of(["1 node".to_owned(), format!("{} nodes", args.nodes)]);
+pub async fn nodes(
+    args: &BenchArgs,
+    recipe: &ServerRecipe,
+    deadline: Instant,
+) -> Result<BenchComparison, CommandFailure> {
+    let mut compared = BenchComparison::of(["1 node".to_owned(), format!("{} nodes", args.nodes)]);
     for side in order(args.rounds, 2) {
         let nodes = recipe.start(if side == 0 { 1 } else { args.nodes }).await?;
-        let report = Trial { args, nodes: &nodes, deadline }.plain(&run_name()).await;
+        let report = BenchTrial { args, nodes: &nodes, deadline }.plain(&run_name()).await;
         compared.warnings.extend(server::stop(nodes).await?);
         compared.sides[side].passes.push(report?);
     }
@@ -57,7 +62,11 @@ pub async fn nodes(args: &BenchArgs, recipe: &Recipe, deadline: Instant) -> Resu
 }
 
 /// An account without limits against one with limits, and against several of tenants that take turns.
-pub async fn limits(args: &BenchArgs, recipe: &Recipe, deadline: Instant) -> Result<Comparison, Failure> {
+pub async fn limits(
+    args: &BenchArgs,
+    recipe: &ServerRecipe,
+    deadline: Instant,
+) -> Result<BenchComparison, CommandFailure> {
     let nodes = recipe.start(1).await?;
     let compared = limits_on(args, recipe, &nodes, deadline).await;
     let stopped = server::stop(nodes).await;
@@ -68,17 +77,17 @@ pub async fn limits(args: &BenchArgs, recipe: &Recipe, deadline: Instant) -> Res
 
 async fn limits_on(
     args: &BenchArgs,
-    recipe: &Recipe,
-    nodes: &[Node],
+    recipe: &ServerRecipe,
+    nodes: &[BenchServer],
     deadline: Instant,
-) -> Result<Comparison, Failure> {
-    let trial = Trial { args, nodes, deadline };
+) -> Result<BenchComparison, CommandFailure> {
+    let trial = BenchTrial { args, nodes, deadline };
     let mut tenants = Vec::new();
     for number in 0..TENANTS {
         tenants.push(create_tenant(recipe, &nodes[0], &format!("{}-{number}", run_name())).await?);
     }
     let names = ["no limits".to_owned(), "limits".to_owned(), format!("limits, {TENANTS} tenants")];
-    let mut compared = Comparison::of(names);
+    let mut compared = BenchComparison::of(names);
     for side in order(args.rounds, 3) {
         let report = match side {
             0 => trial.plain(&run_name()).await?,
@@ -90,32 +99,36 @@ async fn limits_on(
     Ok(compared.finish())
 }
 
-/// The load through an account with limits of each tenant. Together they have as many connections as the plain one.
-async fn limited(trial: &Trial<'_>, tenants: &[Client]) -> Result<Report, Failure> {
+/// The load through an account with limits of each tenant. Together they have as many connections as the
+/// plain one.
+async fn limited(trial: &BenchTrial<'_>, tenants: &[ApiClient]) -> Result<BenchReport, CommandFailure> {
     let run = run_name();
-    let relay = Relay::start(&trial.args.sink).await?;
+    let relay = BenchRelay::start(&trial.args.sink).await?;
     let (per_minute, per_hour, per_day) = LIMITS;
     let limits = json!({"per_minute": per_minute, "per_hour": per_hour, "per_day": per_day});
     let connections = trial.args.connections.div_ceil(tenants.len() as u32);
     let mut ways = Vec::new();
     for client in tenants {
         let (target, more) = ((relay.host(), relay.port()), json!({"limits": limits}));
-        ways.push(Way { client, account: create_account(client, &run, target, connections, more).await? });
+        ways.push(LoadTarget {
+            client,
+            account: create_account(client, &run, target, connections, more).await?,
+        });
     }
-    let tenants: Vec<&Client> = tenants.iter().collect();
+    let tenants: Vec<&ApiClient> = tenants.iter().collect();
     trial.measure(&run, &ways, &tenants, relay).await
 }
 
-/// Which side is measured when.
+/// The order in which the sides are measured.
 pub(super) fn order(rounds: u32, sides: usize) -> impl Iterator<Item = usize> {
     (0..rounds).flat_map(move |round| {
         (0..sides).map(move |side| if round % 2 == 0 { side } else { sides - 1 - side })
     })
 }
 
-impl Side {
-    /// The middle of the rounds, the lower of two; none where a round does not know.
-    fn median(&self, figure: impl Fn(&Report) -> Option<f64>) -> Option<f64> {
+impl ComparedSide {
+    /// The median of the rounds, the lower of two middle values; `None` if a round has no figure.
+    fn median(&self, figure: impl Fn(&BenchReport) -> Option<f64>) -> Option<f64> {
         let mut values = self.passes.iter().map(figure).collect::<Option<Vec<f64>>>()?;
         values.sort_by(f64::total_cmp);
         values.get(values.len().saturating_sub(1) / 2).copied()
@@ -126,16 +139,17 @@ impl Side {
     }
 }
 
-impl Comparison {
-    /// Nothing measured yet.
+impl BenchComparison {
+    /// A comparison without measurements.
     pub(super) fn of<const N: usize>(names: [String; N]) -> Self {
-        let side = |name| Side { name, sent_per_second_ratio: None, cpu_ratio: None, passes: Vec::new() };
+        let side =
+            |name| ComparedSide { name, sent_per_second_ratio: None, cpu_ratio: None, passes: Vec::new() };
         Self { sides: names.map(side).into(), warnings: Vec::new() }
     }
 
     /// Sets the ratios.
     pub(super) fn finish(mut self) -> Self {
-        let figures = |side: &Side| (side.median(SENT), side.median(CPU));
+        let figures = |side: &ComparedSide| (side.median(SENT), side.median(CPU));
         let (sent, cpu) = self.sides.first().map(figures).unwrap_or_default();
         for side in &mut self.sides {
             let (own_sent, own_cpu) = figures(side);
@@ -145,18 +159,18 @@ impl Comparison {
         self
     }
 
-    fn passes(&self) -> impl Iterator<Item = &Report> {
+    fn passes(&self) -> impl Iterator<Item = &BenchReport> {
         self.sides.iter().flat_map(|side| &side.passes)
     }
 
     /// Why the run is a failure, if it is one.
     pub fn problem(&self) -> Option<String> {
-        self.passes().find_map(Report::problem)
+        self.passes().find_map(BenchReport::problem)
     }
 
     /// The table for people.
-    pub fn render(&self, output: Output) -> String {
-        let row = |name: &str, cell: &dyn Fn(&Side) -> String| {
+    pub fn render(&self, output: CommandOutput) -> String {
+        let row = |name: &str, cell: &dyn Fn(&ComparedSide) -> String| {
             std::iter::once(name.to_owned()).chain(self.sides.iter().map(cell)).collect::<Vec<_>>()
         };
         let number = |value: Option<f64>, digits: usize| {
@@ -179,7 +193,7 @@ impl Comparison {
         ];
         let names = self.sides.iter().map(|side| side.name.as_str());
         let mut text = output.table(&std::iter::once("median").chain(names).collect::<Vec<_>>(), rows);
-        let sum = |figure: fn(&Report) -> u64| self.passes().map(figure).sum::<u64>();
+        let sum = |figure: fn(&BenchReport) -> u64| self.passes().map(figure).sum::<u64>();
         text.push_str(&format!(
             "\n\nlost {}, duplicates {}, in doubt {}",
             sum(|report| report.lost),
@@ -197,14 +211,14 @@ impl Comparison {
 mod tests {
     use super::*;
 
-    fn compare(first: [Report; 3], second: [Report; 3]) -> Comparison {
-        let mut compared = Comparison::of(["one".to_owned(), "two".to_owned()]);
+    fn compare(first: [BenchReport; 3], second: [BenchReport; 3]) -> BenchComparison {
+        let mut compared = BenchComparison::of(["one".to_owned(), "two".to_owned()]);
         (compared.sides[0].passes, compared.sides[1].passes) = (first.into(), second.into());
         compared.finish()
     }
 
-    fn report(sent_per_second: f64, cpu: Option<f64>) -> Report {
-        Report { sent_per_second, cpu_seconds_per_1000: cpu, ..Report::default() }
+    fn report(sent_per_second: f64, cpu: Option<f64>) -> BenchReport {
+        BenchReport { sent_per_second, cpu_seconds_per_1000: cpu, ..BenchReport::default() }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A keep-alive HTTP/1.1 connection that reads of an answer only what the bench needs.
+//! A keep-alive HTTP/1.1 connection that reads only those parts of an answer that the bench needs.
 //!
 //! It understands answers with a Content-Length, which is what the server gives; anything else is an error.
 
@@ -10,26 +10,26 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use uuid::Uuid;
 
-use super::load::Plan;
+use super::load::LoadPlan;
 
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// A keep-alive connection to the server.
 #[derive(Debug)]
-pub struct Connection {
+pub struct BenchConnection {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
 /// An answer whose body is in the connection's buffer.
 #[derive(Debug)]
-pub struct Answer {
+pub struct BenchAnswer {
     pub status: u16,
     pub retry_after: Option<Duration>,
     body_at: usize,
 }
 
-impl Connection {
+impl BenchConnection {
     /// Connects.
     pub async fn open(address: &str) -> anyhow::Result<Self> {
         let stream =
@@ -38,28 +38,28 @@ impl Connection {
         Ok(Self { stream, buffer: Vec::with_capacity(16 * 1024) })
     }
 
-    /// Posts one message of the plan; its uid.
-    pub async fn post_one(&mut self, plan: &Plan, number: u32) -> anyhow::Result<Uuid> {
+    /// Posts one message of the plan, and returns its uid.
+    pub async fn post_one(&mut self, plan: &LoadPlan, number: u32) -> anyhow::Result<Uuid> {
         #[derive(Deserialize)]
-        struct Accepted {
+        struct AcceptedMessage {
             uid: Uuid,
         }
         let mut request = Vec::new();
         plan.write(&mut request, number, number + 1);
         let answer = self.exchange(&request).await?;
         anyhow::ensure!(answer.status == 202, "the server answered {}", answer.status);
-        let accepted: Accepted =
+        let accepted: AcceptedMessage =
             serde_json::from_slice(self.body(&answer)).context("the answer has no uid")?;
         Ok(accepted.uid)
     }
 
     /// The body of the last answer.
-    pub fn body(&self, answer: &Answer) -> &[u8] {
+    pub fn body(&self, answer: &BenchAnswer) -> &[u8] {
         &self.buffer[answer.body_at..]
     }
 
-    /// Sends one request and reads its whole answer.
-    pub async fn exchange(&mut self, request: &[u8]) -> anyhow::Result<Answer> {
+    /// Sends one request and reads its complete answer.
+    pub async fn exchange(&mut self, request: &[u8]) -> anyhow::Result<BenchAnswer> {
         self.stream.write_all(request).await?;
         self.buffer.clear();
         let (answer, length) = loop {
@@ -85,7 +85,7 @@ impl Connection {
 }
 
 /// The head of an answer and the length of its body, once the head is complete.
-fn parse_head(bytes: &[u8]) -> anyhow::Result<Option<(Answer, usize)>> {
+fn parse_head(bytes: &[u8]) -> anyhow::Result<Option<(BenchAnswer, usize)>> {
     let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
         return Ok(None);
     };
@@ -99,7 +99,7 @@ fn parse_head(bytes: &[u8]) -> anyhow::Result<Option<(Answer, usize)>> {
     };
     let length = value_of("content-length").context("the answer has no length")? as usize;
     let retry_after = value_of("retry-after").map(Duration::from_secs);
-    Ok(Some((Answer { status, retry_after, body_at: end + 4 }, length)))
+    Ok(Some((BenchAnswer { status, retry_after, body_at: end + 4 }, length)))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! One tenant's trickle, alone and beside another's backlog.
 //!
-//! The sink takes its time over each mail, as relays do, and the server may have few mails in hand, so that tenants
-//! compete for slots and not for the two or three processors that the load uses too. One tenant sends at a steady
-//! pace, first alone, then while another has nine times as much waiting. Measured is the time from accept to sent, and
+//! The sink is slow, as relays are, and the server may send only few mails at once, so that tenants compete
+//! for slots and not for the processors that the load uses too. One tenant sends at a steady pace, first
+//! alone, then while another has nine times as much waiting. Measured is the time from accept to sent, and
 //! how much of it the mail waited to be claimed. Fails if the backlog was gone before the trickle was.
 
 use std::time::Duration;
@@ -13,43 +13,43 @@ use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior};
 use uuid::Uuid;
 
-use super::args::{BenchArgs, Mode};
-use super::audit::{self, Books};
-use super::connection::Connection;
-use super::load::{self, Plan};
+use super::args::{BenchArgs, BenchMode};
+use super::audit::{self, StoreAudit};
+use super::connection::BenchConnection;
+use super::load::{self, LoadPlan};
 use super::measure::percentile;
-use super::server::{self, Node, Recipe};
-use super::sink::Sink;
+use super::server::{self, BenchServer, ServerRecipe};
+use super::sink::BuiltinSink;
 use super::{create_account, create_tenant, progress, run_name};
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::cli::client::ApiClient;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::CommandOutput;
 
-/// Of so many mails, one is the trickle's.
+/// One mail in this many belongs to the trickle.
 const ONE_IN: u32 = 10;
 
 /// How long mails took.
 #[derive(Debug, Default, Serialize)]
-struct Spread {
+struct LatencySpread {
     p50_ms: f64,
     p95_ms: f64,
 }
 
 /// A trickle's figures.
 #[derive(Debug, Default, Serialize)]
-struct Trickle {
+struct TrickleFigures {
     messages: u32,
     sent: u64,
-    accept_to_sent: Spread,
-    /// The part of it before the mail was claimed.
-    until_claimed: Spread,
+    accept_to_sent: LatencySpread,
+    /// The time until the mail was claimed.
+    until_claimed: LatencySpread,
 }
 
-/// What a backlog costs the neighbour.
+/// What a backlog costs another tenant.
 #[derive(Debug, Default, Serialize)]
-pub struct Fairness {
-    alone: Trickle,
-    beside: Trickle,
+pub struct FairnessReport {
+    alone: TrickleFigures,
+    beside: TrickleFigures,
     p50_ratio: f64,
     p95_ratio: f64,
     backlog: u64,
@@ -65,7 +65,11 @@ pub struct Fairness {
 }
 
 /// Measures on a server of its own.
-pub async fn run(args: &BenchArgs, recipe: Recipe, deadline: Instant) -> Result<Fairness, Failure> {
+pub async fn run(
+    args: &BenchArgs,
+    recipe: ServerRecipe,
+    deadline: Instant,
+) -> Result<FairnessReport, CommandFailure> {
     let recipe = recipe.with("POSTWAY_DISPATCH_MAX_IN_FLIGHT", args.in_flight.to_string());
     let nodes = recipe.start(1).await?;
     let found = measure(args, &recipe, &nodes[0], deadline).await;
@@ -77,12 +81,12 @@ pub async fn run(args: &BenchArgs, recipe: Recipe, deadline: Instant) -> Result<
 
 async fn measure(
     args: &BenchArgs,
-    recipe: &Recipe,
-    node: &Node,
+    recipe: &ServerRecipe,
+    node: &BenchServer,
     deadline: Instant,
-) -> Result<Fairness, Failure> {
+) -> Result<FairnessReport, CommandFailure> {
     let run = run_name();
-    let sink = Sink::start(Duration::from_millis(args.sink_delay_ms))?;
+    let sink = BuiltinSink::start(Duration::from_millis(args.sink_delay_ms))?;
     let target = ("127.0.0.1", sink.address().port());
     let large = create_tenant(recipe, node, &format!("{run}-large")).await?;
     let small = create_tenant(recipe, node, &format!("{run}-small")).await?;
@@ -93,7 +97,7 @@ async fn measure(
     let batches = [format!("{run}-alone"), format!("{run}-beside")];
     trickle(args, &small, &run, &batches[0], deadline).await?;
     let backlog = count * (ONE_IN - 1);
-    let plan = Plan::new(&large, &run, &run, args.shape(backlog, Mode::Batch));
+    let plan = LoadPlan::new(&large, &run, &run, args.shape(backlog, BenchMode::Batch));
     let bar = progress(u64::from(backlog), "backlog");
     let loaded = load::run(vec![plan], deadline, &bar).await?;
     bar.finish_and_clear();
@@ -110,7 +114,7 @@ async fn measure(
     if !done {
         warnings.push("the backlog was not sent in time".to_owned());
     }
-    Ok(Fairness {
+    Ok(FairnessReport {
         p50_ratio: beside.accept_to_sent.p50_ms / alone.accept_to_sent.p50_ms.max(0.5),
         p95_ratio: beside.accept_to_sent.p95_ms / alone.accept_to_sent.p95_ms.max(0.5),
         alone,
@@ -129,15 +133,15 @@ async fn measure(
 /// Mails one at a time, at the pace asked for; waits until all are sent.
 async fn trickle(
     args: &BenchArgs,
-    client: &Client,
+    client: &ApiClient,
     account: &str,
     batch: &str,
     deadline: Instant,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let messages = (args.messages / ONE_IN).max(1);
     let before = audit::finished(&[client]).await?;
-    let plan = Plan::new(client, account, batch, args.shape(messages, Mode::Single));
-    let mut connection = Connection::open(plan.address()).await?;
+    let plan = LoadPlan::new(client, account, batch, args.shape(messages, BenchMode::Single));
+    let mut connection = BenchConnection::open(plan.address()).await?;
     let mut beat = tokio::time::interval(Duration::from_secs(1) / args.pace);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let bar = progress(u64::from(messages), "trickle");
@@ -152,21 +156,21 @@ async fn trickle(
     Ok(())
 }
 
-/// What the store has of a trickle; read when all is over, since asking costs the server.
-async fn read(client: &Client, batch: &str, messages: u32) -> Result<Trickle, Failure> {
-    let mut books = Books::default();
+/// The messages of a trickle, according to the store; read at the end, because reading costs the server.
+async fn read(client: &ApiClient, batch: &str, messages: u32) -> Result<TrickleFigures, CommandFailure> {
+    let mut books = StoreAudit::default();
     audit::read(client, batch, &mut books).await?;
     let mut waits = waits(client, &books.sent).await?;
-    Ok(Trickle {
+    Ok(TrickleFigures {
         messages,
         sent: books.sent.len() as u64,
-        accept_to_sent: Spread::of(&mut books.latencies_ms),
-        until_claimed: Spread::of(&mut waits),
+        accept_to_sent: LatencySpread::of(&mut books.latencies_ms),
+        until_claimed: LatencySpread::of(&mut waits),
     })
 }
 
 /// How long each of these waited for its first attempt, in milliseconds.
-async fn waits(client: &Client, sent: &[Uuid]) -> Result<Vec<u64>, Failure> {
+async fn waits(client: &ApiClient, sent: &[Uuid]) -> Result<Vec<u64>, CommandFailure> {
     let mut waits = Vec::with_capacity(sent.len());
     for uid in sent {
         let message = client.get(&["v1", "messages", &uid.to_string()], &[]).await?;
@@ -176,7 +180,7 @@ async fn waits(client: &Client, sent: &[Uuid]) -> Result<Vec<u64>, Failure> {
     Ok(waits)
 }
 
-impl Spread {
+impl LatencySpread {
     fn of(values: &mut [u64]) -> Self {
         Self { p50_ms: percentile(values, 0.50), p95_ms: percentile(values, 0.95) }
     }
@@ -186,10 +190,10 @@ impl Spread {
     }
 }
 
-impl Fairness {
+impl FairnessReport {
     /// Why the run is a failure, if it is one.
     pub fn problem(&self) -> Option<String> {
-        let unsent = |trickle: &Trickle| u64::from(trickle.messages).saturating_sub(trickle.sent);
+        let unsent = |trickle: &TrickleFigures| u64::from(trickle.messages).saturating_sub(trickle.sent);
         match unsent(&self.alone) + unsent(&self.beside) {
             0 if self.backlog_left == 0 => Some(
                 "the backlog ended before the trickle; give more --messages or a higher --pace".to_owned(),
@@ -201,7 +205,7 @@ impl Fairness {
     }
 
     /// The table for people.
-    pub fn render(&self, output: Output) -> String {
+    pub fn render(&self, output: CommandOutput) -> String {
         let mut text = output.fields([
             ("trickle", format!("{} mails, {} a second", self.beside.messages, self.pace)),
             ("backlog", format!("{} mails of another tenant", self.backlog)),
@@ -231,9 +235,13 @@ mod tests {
 
     #[test]
     fn a_backlog_that_was_gone_too_early_proves_nothing() {
-        let trickle = || Trickle { messages: 2, sent: 2, ..Trickle::default() };
-        let mut found =
-            Fairness { alone: trickle(), beside: trickle(), backlog_left: 1, ..Fairness::default() };
+        let trickle = || TrickleFigures { messages: 2, sent: 2, ..TrickleFigures::default() };
+        let mut found = FairnessReport {
+            alone: trickle(),
+            beside: trickle(),
+            backlog_left: 1,
+            ..FairnessReport::default()
+        };
         assert_eq!(found.problem(), None);
         found.backlog_left = 0;
         assert!(found.problem().unwrap().contains("backlog"));

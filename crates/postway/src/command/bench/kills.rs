@@ -1,10 +1,12 @@
-//! What `kill -9` costs: servers are killed at random moments under load, again and again, and the books compared.
+//! What `kill -9` costs: servers are killed at random moments under load, again and again, and the records
+//! are compared.
 //!
-//! Clients post one mail after the other, each until it is acknowledged, and keep what they were told. A server that was
-//! killed is started again in its folder. When everything is settled, three ledgers must agree: the clients', the sink's
-//! and the store's. The sink takes its time over each mail, so that many kills strike between the final dot and its
-//! answer, where no sender can know whether the mail was taken. Fails if an acknowledged mail is lost, if a mail came
-//! twice without a doubt on record, or if the store does not know of a mail that the sink took.
+//! Clients post one mail after the other, each until it is acknowledged, and remember the acknowledged uids.
+//! A server that was killed is started again in its folder. When everything is settled, three ledgers must
+//! agree: the clients', the sink's and the store's. The sink is slow, so that many kills happen between the
+//! final dot and its answer, when no sender can know whether the mail was taken. Fails if an acknowledged
+//! mail is lost, if a mail came twice without a doubt on record, or if the store does not know of a mail that
+//! the sink took.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,47 +19,48 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::args::{BenchArgs, Mode};
-use super::audit::{self, Books};
-use super::connection::Connection;
-use super::load::Plan;
+use super::args::{BenchArgs, BenchMode};
+use super::audit::{self, StoreAudit};
+use super::connection::BenchConnection;
+use super::load::LoadPlan;
 use super::measure::percentile;
-use super::server::{self, Node, Recipe};
-use super::sink::{Arrived, Sink};
+use super::server::{self, BenchServer, ServerRecipe};
+use super::sink::{ArrivedMail, BuiltinSink};
 use super::{create_account, progress, run_name};
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::output::{Output, list};
+use crate::cli::client::ApiClient;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{CommandOutput, list};
 
 /// How long a server works between two kills, in milliseconds.
 const LIFE_MS: std::ops::Range<u64> = 100..900;
-/// Clients that post at the same time, unless --concurrency says otherwise.
+/// The default number of clients that post at the same time.
 const CLIENTS: u32 = 8;
-/// Between two mails of a client, and before a mail is posted again: a load, not a flood, so that the books stay short.
+/// Between two mails of a client, and before a mail is posted again: a load, not a flood, so that the books
+/// stay short.
 const PACE: Duration = Duration::from_millis(10);
 const POLL: Duration = Duration::from_millis(100);
-/// The states of a mail that is still to be sent; one in doubt is, unless it is held.
+/// The states of a mail that is still to be sent; one in doubt is, unless it is on hold.
 const UNDER_WAY: [&str; 5] = ["accepted", "validating", "ready", "scheduled", "sending"];
 
-/// What the kills did.
+/// The result of the kills.
 #[derive(Debug, Default, Serialize)]
-pub struct Kills {
+pub struct KillReport {
     kills: u32,
     nodes: u32,
     sink_delay_ms: u64,
-    /// Mails that a client was told are safe.
+    /// Mails that were acknowledged to a client.
     acknowledged: u64,
-    /// Of these, what neither the store nor the sink has.
+    /// Acknowledged mails that neither the store nor the sink has.
     lost: u64,
     /// Taken by the sink, and in the store neither sent nor in doubt.
     unknown: u64,
     /// Copies at the sink beyond one for each mail.
     repeated: u64,
-    /// Of these, more than the mail's history has doubts.
+    /// Copies beyond those that the doubts in the mail's history explain.
     repeated_without_doubt: u64,
     /// How often a mail was in doubt.
     doubts: u64,
-    /// Still in doubt at the end, because they were struck too often: they wait for somebody's word.
+    /// Mails still in doubt at the end, on hold because they were in doubt too often.
     held: u64,
     by_status: BTreeMap<String, u64>,
     /// From a kill until the server was ready again.
@@ -69,8 +72,13 @@ pub struct Kills {
     warnings: Vec<String>,
 }
 
-/// Kills servers of its own.
-pub async fn run(args: &BenchArgs, kills: u32, recipe: Recipe, deadline: Instant) -> Result<Kills, Failure> {
+/// Starts servers, and kills them.
+pub async fn run(
+    args: &BenchArgs,
+    kills: u32,
+    recipe: ServerRecipe,
+    deadline: Instant,
+) -> Result<KillReport, CommandFailure> {
     let mut nodes = recipe.start(args.nodes).await?;
     let found = measure(args, kills, &recipe, &mut nodes, deadline).await;
     let stopped = server::stop(nodes).await;
@@ -82,17 +90,18 @@ pub async fn run(args: &BenchArgs, kills: u32, recipe: Recipe, deadline: Instant
 async fn measure(
     args: &BenchArgs,
     kills: u32,
-    recipe: &Recipe,
-    nodes: &mut [Node],
+    recipe: &ServerRecipe,
+    nodes: &mut [BenchServer],
     deadline: Instant,
-) -> Result<Kills, Failure> {
+) -> Result<KillReport, CommandFailure> {
     let run = run_name();
-    let sink = Sink::start(Duration::from_millis(args.sink_delay_ms))?;
+    let sink = BuiltinSink::start(Duration::from_millis(args.sink_delay_ms))?;
     let target = ("127.0.0.1", sink.address().port());
     create_account(&nodes[0].client, &run, target, args.connections, Value::Null).await?;
-    let shape = args.shape(args.messages, Mode::Single);
-    let plans: Vec<Plan> = nodes.iter().map(|node| Plan::new(&node.client, &run, &run, shape)).collect();
-    let clients = Clients::start(&plans, args.concurrency.unwrap_or(CLIENTS));
+    let shape = args.shape(args.messages, BenchMode::Single);
+    let plans: Vec<LoadPlan> =
+        nodes.iter().map(|node| LoadPlan::new(&node.client, &run, &run, shape)).collect();
+    let clients = KillClients::start(&plans, args.concurrency.unwrap_or(CLIENTS));
     let mut down = Vec::new();
     let bar = progress(u64::from(kills), "kills");
     while down.len() < kills as usize && Instant::now() < deadline {
@@ -107,9 +116,9 @@ async fn measure(
     let settled = wait_until_settled(client, deadline).await?;
     let settled_after_seconds = last.elapsed().as_secs_f64();
     let arrived = sink.stop()?;
-    let mut books = Books::default();
+    let mut books = StoreAudit::default();
     audit::read(client, &run, &mut books).await?;
-    let mut found = Kills {
+    let mut found = KillReport {
         kills: down.len() as u32,
         nodes: args.nodes,
         sink_delay_ms: args.sink_delay_ms,
@@ -117,7 +126,7 @@ async fn measure(
         down_max_ms: percentile(&mut down, 1.0),
         settled_after_seconds,
         timed_out: !settled || down.len() < kills as usize,
-        ..Kills::default()
+        ..KillReport::default()
     };
     found.compare(&acknowledged, &arrived, &books);
     found.count_doubts(client, &arrived, &books).await?;
@@ -125,7 +134,7 @@ async fn measure(
 }
 
 /// Waits until nothing is under way; false if the deadline came first.
-async fn wait_until_settled(client: &Client, deadline: Instant) -> Result<bool, Failure> {
+async fn wait_until_settled(client: &ApiClient, deadline: Instant) -> Result<bool, CommandFailure> {
     while Instant::now() < deadline {
         let stats = client.get(&["v1", "stats"], &[]).await?;
         let number = |at: &str| stats.pointer(at).and_then(Value::as_u64).unwrap_or(0);
@@ -139,9 +148,9 @@ async fn wait_until_settled(client: &Client, deadline: Instant) -> Result<bool, 
     Ok(false)
 }
 
-impl Kills {
+impl KillReport {
     /// The clients' ledger and the sink's against the store's.
-    fn compare(&mut self, acknowledged: &[Uuid], arrived: &Arrived, books: &Books) {
+    fn compare(&mut self, acknowledged: &[Uuid], arrived: &ArrivedMail, books: &StoreAudit) {
         self.acknowledged = acknowledged.len() as u64;
         self.by_status = books.by_status.clone();
         self.held = books.count("in_doubt");
@@ -161,10 +170,10 @@ impl Kills {
     /// Reads the history of each mail that took more than one attempt, or came more than once.
     async fn count_doubts(
         &mut self,
-        client: &Client,
-        arrived: &Arrived,
-        books: &Books,
-    ) -> Result<(), Failure> {
+        client: &ApiClient,
+        arrived: &ArrivedMail,
+        books: &StoreAudit,
+    ) -> Result<(), CommandFailure> {
         let copies = |uid: &Uuid| u64::from(arrived.by_uid.get(uid).copied().unwrap_or(0));
         let more_than_once = arrived.by_uid.keys().filter(|uid| copies(uid) > 1);
         let mut suspects: Vec<&Uuid> = books.tried_again.iter().chain(more_than_once).collect();
@@ -195,7 +204,7 @@ impl Kills {
     }
 
     /// The table for people.
-    pub fn render(&self, output: Output) -> String {
+    pub fn render(&self, output: CommandOutput) -> String {
         let states =
             self.by_status.iter().map(|(status, count)| format!("{status} {count}")).collect::<Vec<_>>();
         let mut text = output.fields([
@@ -220,13 +229,13 @@ impl Kills {
 }
 
 /// Clients at work.
-struct Clients {
+struct KillClients {
     stop: CancellationToken,
     tasks: JoinSet<Vec<Uuid>>,
 }
 
-impl Clients {
-    fn start(plans: &[Plan], count: u32) -> Self {
+impl KillClients {
+    fn start(plans: &[LoadPlan], count: u32) -> Self {
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         for client in 0..count {
             tasks.spawn(post_until_stopped(plans.to_vec(), client, count, stop.clone()));
@@ -234,19 +243,24 @@ impl Clients {
         Self { stop, tasks }
     }
 
-    /// Lets each finish its mail; what they were told is safe.
+    /// Lets each client finish its mail, and returns the acknowledged uids.
     async fn stop(mut self) -> anyhow::Result<Vec<Uuid>> {
         self.stop.cancel();
         let mut acknowledged = Vec::new();
-        while let Some(told) = self.tasks.join_next().await {
-            acknowledged.extend(told.context("a client ended badly")?);
+        while let Some(uids) = self.tasks.join_next().await {
+            acknowledged.extend(uids.context("a client ended badly")?);
         }
         Ok(acknowledged)
     }
 }
 
 /// Posts every `step`th mail, each until it is acknowledged, to whichever server answers.
-async fn post_until_stopped(plans: Vec<Plan>, first: u32, step: u32, stop: CancellationToken) -> Vec<Uuid> {
+async fn post_until_stopped(
+    plans: Vec<LoadPlan>,
+    first: u32,
+    step: u32,
+    stop: CancellationToken,
+) -> Vec<Uuid> {
     let (mut acknowledged, mut turn, mut connection) = (Vec::new(), first as usize, None);
     for number in (first..).step_by(step as usize) {
         if stop.is_cancelled() {
@@ -258,7 +272,7 @@ async fn post_until_stopped(plans: Vec<Plan>, first: u32, step: u32, stop: Cance
                 acknowledged.push(uid);
                 break;
             }
-            // Dead, or not up yet; perhaps another is.
+            // This server is dead, or not up yet; another may answer.
             (connection, turn) = (None, turn + 1);
             tokio::time::sleep(PACE).await;
         }
@@ -267,10 +281,14 @@ async fn post_until_stopped(plans: Vec<Plan>, first: u32, step: u32, stop: Cance
     acknowledged
 }
 
-async fn post(connection: &mut Option<Connection>, plan: &Plan, number: u32) -> anyhow::Result<Uuid> {
+async fn post(
+    connection: &mut Option<BenchConnection>,
+    plan: &LoadPlan,
+    number: u32,
+) -> anyhow::Result<Uuid> {
     let open = match connection {
         Some(open) => open,
-        None => connection.insert(Connection::open(plan.address()).await?),
+        None => connection.insert(BenchConnection::open(plan.address()).await?),
     };
     open.post_one(plan, number).await
 }
@@ -280,9 +298,11 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// What is found where `uids[n]` is in the n-th state and came so often, and all were acknowledged.
-    fn found(ledger: &[(Option<&str>, u32)]) -> Kills {
-        let (mut books, mut arrived, mut acknowledged) = (Books::default(), Arrived::default(), Vec::new());
+    /// The report for acknowledged mails, where `uids[n]` is in the n-th state and reached the sink the n-th
+    /// number of times.
+    fn found(ledger: &[(Option<&str>, u32)]) -> KillReport {
+        let (mut books, mut arrived, mut acknowledged) =
+            (StoreAudit::default(), ArrivedMail::default(), Vec::new());
         for (number, (status, copies)) in ledger.iter().enumerate() {
             let uid = Uuid::from_u128(number as u128 + 1);
             if let Some(status) = status {
@@ -293,7 +313,7 @@ mod tests {
             }
             acknowledged.push(uid);
         }
-        let mut found = Kills::default();
+        let mut found = KillReport::default();
         found.compare(&acknowledged, &arrived, &books);
         found
     }

@@ -1,8 +1,9 @@
 //! The load: many connections that post as fast as the server answers.
 //!
-//! It shares the machine with the server it measures, so it must cost little: requests are prebuilt bytes in which
-//! only a number changes, written to plain keep-alive connections, and of an answer only what is needed is read.
-//! 429 and 503 are obeyed; a lost connection is opened again and the request repeated, which its id makes safe.
+//! It shares the machine with the server it measures, so it must cost little: requests are prebuilt bytes in
+//! which only a number changes, written to plain keep-alive connections, and of an answer only what is needed
+//! is read. 429 and 503 are obeyed; a lost connection is opened again and the request repeated, which its id
+//! makes safe.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -14,68 +15,68 @@ use serde::Deserialize;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::args::Mode;
-use super::connection::Connection;
-use crate::client::Client;
+use super::args::BenchMode;
+use super::connection::BenchConnection;
+use crate::cli::client::ApiClient;
 
 /// The digits of a message's number: fixed, so that every request is as long as the last.
 const DIGITS: usize = 8;
-/// Stands for a message's number.
+/// The placeholder of a message's number.
 pub const NUMBER: &str = "########";
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
 const REPEATS_MAX: u32 = 20;
 
-/// How much, and in which pieces.
+/// The size of a load, and of its requests.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub struct LoadShape {
     pub size: u32,
     pub messages: u32,
     pub per_request: u32,
     pub concurrency: u32,
-    pub mode: Mode,
+    pub mode: BenchMode,
 }
 
 /// Requests, ready but for their numbers.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct LoadPlan {
     /// `host:port` of the server.
     address: String,
-    shape: Shape,
+    shape: LoadShape,
     head: String,
-    /// What stands before the messages in a body, and after.
+    /// The JSON before the messages in a body, and after.
     frame: (String, &'static str),
     message: Vec<u8>,
-    /// Where the number stands in `message`.
+    /// The offsets of the number in `message`.
     number_at: Vec<usize>,
-    /// The status that says that it was taken.
+    /// The status that says that it was accepted.
     taken: u16,
 }
 
-/// What became of the load.
+/// The result of a load.
 #[derive(Debug, Default)]
-pub struct Loaded {
+pub struct LoadResult {
     pub accepted: u64,
     pub rejected: u64,
     pub repeated: u64,
-    /// One for each request, in microseconds.
+    /// The latency of each request, in microseconds.
     pub latencies: Vec<u64>,
     pub elapsed: Duration,
     pub problem: Option<String>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct LoadCounters {
     next: AtomicU32,
     rejected: AtomicU64,
     repeated: AtomicU64,
 }
 
-impl Plan {
+impl LoadPlan {
     /// Prepares requests for the account, all in the one batch by which they are found again.
-    pub fn new(client: &Client, account: &str, batch: &str, shape: Shape) -> Self {
+    pub fn new(client: &ApiClient, account: &str, batch: &str, shape: LoadShape) -> Self {
         let path = match shape.mode {
-            Mode::Single => "/v1/messages",
-            Mode::Batch => "/v1/messages/batch",
+            BenchMode::Single => "/v1/messages",
+            BenchMode::Batch => "/v1/messages/batch",
         };
         let same = format!(r#""account":"{account}","batch":"{batch}","from":"Bench <bench@example.com>""#);
         let own = format!(
@@ -83,21 +84,23 @@ impl Plan {
             text(shape.size as usize)
         );
         let (opening, closing, message) = match shape.mode {
-            Mode::Single => (String::new(), "", format!("{{{same},{own}}}")),
-            Mode::Batch => (format!(r#"{{"defaults":{{{same}}},"messages":["#), "]}", format!("{{{own}}}")),
+            BenchMode::Single => (String::new(), "", format!("{{{same},{own}}}")),
+            BenchMode::Batch => {
+                (format!(r#"{{"defaults":{{{same}}},"messages":["#), "]}", format!("{{{own}}}"))
+            }
         };
         Self::of(client, path, (&opening, closing), message, 202, shape)
     }
 
-    /// Messages posted to a path as the JSON that is given, with [`NUMBER`] wherever a message's number stands. Those of a
-    /// request stand in a frame, and all are taken where its status says so.
+    /// Messages posted to a path as the JSON that is given, with [`NUMBER`] wherever a message's number
+    /// stands. Those of a request stand in a frame, and all are taken where its status says so.
     pub fn of(
-        client: &Client,
+        client: &ApiClient,
         path: &str,
         frame: (&str, &'static str),
         message: String,
         taken: u16,
-        shape: Shape,
+        shape: LoadShape,
     ) -> Self {
         let url = client.base();
         let host = url.host_str().unwrap_or("127.0.0.1");
@@ -147,19 +150,19 @@ pub fn text(size: usize) -> String {
     LINE.chars().cycle().take(size).collect::<String>().replace('\n', "\\n")
 }
 
-/// Posts everything, until done or the deadline. The plans have one shape and share its messages among them; the
-/// connections are dealt out to them in turn.
-pub async fn run(plans: Vec<Plan>, deadline: Instant, bar: &ProgressBar) -> anyhow::Result<Loaded> {
+/// Posts everything, until done or the deadline. The plans have one shape and share its messages among them;
+/// the connections are dealt out to them in turn.
+pub async fn run(plans: Vec<LoadPlan>, deadline: Instant, bar: &ProgressBar) -> anyhow::Result<LoadResult> {
     let shape = plans.first().context("a load needs somewhere to go")?.shape;
-    let plans: Vec<Arc<Plan>> = plans.into_iter().map(Arc::new).collect();
-    let shared = Arc::new(Shared::default());
+    let plans: Vec<Arc<LoadPlan>> = plans.into_iter().map(Arc::new).collect();
+    let shared = Arc::new(LoadCounters::default());
     let started = Instant::now();
     let mut tasks = JoinSet::new();
     let connections = shape.concurrency.min(shape.messages.div_ceil(shape.per_request));
     for plan in plans.iter().cycle().take(connections as usize) {
         let (plan, shared, bar) = (Arc::clone(plan), Arc::clone(&shared), bar.clone());
         tasks.spawn(async move {
-            let mut done = Loaded::default();
+            let mut done = LoadResult::default();
             let posted =
                 tokio::time::timeout_at(deadline, post_until_done(&plan, &shared, &bar, &mut done)).await;
             done.problem = match posted {
@@ -170,7 +173,7 @@ pub async fn run(plans: Vec<Plan>, deadline: Instant, bar: &ProgressBar) -> anyh
             done
         });
     }
-    let mut all = Loaded::default();
+    let mut all = LoadResult::default();
     while let Some(done) = tasks.join_next().await {
         let done = done.context("a connection of the load ended badly")?;
         all.accepted += done.accepted;
@@ -182,17 +185,17 @@ pub async fn run(plans: Vec<Plan>, deadline: Instant, bar: &ProgressBar) -> anyh
     all.elapsed = started.elapsed();
     match all.problem {
         Some(problem) if all.accepted == 0 && shape.messages > 0 => Err(anyhow!(problem)),
-        problem => Ok(Loaded { problem, ..all }),
+        problem => Ok(LoadResult { problem, ..all }),
     }
 }
 
 async fn post_until_done(
-    plan: &Plan,
-    shared: &Shared,
+    plan: &LoadPlan,
+    shared: &LoadCounters,
     bar: &ProgressBar,
-    done: &mut Loaded,
+    done: &mut LoadResult,
 ) -> anyhow::Result<()> {
-    let mut connection = Connection::open(&plan.address).await?;
+    let mut connection = BenchConnection::open(&plan.address).await?;
     let mut request = Vec::new();
     loop {
         let from = shared.next.fetch_add(plan.shape.per_request, Ordering::Relaxed);
@@ -210,11 +213,11 @@ async fn post_until_done(
     }
 }
 
-/// Posts one request until it is taken; how many messages were accepted.
+/// Posts one request until it is accepted, and returns the number of accepted messages.
 async fn post(
-    connection: &mut Connection,
-    plan: &Plan,
-    shared: &Shared,
+    connection: &mut BenchConnection,
+    plan: &LoadPlan,
+    shared: &LoadCounters,
     request: &[u8],
     messages: u32,
 ) -> anyhow::Result<u64> {
@@ -222,8 +225,8 @@ async fn post(
         match connection.exchange(request).await {
             Ok(answer) if answer.status == plan.taken => {
                 return match plan.shape.mode {
-                    Mode::Single => Ok(messages.into()),
-                    Mode::Batch => accepted_of(connection.body(&answer)),
+                    BenchMode::Single => Ok(messages.into()),
+                    BenchMode::Batch => accepted_of(connection.body(&answer)),
                 };
             }
             Ok(answer) if matches!(answer.status, 429 | 503) => {
@@ -237,7 +240,7 @@ async fn post(
                     String::from_utf8_lossy(connection.body(&answer)).chars().take(500).collect::<String>();
                 bail!("the server answered {}: {body}", answer.status);
             }
-            Err(_) => *connection = Connection::open(&plan.address).await?,
+            Err(_) => *connection = BenchConnection::open(&plan.address).await?,
         }
         shared.repeated.fetch_add(1, Ordering::Relaxed);
     }
@@ -246,26 +249,27 @@ async fn post(
 
 fn accepted_of(body: &[u8]) -> anyhow::Result<u64> {
     #[derive(Deserialize)]
-    struct Accepted {
+    struct AcceptedBatch {
         accepted: u64,
     }
-    let answer: Accepted = serde_json::from_slice(body).context("the batch's answer is not understood")?;
+    let answer: AcceptedBatch =
+        serde_json::from_slice(body).context("the batch's answer is not understood")?;
     Ok(answer.accepted)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Secret;
+    use crate::config::ConfigSecret;
     use serde_json::Value;
 
-    fn plan(mode: Mode) -> Plan {
-        let client = Client::new("http://127.0.0.1:1", Some(Secret::new("the-key")), None).unwrap();
-        let shape = Shape { size: 300, messages: 5, per_request: 3, concurrency: 1, mode };
-        Plan::new(&client, "relay", "run-1", shape)
+    fn plan(mode: BenchMode) -> LoadPlan {
+        let client = ApiClient::new("http://127.0.0.1:1", Some(ConfigSecret::new("the-key")), None).unwrap();
+        let shape = LoadShape { size: 300, messages: 5, per_request: 3, concurrency: 1, mode };
+        LoadPlan::new(&client, "relay", "run-1", shape)
     }
 
-    fn request(mode: Mode, from: u32, to: u32) -> (String, Value) {
+    fn request(mode: BenchMode, from: u32, to: u32) -> (String, Value) {
         let mut bytes = Vec::new();
         plan(mode).write(&mut bytes, from, to);
         let text = String::from_utf8(bytes).unwrap();
@@ -276,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_single_request_is_one_numbered_message() {
-        let (head, body) = request(Mode::Single, 7, 8);
+        let (head, body) = request(BenchMode::Single, 7, 8);
         assert!(head.starts_with("POST /v1/messages HTTP/1.1\r\n"), "{head}");
         assert!(head.contains("Authorization: Bearer the-key\r\n"), "{head}");
         assert_eq!(body["id"], "run-1-00000007");
@@ -287,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_batch_request_has_each_message_once() {
-        let (head, body) = request(Mode::Batch, 3, 5);
+        let (head, body) = request(BenchMode::Batch, 3, 5);
         assert!(head.starts_with("POST /v1/messages/batch HTTP/1.1\r\n"), "{head}");
         assert_eq!(body["defaults"]["batch"], "run-1");
         let ids: Vec<&str> =

@@ -1,29 +1,29 @@
 //! What a run costs: CPU time and memory of the servers' processes, and their own counters, summed.
 //!
-//! CPU time and memory are read from `/proc`, so on Linux only; elsewhere, or where the process is not known, they
-//! are left out of the report.
+//! CPU time and memory are read from `/proc`, so on Linux only; elsewhere, or where the process is not known,
+//! they are left out of the report.
 
 use std::path::Path;
 use std::time::Duration;
 
 use reqwest::Method;
 
-use super::server::Node;
-use crate::client::Body;
-use crate::failure::Failure;
+use super::server::BenchServer;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
 
 /// `/proc/PID/stat` counts in these; fixed at 100 for user space on every Linux platform that we build for.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// How long the servers are watched to see whether they rest, and how often.
+/// How long and how often the servers are watched to see whether they are idle.
 const REST_LOOK: Duration = Duration::from_millis(250);
 const REST_LOOKS_MAX: u32 = 40;
-/// Of a core; more than this is work.
+/// The share of a core up to which a server counts as idle.
 const REST_SHARE: f64 = 0.1;
 
-/// Readings at one moment; absent where they cannot be had.
+/// Readings at one moment; `None` if they are not available.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Meter {
+pub struct ResourceMeter {
     pub cpu_seconds: Option<f64>,
     pub resident_mib: Option<f64>,
     pub peak_resident_mib: Option<f64>,
@@ -35,9 +35,9 @@ pub struct Meter {
     pub acknowledged: Option<f64>,
 }
 
-impl Meter {
+impl ResourceMeter {
     /// Reads every server, and adds them up.
-    pub async fn read(nodes: &[Node]) -> Result<Self, Failure> {
+    pub async fn read(nodes: &[BenchServer]) -> Result<Self, CommandFailure> {
         let mut sum: Option<Self> = None;
         for node in nodes {
             let one = Self::read_one(node).await?;
@@ -46,9 +46,9 @@ impl Meter {
         Ok(sum.unwrap_or_default())
     }
 
-    /// The same once the servers rest, so that a load is charged with all of its work and none of another's. Waits some
-    /// seconds at most.
-    pub async fn read_at_rest(nodes: &[Node]) -> Result<Self, Failure> {
+    /// Reads once the servers are idle, so that a load is charged with all of its work and with no other.
+    /// Waits a few seconds at most.
+    pub async fn read_at_rest(nodes: &[BenchServer]) -> Result<Self, CommandFailure> {
         let mut last = Self::read(nodes).await?;
         for _ in 0..REST_LOOKS_MAX {
             tokio::time::sleep(REST_LOOK).await;
@@ -62,13 +62,14 @@ impl Meter {
         Ok(last)
     }
 
-    async fn read_one(node: &Node) -> Result<Self, Failure> {
-        let metrics = match node.client.call_for_bytes(Method::GET, &["metrics"], &[], Body::Empty).await {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            // Switched off in the configuration, or closed to this key.
-            Err(Failure::NotFound(_) | Failure::Refused(_)) => String::new(),
-            Err(failure) => return Err(failure),
-        };
+    async fn read_one(node: &BenchServer) -> Result<Self, CommandFailure> {
+        let metrics =
+            match node.client.call_for_bytes(Method::GET, &["metrics"], &[], RequestBody::Empty).await {
+                Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+                // Switched off in the configuration, or closed to this key.
+                Err(CommandFailure::NotFound(_) | CommandFailure::Refused(_)) => String::new(),
+                Err(failure) => return Err(failure),
+            };
         let of_process =
             |file: &str| node.pid.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok());
         let status = of_process("status").unwrap_or_default();
@@ -100,7 +101,7 @@ impl Meter {
     }
 }
 
-/// User and system time. The name in parentheses may hold anything, so fields are counted after it.
+/// User and system time. The name in parentheses may contain anything, so fields are counted after it.
 fn cpu_seconds(stat: &str) -> Option<f64> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |index: usize| fields.get(index)?.parse::<f64>().ok();
@@ -194,8 +195,8 @@ mod tests {
 
     #[test]
     fn readings_of_many_servers_add_up_where_all_are_known() {
-        let one = Meter { cpu_seconds: Some(1.5), commits: Some(10.0), ..Meter::default() };
-        let other = Meter { cpu_seconds: Some(0.5), ..Meter::default() };
+        let one = ResourceMeter { cpu_seconds: Some(1.5), commits: Some(10.0), ..ResourceMeter::default() };
+        let other = ResourceMeter { cpu_seconds: Some(0.5), ..ResourceMeter::default() };
         let sum = one.plus(&other);
         assert_eq!((sum.cpu_seconds, sum.commits), (Some(2.0), None));
     }

@@ -1,9 +1,9 @@
 //! How soon rows of an outbox are accepted: one at a time, and many at once.
 //!
-//! The outbox is installed into the PostgreSQL that `--outbox` names, and a server of this binary serves it with
-//! `batch_timeout = 0`. Times are the rows' own: from the beginning of their transaction to their acceptance, so the
-//! application's commit is in them. Fails if a row is not accepted, or two rows share a message. What was installed stays;
-//! the rows go.
+//! The outbox is installed into the PostgreSQL that `--outbox` names, and a server of this binary serves it
+//! with `batch_timeout = 0`. Times are the rows' own: from the beginning of their transaction to their
+//! acceptance, so the application's commit is in them. Fails if a row is not accepted, or two rows share a
+//! message. The outbox stays installed; the rows are removed.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::args::BenchArgs;
-use super::measure::Meter;
-use super::server::{self, Node, Recipe};
+use super::measure::ResourceMeter;
+use super::server::{self, BenchServer, ServerRecipe};
 use super::{progress, run_name};
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::CommandOutput;
 
 const SCHEMA: &str = "postway";
 /// Rows of one transaction of the application.
 const ROWS: u32 = 500;
 const POLL: Duration = Duration::from_millis(2);
 
-/// What was found.
+/// The result of the measurement.
 #[derive(Debug, Serialize)]
-pub struct Found {
+pub struct OutboxBench {
     rows: u32,
     accepted_per_second: f64,
     cpu_seconds_per_1000: Option<f64>,
@@ -43,8 +43,13 @@ pub struct Found {
 }
 
 /// Measures on a server of its own.
-pub async fn run(args: &BenchArgs, url: &str, recipe: Recipe, deadline: Instant) -> Result<Found, Failure> {
-    let source = SourceUrl::parse(url).map_err(|error| Failure::Usage(format!("--outbox {error}")))?;
+pub async fn run(
+    args: &BenchArgs,
+    url: &str,
+    recipe: ServerRecipe,
+    deadline: Instant,
+) -> Result<OutboxBench, CommandFailure> {
+    let source = SourceUrl::parse(url).map_err(|error| CommandFailure::Usage(format!("--outbox {error}")))?;
     let plan = Plan { schema: SCHEMA.to_owned(), accounts_schema: None, keep_secrets: false };
     install::install(&source, &plan).await.map_err(failure)?;
     let recipe = recipe
@@ -63,9 +68,9 @@ pub async fn run(args: &BenchArgs, url: &str, recipe: Recipe, deadline: Instant)
 async fn measure(
     args: &BenchArgs,
     source: &SourceUrl,
-    nodes: &[Node],
+    nodes: &[BenchServer],
     deadline: Instant,
-) -> Result<Found, Failure> {
+) -> Result<OutboxBench, CommandFailure> {
     let mut application = Rehearsal::connect(source, SCHEMA).await.map_err(failure)?;
     let text = "x".repeat(args.size as usize);
     let (idle, load) = (run_name(), run_name());
@@ -78,7 +83,7 @@ async fn measure(
     bar.finish_and_clear();
     let one = application.fared(&idle).await.map_err(failure)?;
 
-    let before = Meter::read(nodes).await?;
+    let before = ResourceMeter::read(nodes).await?;
     let bar = progress(u64::from(args.messages), "many");
     let mut inserted = 0;
     while inserted < args.messages {
@@ -89,12 +94,12 @@ async fn measure(
     }
     let many = wait_for(&mut application, &load, args.messages, deadline).await?;
     bar.finish_and_clear();
-    let after = Meter::read(nodes).await?;
+    let after = ResourceMeter::read(nodes).await?;
     let cpu = before.cpu_seconds.zip(after.cpu_seconds).map(|(before, after)| after - before);
     for run in [&idle, &load] {
         application.clear(run).await.map_err(failure)?;
     }
-    Ok(Found {
+    Ok(OutboxBench {
         rows: args.messages,
         accepted_per_second: many.accepted as f64 / many.lasted_s.max(0.001),
         cpu_seconds_per_1000: cpu.map(|cpu| cpu * 1_000.0 / f64::from(args.messages.max(1))),
@@ -107,14 +112,14 @@ async fn measure(
     })
 }
 
-/// Waits until so many rows of a run are accepted, or the deadline; how they fared.
+/// Waits until `count` rows of a run are accepted, or until the deadline, and returns their figures.
 async fn wait_for(
     application: &mut Rehearsal,
     run: &str,
     rows: u32,
     deadline: Instant,
-) -> Result<Fared, Failure> {
-    // Whoever looks at many rows often is in the way of those who write them.
+) -> Result<Fared, CommandFailure> {
+    // Reading many rows often would disturb those who write them.
     let pause = POLL.max(Duration::from_micros(10) * rows);
     loop {
         let fared = application.fared(run).await.map_err(failure)?;
@@ -125,11 +130,11 @@ async fn wait_for(
     }
 }
 
-fn failure(error: OutboxError) -> Failure {
-    Failure::Failed(error.into())
+fn failure(error: OutboxError) -> CommandFailure {
+    CommandFailure::Failed(error.into())
 }
 
-impl Found {
+impl OutboxBench {
     /// Why the run is a failure, if it is one.
     pub fn problem(&self) -> Option<String> {
         match (self.not_accepted, self.shared) {
@@ -140,7 +145,7 @@ impl Found {
     }
 
     /// The table for people.
-    pub fn render(&self, output: Output) -> String {
+    pub fn render(&self, output: CommandOutput) -> String {
         let cpu = self.cpu_seconds_per_1000.map(|cpu| format!("{cpu:.3}")).unwrap_or_default();
         let fields = output.fields([
             ("rows", self.rows.to_string()),

@@ -1,9 +1,9 @@
-//! How long the calls of the page take with so many messages stored.
+//! How long the calls of the page take with many messages stored.
 //!
-//! A server of this binary is filled through the API: half of the messages wait in a suspended batch, a few are planned or
-//! suppressed, the rest goes to the sandbox. Then each call is made again and again, one at a time, and timed from the request to
-//! the last byte of its answer. Among them are those with nothing to find, which have to look the furthest. Fails if the median
-//! of a call is above the aim.
+//! A server of this binary is filled through the API: half of the messages wait in a suspended batch, a few
+//! are planned or suppressed, the rest goes to the sandbox. Then each call is made again and again, one at a
+//! time, and timed from the request to the last byte of its answer. Among them are those with nothing to
+//! find, which have to look the furthest. Fails if the median of a call is above the aim.
 
 use std::time::Duration;
 
@@ -17,36 +17,36 @@ use tokio::time::Instant;
 
 use super::args::BenchArgs;
 use super::measure::percentile;
-use super::server::{self, Node, Recipe};
+use super::server::{self, BenchServer, ServerRecipe};
 use super::{create_tenant, progress};
-use crate::client::{Body, Client};
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::cli::client::{ApiClient, RequestBody};
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::CommandOutput;
 
-/// What a page may take of the server's time.
+/// The time that a call of the page may take.
 const AIM_MS: f64 = 100.0;
 /// How often each call is made.
 const CALLS: usize = 20;
 const PER_REQUEST: u32 = 1_000;
 const REQUESTS_TOGETHER: usize = 4;
-/// So many that the messages are out in minutes.
+/// Enough connections that the messages are sent within minutes.
 const CONNECTIONS: u32 = 400;
 const POLL: Duration = Duration::from_secs(1);
 /// Far enough that nothing planned becomes due.
 const AHEAD_HOURS: i64 = 7 * 24;
 
-/// What was found.
+/// The result of the measurement.
 #[derive(Debug, Serialize)]
-pub struct Found {
+pub struct PageBench {
     messages: u32,
     by_status: Value,
-    calls: Vec<Call>,
+    calls: Vec<PageCall>,
     warnings: Vec<String>,
 }
 
 /// One call, made many times.
 #[derive(Debug, Serialize)]
-struct Call {
+struct PageCall {
     path: String,
     first_ms: f64,
     p50_ms: f64,
@@ -58,9 +58,9 @@ struct Call {
 pub async fn run(
     args: &BenchArgs,
     messages: u32,
-    recipe: Recipe,
+    recipe: ServerRecipe,
     deadline: Instant,
-) -> Result<Found, Failure> {
+) -> Result<PageBench, CommandFailure> {
     let nodes = recipe.start(1).await?;
     let found = measure(args, messages, &recipe, &nodes[0], deadline).await;
     let stopped = server::stop(nodes).await;
@@ -72,22 +72,22 @@ pub async fn run(
 async fn measure(
     args: &BenchArgs,
     messages: u32,
-    recipe: &Recipe,
-    node: &Node,
+    recipe: &ServerRecipe,
+    node: &BenchServer,
     deadline: Instant,
-) -> Result<Found, Failure> {
+) -> Result<PageBench, CommandFailure> {
     let client = &node.client;
-    // Whose messages lie between ours, and must cost us nothing.
+    // The messages of this tenant lie between ours and must cost us nothing.
     let other = create_tenant(recipe, node, "other").await?;
     for tenant in [client, &other] {
         let body = json!({"max_connections": CONNECTIONS});
         let path = ["v1", "accounts", "sandbox"];
-        tenant.call(Method::PATCH, &path, &[], Body::Json(&body)).await?;
+        tenant.call(Method::PATCH, &path, &[], RequestBody::Json(&body)).await?;
         let rare = json!({"id": "rare", "kind": "sandbox"});
-        tenant.call(Method::POST, &["v1", "accounts"], &[], Body::Json(&rare)).await?;
-        tenant.call(Method::POST, &["v1", "batches", "held", "suspend"], &[], Body::Empty).await?;
+        tenant.call(Method::POST, &["v1", "accounts"], &[], RequestBody::Json(&rare)).await?;
+        tenant.call(Method::POST, &["v1", "batches", "held", "suspend"], &[], RequestBody::Empty).await?;
         let gone = json!({"address": "gone@example.net"});
-        tenant.call(Method::POST, &["v1", "suppressions"], &[], Body::Json(&gone)).await?;
+        tenant.call(Method::POST, &["v1", "suppressions"], &[], RequestBody::Json(&gone)).await?;
     }
     let made = client.get(&["v1", "tenants", "other"], &[]).await?;
     let made_at: Timestamp =
@@ -102,9 +102,9 @@ async fn measure(
             let mails: Vec<Value> =
                 numbers.clone().map(|number| mail(number, messages, size, send_at)).collect();
             let body = json!({"messages": mails});
-            tenant.call(Method::POST, &["v1", "messages", "batch"], &[], Body::Json(&body)).await?;
+            tenant.call(Method::POST, &["v1", "messages", "batch"], &[], RequestBody::Json(&body)).await?;
             bar.inc(numbers.len() as u64);
-            Ok::<_, Failure>(())
+            Ok::<_, CommandFailure>(())
         }
     });
     stream::iter(requests).buffer_unordered(REQUESTS_TOGETHER).try_collect::<()>().await?;
@@ -118,7 +118,7 @@ async fn measure(
     }
     let late = "not all that was to be sent had been sent when the time was over".to_owned();
     let warnings = if all_out { Vec::new() } else { vec![late] };
-    Ok(Found { messages, by_status, calls, warnings })
+    Ok(PageBench { messages, by_status, calls, warnings })
 }
 
 /// The n-th mail. What is rare comes first, so that everything else lies above it.
@@ -157,8 +157,13 @@ fn is_others(number: u32) -> bool {
     number / PER_REQUEST % 10 == 9
 }
 
-/// Waits until so many have been sent, or the deadline; the counts then, and whether it was in time.
-async fn wait_until_sent(client: &Client, wanted: u64, deadline: Instant) -> Result<(Value, bool), Failure> {
+/// Waits until `count` messages have been sent, or until the deadline; returns the counts, and whether it was
+/// in time.
+async fn wait_until_sent(
+    client: &ApiClient,
+    wanted: u64,
+    deadline: Instant,
+) -> Result<(Value, bool), CommandFailure> {
     let bar = progress(wanted, "send");
     loop {
         let by_status = client.get(&["v1", "stats"], &[]).await?["by_status"].clone();
@@ -172,8 +177,9 @@ async fn wait_until_sent(client: &Client, wanted: u64, deadline: Instant) -> Res
     }
 }
 
-/// What the page asks for: its overview, lists by each filter and by several, deep pages, single messages, and the rest.
-async fn paths(client: &Client) -> Result<Vec<String>, Failure> {
+/// What the page asks for: its overview, lists by each filter and by several, deep pages, single messages,
+/// and the rest.
+async fn paths(client: &ApiClient) -> Result<Vec<String>, CommandFailure> {
     let oldest =
         client.get(&["v1", "messages"], &[("account", "rare".to_owned()), ("limit", "1".to_owned())]).await?;
     let oldest = oldest["data"][0].clone();
@@ -234,7 +240,7 @@ async fn paths(client: &Client) -> Result<Vec<String>, Failure> {
     Ok(rest.map(str::to_owned).into_iter().chain(lists).chain(one).collect())
 }
 
-async fn time(client: &Client, path: String) -> Result<Call, Failure> {
+async fn time(client: &ApiClient, path: String) -> Result<PageCall, CommandFailure> {
     let (place, query) = path.split_once('?').unwrap_or((&path, ""));
     let place: Vec<&str> = place.split('/').collect();
     let query: Vec<(&str, String)> = query
@@ -245,15 +251,15 @@ async fn time(client: &Client, path: String) -> Result<Call, Failure> {
     let (mut micros, mut bytes) = (Vec::with_capacity(CALLS), 0);
     for _ in 0..CALLS {
         let started = Instant::now();
-        bytes = client.call_for_bytes(Method::GET, &place, &query, Body::Empty).await?.len();
+        bytes = client.call_for_bytes(Method::GET, &place, &query, RequestBody::Empty).await?.len();
         micros.push(started.elapsed().as_micros() as u64);
     }
     let first_ms = micros.first().map_or(0.0, |first| *first as f64 / 1e3);
     let mut at = |share| percentile(&mut micros, share) / 1e3;
-    Ok(Call { first_ms, p50_ms: at(0.5), max_ms: at(1.0), bytes, path })
+    Ok(PageCall { first_ms, p50_ms: at(0.5), max_ms: at(1.0), bytes, path })
 }
 
-impl Found {
+impl PageBench {
     /// Why the run is a failure, if it is one.
     pub fn problem(&self) -> Option<String> {
         let slow: Vec<&str> =
@@ -262,7 +268,7 @@ impl Found {
     }
 
     /// The table for people.
-    pub fn render(&self, output: Output) -> String {
+    pub fn render(&self, output: CommandOutput) -> String {
         let rows = self.calls.iter().map(|call| {
             let ms = |value: f64| format!("{value:.1}");
             vec![

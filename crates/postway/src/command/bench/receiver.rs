@@ -1,8 +1,9 @@
 //! The built-in receiver of webhooks: an HTTP server that takes everything at once and counts `webhook-id`s.
 //!
-//! It keeps connections open and answers 204 as soon as a body is complete, so that what is measured is the sender. It
-//! knows each notification by its id, so loss, repeats and order are counted exactly; it verifies no signature. The last
-//! piece of the path tells subscribers apart. It runs on a thread of its own and listens on loopback only.
+//! It keeps connections open and answers 204 as soon as a body is complete, so that what is measured is the
+//! sender. It knows each notification by its id, so loss, repeats and order are counted exactly; it verifies
+//! no signature. The last piece of the path tells subscribers apart. It runs on a thread of its own and
+//! listens on loopback only.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -21,21 +22,21 @@ const TAKEN: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
 
 /// A running receiver.
 #[derive(Debug)]
-pub struct Receiver {
+pub struct WebhookReceiver {
     address: SocketAddr,
-    ledger: Arc<Ledger>,
+    ledger: Arc<CallLedger>,
     stop: CancellationToken,
     thread: std::thread::JoinHandle<()>,
 }
 
 /// What arrived since it was last asked.
 #[derive(Debug, Default)]
-pub struct Heard {
-    /// The places in the history of a message that a subscriber was told of, in the order of their arrival.
+pub struct HeardCalls {
+    /// The positions of the events that a subscriber was notified of, by message, in the order of arrival.
     pub by_message: HashMap<(u32, Uuid), Vec<i64>>,
     /// When each notification came for the first time, and to whom.
     pub arrivals: Vec<(u32, Instant)>,
-    /// Arrivals of what was there already.
+    /// Repeated notifications.
     pub repeated: u64,
     /// Notifications that came after a later one of the same message.
     pub out_of_order: u64,
@@ -44,20 +45,20 @@ pub struct Heard {
 }
 
 #[derive(Debug, Default)]
-struct Ledger {
-    heard: Mutex<Heard>,
+struct CallLedger {
+    heard: Mutex<HeardCalls>,
     arrived: Notify,
 }
 
-/// One call.
+/// One received call.
 #[derive(Debug, PartialEq, Eq)]
-struct Call {
+struct ReceivedCall {
     subscriber: u32,
     uid: Uuid,
     seq: i64,
 }
 
-impl Receiver {
+impl WebhookReceiver {
     /// Starts one on a free port of this machine.
     pub fn start() -> anyhow::Result<Self> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").context("cannot listen for webhooks")?;
@@ -67,7 +68,7 @@ impl Receiver {
             .enable_all()
             .build()
             .context("cannot start the receiver's runtime")?;
-        let (ledger, stop) = (Arc::new(Ledger::default()), CancellationToken::new());
+        let (ledger, stop) = (Arc::new(CallLedger::default()), CancellationToken::new());
         let (ledger_of_thread, stop_of_thread) = (Arc::clone(&ledger), stop.clone());
         let thread = std::thread::Builder::new()
             .name("receiver".to_owned())
@@ -89,7 +90,7 @@ impl Receiver {
         format!("http://{}/hook/{subscriber}", self.address)
     }
 
-    /// Waits until so many notifications have arrived, each counted once; forever if they do not.
+    /// Waits until `count` distinct notifications have arrived; forever if they do not.
     pub async fn wait_for(&self, notifications: u64) {
         loop {
             let arrived = self.ledger.arrived.notified();
@@ -106,7 +107,7 @@ impl Receiver {
     }
 
     /// What has arrived since it was last asked.
-    pub fn take(&self) -> Heard {
+    pub fn take(&self) -> HeardCalls {
         std::mem::take(&mut *self.ledger.lock())
     }
 
@@ -117,30 +118,30 @@ impl Receiver {
     }
 }
 
-impl Ledger {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Heard> {
+impl CallLedger {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HeardCalls> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Heard {
-    fn note(&mut self, call: Option<Call>, at: Instant) {
-        let Some(Call { subscriber, uid, seq }) = call else {
+impl HeardCalls {
+    fn note(&mut self, call: Option<ReceivedCall>, at: Instant) {
+        let Some(ReceivedCall { subscriber, uid, seq }) = call else {
             self.foreign += 1;
             return;
         };
-        let told = self.by_message.entry((subscriber, uid)).or_default();
-        if told.contains(&seq) {
+        let positions = self.by_message.entry((subscriber, uid)).or_default();
+        if positions.contains(&seq) {
             self.repeated += 1;
             return;
         }
-        self.out_of_order += u64::from(told.last().is_some_and(|last| *last > seq));
-        told.push(seq);
+        self.out_of_order += u64::from(positions.last().is_some_and(|last| *last > seq));
+        positions.push(seq);
         self.arrivals.push((subscriber, at));
     }
 }
 
-async fn accept(listener: std::net::TcpListener, ledger: Arc<Ledger>) {
+async fn accept(listener: std::net::TcpListener, ledger: Arc<CallLedger>) {
     let Ok(listener) = TcpListener::from_std(listener) else {
         return;
     };
@@ -155,7 +156,7 @@ async fn accept(listener: std::net::TcpListener, ledger: Arc<Ledger>) {
     }
 }
 
-async fn serve(mut stream: TcpStream, ledger: &Ledger) -> std::io::Result<()> {
+async fn serve(mut stream: TcpStream, ledger: &CallLedger) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut input = Vec::with_capacity(16 * 1024);
     while input.len() < REQUEST_BYTES_MAX && stream.read_buf(&mut input).await? > 0 {
@@ -170,7 +171,7 @@ async fn serve(mut stream: TcpStream, ledger: &Ledger) -> std::io::Result<()> {
 }
 
 /// The length of the first request and what it tells, once it is complete.
-fn read_request(input: &[u8]) -> Option<(usize, Option<Call>)> {
+fn read_request(input: &[u8]) -> Option<(usize, Option<ReceivedCall>)> {
     let end = input.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&input[..end]).unwrap_or_default();
     let mut lines = head.lines();
@@ -186,9 +187,9 @@ fn read_request(input: &[u8]) -> Option<(usize, Option<Call>)> {
     (input.len() >= end + length).then(|| (end + length, read_call(target, id)))
 }
 
-fn read_call(target: Option<&str>, id: Option<&str>) -> Option<Call> {
+fn read_call(target: Option<&str>, id: Option<&str>) -> Option<ReceivedCall> {
     let (uid, seq) = id?.strip_prefix("evt_")?.split_once('_')?;
-    Some(Call {
+    Some(ReceivedCall {
         subscriber: target?.rsplit_once('/')?.1.parse().ok()?,
         uid: uid.parse().ok()?,
         seq: seq.parse().ok()?,
@@ -211,20 +212,20 @@ mod tests {
         assert_eq!(read_request(&whole.as_bytes()[..whole.len() - 1]), None);
         let (length, call) = read_request(format!("{whole}POST").as_bytes()).unwrap();
         assert_eq!(length, whole.len());
-        assert_eq!(call, Some(Call { subscriber: 7, uid: UID.parse().unwrap(), seq: 3 }));
+        assert_eq!(call, Some(ReceivedCall { subscriber: 7, uid: UID.parse().unwrap(), seq: 3 }));
     }
 
     #[test]
     fn what_is_no_notification_is_counted_apart() {
         let (_, call) = read_request(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-        let mut heard = Heard::default();
+        let mut heard = HeardCalls::default();
         heard.note(call, Instant::now());
         assert_eq!((heard.foreign, heard.arrivals.len()), (1, 0));
     }
 
     #[tokio::test]
     async fn a_running_receiver_counts_repeats_and_what_comes_too_late() {
-        let receiver = Receiver::start().unwrap();
+        let receiver = WebhookReceiver::start().unwrap();
         let mut stream = TcpStream::connect(receiver.address).await.unwrap();
         for seq in [1, 4, 4, 2] {
             stream.write_all(request(seq).as_bytes()).await.unwrap();

@@ -1,24 +1,24 @@
-//! What a bench found, for people and for programs.
+//! The result of a bench, as a table and as JSON.
 //!
-//! Loss: accepted, but not in the store; or sent by the store's word, but not at the sink. Duplicates: mails at the
-//! sink beyond one for each message. With a sink that knows ids both are exact; with one that only counts, a loss and
-//! a duplicate could hide each other, so the report says which it was.
+//! Loss: accepted, but not in the store; or sent according to the store, but not at the sink. Duplicates:
+//! mails at the sink beyond one for each message. With a sink that knows ids both are exact; with one that
+//! only counts, a loss and a duplicate could hide each other, so the report says which it was.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::args::{BenchArgs, Mode};
-use super::audit::Books;
-use super::load::Loaded;
-use super::measure::{Meter, percentile};
-use super::smtp_sink::Received;
-use crate::output::Output;
+use super::args::{BenchArgs, BenchMode};
+use super::audit::StoreAudit;
+use super::load::LoadResult;
+use super::measure::{ResourceMeter, percentile};
+use super::smtp_sink::SinkCount;
+use crate::cli::output::CommandOutput;
 
 /// The figures of one run; absent where they could not be measured.
 #[derive(Debug, Default, Serialize)]
-pub struct Report {
+pub struct BenchReport {
     pub mode: &'static str,
     pub nodes: usize,
     pub messages: u32,
@@ -35,12 +35,12 @@ pub struct Report {
     pub accept_p99_ms: f64,
     pub accept_to_sent_p50_ms: f64,
     pub accept_to_sent_p99_ms: f64,
-    pub idle: Option<Idle>,
+    pub idle: Option<IdleLatency>,
     pub cpu_seconds_per_1000: Option<f64>,
     /// By the server's process, to its disk; a database server's own writes are not in it.
     pub written_kib_per_message: Option<f64>,
     pub peak_resident_mib: Option<f64>,
-    pub queued: Option<Queued>,
+    pub queued: Option<QueuedMemory>,
     pub commits_per_message: Option<f64>,
     pub lost: u64,
     pub duplicates: u64,
@@ -54,7 +54,7 @@ pub struct Report {
 
 /// Latency without load, from the request to the sink's 250.
 #[derive(Debug, Serialize)]
-pub struct Idle {
+pub struct IdleLatency {
     pub messages: u32,
     pub p50_ms: f64,
     pub p99_ms: f64,
@@ -62,16 +62,16 @@ pub struct Idle {
 
 /// The server's memory with a backlog.
 #[derive(Debug, Serialize)]
-pub struct Queued {
+pub struct QueuedMemory {
     pub messages: u64,
     pub resident_mib: Option<f64>,
 }
 
-impl Report {
+impl BenchReport {
     /// An empty report on a run with these arguments.
     pub fn new(args: &BenchArgs, nodes: usize, sink: String) -> Self {
         Self {
-            mode: if args.mode == Mode::Single { "single" } else { "batch" },
+            mode: if args.mode == BenchMode::Single { "single" } else { "batch" },
             nodes,
             messages: args.messages,
             size_bytes: args.size,
@@ -82,7 +82,7 @@ impl Report {
     }
 
     /// Rates and latencies as the load saw them.
-    pub fn set_load(&mut self, mut loaded: Loaded, timed_out: bool) {
+    pub fn set_load(&mut self, mut loaded: LoadResult, timed_out: bool) {
         self.accepted_per_second = per_second(loaded.accepted, loaded.elapsed);
         let mut at = |share| percentile(&mut loaded.latencies, share) / 1000.0;
         (self.accept_p50_ms, self.accept_p99_ms) = (at(0.50), at(0.99));
@@ -93,7 +93,7 @@ impl Report {
     }
 
     /// What it cost, from readings before and after.
-    pub fn set_cost(&mut self, before: &Meter, after: &Meter) {
+    pub fn set_cost(&mut self, before: &ResourceMeter, after: &ResourceMeter) {
         let per_message = |before: Option<f64>, after: Option<f64>| {
             (self.accepted > 0)
                 .then(|| Some((after? - before.unwrap_or(0.0)) / self.accepted as f64))
@@ -107,12 +107,18 @@ impl Report {
     }
 
     /// The rate from accept to sent, of what was really sent: a run that was cut short must not look fast.
-    pub fn set_sent(&mut self, books: &Books, elapsed: Duration) {
+    pub fn set_sent(&mut self, books: &StoreAudit, elapsed: Duration) {
         self.sent_per_second = per_second(books.sent.len() as u64, elapsed);
     }
 
-    /// Loss and duplicates: the store's books against the sink's.
-    pub fn set_books(&mut self, books: &Books, sink: &Received, before: &Meter, after: &Meter) {
+    /// Loss and duplicates: the store's records against the sink's.
+    pub fn set_books(
+        &mut self,
+        books: &StoreAudit,
+        sink: &SinkCount,
+        before: &ResourceMeter,
+        after: &ResourceMeter,
+    ) {
         let mut latencies = books.latencies_ms.clone();
         let mut at = |share| percentile(&mut latencies, share);
         (self.accept_to_sent_p50_ms, self.accept_to_sent_p99_ms) = (at(0.50), at(0.99));
@@ -155,7 +161,7 @@ impl Report {
     }
 
     /// The table for people.
-    pub fn render(&self, output: Output) -> String {
+    pub fn render(&self, output: CommandOutput) -> String {
         let two = |p50: f64, p99: f64| format!("{p50:.1} / {p99:.1}");
         let optional = |value: Option<f64>, digits: usize| {
             value.map(|value| format!("{value:.digits$}")).unwrap_or_default()
@@ -207,30 +213,30 @@ fn per_second(count: u64, time: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::bench::sink::Arrived;
+    use crate::command::bench::sink::ArrivedMail;
     use uuid::Uuid;
 
-    fn books(sent: &[u128]) -> Books {
+    fn books(sent: &[u128]) -> StoreAudit {
         let by_status = BTreeMap::from([("sent".to_owned(), sent.len() as u64)]);
         let sent: Vec<Uuid> = sent.iter().map(|id| Uuid::from_u128(*id)).collect();
-        Books {
+        StoreAudit {
             by_status,
             latencies_ms: vec![5; sent.len()],
             listed: sent.len() as u64,
             sent,
-            ..Books::default()
+            ..StoreAudit::default()
         }
     }
 
-    fn received(by_uid: &[(u128, u32)]) -> Received {
+    fn received(by_uid: &[(u128, u32)]) -> SinkCount {
         let by_uid = by_uid.iter().map(|(id, count)| (Uuid::from_u128(*id), *count)).collect();
-        Received { name: "builtin".into(), mails: None, arrived: Some(Arrived { by_uid, foreign: 0 }) }
+        SinkCount { name: "builtin".into(), mails: None, arrived: Some(ArrivedMail { by_uid, foreign: 0 }) }
     }
 
-    fn report(accepted: u64, books: &Books, sink: &Received, in_doubt: f64) -> Report {
-        let mut report = Report { messages: accepted as u32, accepted, ..Report::default() };
-        let after = Meter { in_doubt: Some(in_doubt), ..Meter::default() };
-        report.set_books(books, sink, &Meter::default(), &after);
+    fn report(accepted: u64, books: &StoreAudit, sink: &SinkCount, in_doubt: f64) -> BenchReport {
+        let mut report = BenchReport { messages: accepted as u32, accepted, ..BenchReport::default() };
+        let after = ResourceMeter { in_doubt: Some(in_doubt), ..ResourceMeter::default() };
+        report.set_books(books, sink, &ResourceMeter::default(), &after);
         report
     }
 
@@ -255,15 +261,15 @@ mod tests {
 
     #[test]
     fn a_sink_that_only_counts_is_named_as_such() {
-        let sink = Received { name: "smtp-sink".into(), mails: Some(1), arrived: None };
+        let sink = SinkCount { name: "smtp-sink".into(), mails: Some(1), arrived: None };
         let report = report(2, &books(&[1, 2]), &sink, 0.0);
         assert_eq!((report.lost, report.counted_by), (1, "counters"));
     }
 
     #[test]
     fn the_rate_of_a_run_cut_short_counts_only_what_was_sent() {
-        let mut report = Report::default();
-        let loaded = Loaded { accepted: 1000, elapsed: Duration::from_secs(1), ..Loaded::default() };
+        let mut report = BenchReport::default();
+        let loaded = LoadResult { accepted: 1000, elapsed: Duration::from_secs(1), ..LoadResult::default() };
         report.set_load(loaded, true);
         report.set_sent(&books(&[1, 2]), Duration::from_secs(2));
         assert_eq!((report.accepted_per_second, report.sent_per_second), (1000.0, 1.0));
@@ -271,9 +277,12 @@ mod tests {
 
     #[test]
     fn cost_is_the_difference_of_two_readings() {
-        let reading =
-            |cpu, commits| Meter { cpu_seconds: Some(cpu), commits: Some(commits), ..Meter::default() };
-        let mut report = Report { accepted: 1000, ..Report::default() };
+        let reading = |cpu, commits| ResourceMeter {
+            cpu_seconds: Some(cpu),
+            commits: Some(commits),
+            ..ResourceMeter::default()
+        };
+        let mut report = BenchReport { accepted: 1000, ..BenchReport::default() };
         report.set_cost(&reading(1.0, 10.0), &reading(1.5, 60.0));
         assert_eq!((report.cpu_seconds_per_1000, report.commits_per_message), (Some(0.5), Some(0.05)));
     }

@@ -13,9 +13,9 @@ use tokio::time::Instant;
 
 use super::args::BenchArgs;
 use super::measure::is_in_memory;
-use crate::client::Client;
-use crate::config::Secret;
-use crate::failure::Failure;
+use crate::cli::client::ApiClient;
+use crate::cli::failure::CommandFailure;
+use crate::config::ConfigSecret;
 
 const START_MAX: Duration = Duration::from_secs(60);
 /// Longer than the server's own bound for a drain.
@@ -24,7 +24,7 @@ const LOG_SHOWN_BYTES: usize = 2000;
 
 /// How the servers of a bench are started: on one database, with the same keys.
 #[derive(Debug)]
-pub struct Recipe {
+pub struct ServerRecipe {
     parent: Option<PathBuf>,
     database: Option<String>,
     admin_key: String,
@@ -34,23 +34,23 @@ pub struct Recipe {
 
 /// A server to measure.
 #[derive(Debug)]
-pub struct Node {
-    /// How to speak to it.
-    pub client: Client,
-    /// Its process, where known.
+pub struct BenchServer {
+    /// A client of it.
+    pub client: ApiClient,
+    /// Its process id, if known.
     pub pid: Option<u32>,
-    own: Option<Own>,
+    own: Option<OwnProcess>,
 }
 
 #[derive(Debug)]
-struct Own {
+struct OwnProcess {
     child: Child,
     /// Removed with everything in it when the bench ends.
     folder: TempDir,
     address: String,
 }
 
-impl Recipe {
+impl ServerRecipe {
     /// What the arguments ask for, with fresh keys.
     pub fn new(args: &BenchArgs) -> Self {
         Self {
@@ -68,9 +68,9 @@ impl Recipe {
         self
     }
 
-    /// Starts so many servers, each on a free port of this machine and in a folder of its own, and waits until they
-    /// are ready.
-    pub async fn start(&self, count: u32) -> Result<Vec<Node>, Failure> {
+    /// Starts `count` servers, each on a free port of this machine and in a folder of its own, and waits
+    /// until they are ready.
+    pub async fn start(&self, count: u32) -> Result<Vec<BenchServer>, CommandFailure> {
         let mut nodes = Vec::new();
         for _ in 0..count {
             nodes.push(self.start_one().await?);
@@ -79,8 +79,8 @@ impl Recipe {
     }
 
     /// A client with the admin key, for a tenant or for the default one.
-    pub fn client(&self, url: &str, tenant: Option<String>) -> Result<Client, Failure> {
-        Client::new(url, Some(Secret::new(self.admin_key.clone())), tenant)
+    pub fn client(&self, url: &str, tenant: Option<String>) -> Result<ApiClient, CommandFailure> {
+        ApiClient::new(url, Some(ConfigSecret::new(self.admin_key.clone())), tenant)
     }
 
     /// The key that may do everything on these servers.
@@ -88,7 +88,7 @@ impl Recipe {
         &self.admin_key
     }
 
-    async fn start_one(&self) -> Result<Node, Failure> {
+    async fn start_one(&self) -> Result<BenchServer, CommandFailure> {
         let folder = match &self.parent {
             Some(parent) => tempfile::tempdir_in(parent),
             None => tempfile::tempdir(),
@@ -97,13 +97,14 @@ impl Recipe {
         let address = format!("127.0.0.1:{}", free_port()?);
         let child = self.spawn(folder.path(), &address)?;
         let client = self.client(&format!("http://{address}"), None)?;
-        let mut node = Node { pid: child.id(), client, own: Some(Own { child, folder, address }) };
+        let mut node =
+            BenchServer { pid: child.id(), client, own: Some(OwnProcess { child, folder, address }) };
         node.wait_until_ready().await?;
         Ok(node)
     }
 
-    /// Kills a server where it stands and starts it again in its folder; how long it was not ready.
-    pub async fn kill_and_start(&self, node: &mut Node) -> Result<Duration, Failure> {
+    /// Kills a server, starts it again in its folder, and returns how long it was not ready.
+    pub async fn kill_and_start(&self, node: &mut BenchServer) -> Result<Duration, CommandFailure> {
         let own = node.own.as_mut().context("a server that was not started here is not killed")?;
         let killed = Instant::now();
         own.child.kill().await.context("cannot kill the server")?;
@@ -117,7 +118,8 @@ impl Recipe {
         let program = std::env::current_exe().context("cannot find this program to start it as a server")?;
         let log = File::create(folder.join("server.log")).context("cannot make the server's log")?;
         let mut command = Command::new(program);
-        // Neither the caller's variables nor a postway.toml where the caller stands may change what is measured.
+        // Neither the caller's variables nor a postway.toml where the caller stands may change what is
+        // measured.
         for (name, _) in
             std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("POSTWAY_"))
         {
@@ -134,8 +136,8 @@ impl Recipe {
     }
 }
 
-/// Stops what was started here; what a reader of the figures should know.
-pub async fn stop(nodes: Vec<Node>) -> anyhow::Result<Vec<String>> {
+/// Stops what was started here, and returns warnings about the figures.
+pub async fn stop(nodes: Vec<BenchServer>) -> anyhow::Result<Vec<String>> {
     let mut warnings = Vec::new();
     for node in nodes {
         warnings.extend(node.stop().await?);
@@ -143,9 +145,9 @@ pub async fn stop(nodes: Vec<Node>) -> anyhow::Result<Vec<String>> {
     Ok(warnings)
 }
 
-impl Node {
-    /// One that already runs.
-    pub fn running(client: Client, pid: Option<u32>) -> Self {
+impl BenchServer {
+    /// A server that already runs.
+    pub fn running(client: ApiClient, pid: Option<u32>) -> Self {
         Self { client, pid, own: None }
     }
 
@@ -168,7 +170,7 @@ impl Node {
 
     /// Stops it as an administrator would, if it was started here.
     async fn stop(self) -> anyhow::Result<Vec<String>> {
-        let Some(Own { mut child, folder, .. }) = self.own else {
+        let Some(OwnProcess { mut child, folder, .. }) = self.own else {
             return Ok(Vec::new());
         };
         let mut warnings = Vec::new();
@@ -198,7 +200,7 @@ impl Node {
     }
 }
 
-impl Own {
+impl OwnProcess {
     /// The end of its log, for an error message.
     fn log(&self) -> String {
         let bytes = std::fs::read(self.folder.path().join("server.log")).unwrap_or_default();

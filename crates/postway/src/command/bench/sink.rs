@@ -1,8 +1,9 @@
 //! The built-in sink: an SMTP server that takes everything, keeps nothing, and counts Message-IDs.
 //!
-//! It knows each of our mails by the uid in its Message-ID, so loss and duplicates are counted exactly, and it
-//! knows when its 250 went out. It can be told to take its time over each mail, as relays do. It runs on a thread of
-//! its own, so that the load does not delay it. It offers no TLS and no authentication, and listens on loopback only.
+//! It knows each of our mails by the uid in its Message-ID, so loss and duplicates are counted exactly, and
+//! it knows when its 250 went out. It can wait before it answers each mail, as relays do. It runs on a thread
+//! of its own, so that the load does not delay it. It offers no TLS and no authentication, and listens on
+//! loopback only.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -22,9 +23,9 @@ const GREETING: &[u8] = b"220 sink ESMTP\r\n";
 
 /// A running sink.
 #[derive(Debug)]
-pub struct Sink {
+pub struct BuiltinSink {
     address: SocketAddr,
-    ledger: Arc<Ledger>,
+    ledger: Arc<SinkLedger>,
     arrivals: mpsc::UnboundedReceiver<(Uuid, Instant)>,
     stop: CancellationToken,
     thread: std::thread::JoinHandle<()>,
@@ -32,24 +33,24 @@ pub struct Sink {
 
 /// What arrived: how often each uid, and how many mails that were not ours.
 #[derive(Debug, Default)]
-pub struct Arrived {
+pub struct ArrivedMail {
     pub by_uid: HashMap<Uuid, u32>,
     pub foreign: u64,
 }
 
 #[derive(Debug)]
-struct Ledger {
-    arrived: Mutex<Arrived>,
+struct SinkLedger {
+    arrived: Mutex<ArrivedMail>,
     arrivals: mpsc::UnboundedSender<(Uuid, Instant)>,
 }
 
-impl Sink {
+impl BuiltinSink {
     /// Starts a sink on a free port of this machine that answers each mail after `delay`.
     pub fn start(delay: Duration) -> anyhow::Result<Self> {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), delay)
     }
 
-    /// The same at a given address.
+    /// Starts a sink at a given address.
     pub fn start_at(listen: SocketAddr, delay: Duration) -> anyhow::Result<Self> {
         let listener = std::net::TcpListener::bind(listen)
             .with_context(|| format!("the sink cannot listen on {listen}"))?;
@@ -60,7 +61,7 @@ impl Sink {
             .build()
             .context("cannot start the sink's runtime")?;
         let (sender, arrivals) = mpsc::unbounded_channel();
-        let ledger = Arc::new(Ledger { arrived: Mutex::default(), arrivals: sender });
+        let ledger = Arc::new(SinkLedger { arrived: Mutex::default(), arrivals: sender });
         let stop = CancellationToken::new();
         let (ledger_of_thread, stop_of_thread) = (Arc::clone(&ledger), stop.clone());
         let thread = std::thread::Builder::new()
@@ -78,7 +79,7 @@ impl Sink {
         Ok(Self { address, ledger, arrivals, stop, thread })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -88,7 +89,7 @@ impl Sink {
         self.arrivals.recv().await.map(|(uid, _)| uid)
     }
 
-    /// Waits until this mail was answered with 250; when that was.
+    /// Waits until this mail was answered with 250, and returns when that was.
     pub async fn arrival_of(&mut self, uid: Uuid) -> anyhow::Result<Instant> {
         while let Some((arrived, at)) = self.arrivals.recv().await {
             if arrived == uid {
@@ -98,8 +99,8 @@ impl Sink {
         anyhow::bail!("the sink ended")
     }
 
-    /// Stops it; what it took.
-    pub fn stop(self) -> anyhow::Result<Arrived> {
+    /// Stops it, and returns what it took.
+    pub fn stop(self) -> anyhow::Result<ArrivedMail> {
         self.stop.cancel();
         self.thread.join().map_err(|_| anyhow::anyhow!("the sink's thread panicked"))?;
         let mut arrived = self.ledger.arrived.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,7 +108,7 @@ impl Sink {
     }
 }
 
-async fn accept(listener: std::net::TcpListener, ledger: Arc<Ledger>, delay: Duration) {
+async fn accept(listener: std::net::TcpListener, ledger: Arc<SinkLedger>, delay: Duration) {
     let Ok(listener) = TcpListener::from_std(listener) else {
         return;
     };
@@ -122,10 +123,10 @@ async fn accept(listener: std::net::TcpListener, ledger: Arc<Ledger>, delay: Dur
     }
 }
 
-async fn serve(mut stream: TcpStream, ledger: &Ledger, delay: Duration) -> std::io::Result<()> {
+async fn serve(mut stream: TcpStream, ledger: &SinkLedger, delay: Duration) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     stream.write_all(GREETING).await?;
-    let mut dialogue = Dialogue::default();
+    let mut dialogue = SmtpDialogue::default();
     let (mut input, mut replies) = (Vec::with_capacity(16 * 1024), Vec::new());
     while !dialogue.ended && stream.read_buf(&mut input).await? > 0 {
         dialogue.feed(&mut input, &mut replies);
@@ -135,18 +136,18 @@ async fn serve(mut stream: TcpStream, ledger: &Ledger, delay: Duration) -> std::
         if !dialogue.taken.is_empty() && !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
-        let told = stream.write_all(&replies).await;
+        let written = stream.write_all(&replies).await;
         replies.clear();
-        // A mail whose client died before it was told is taken all the same.
+        // A mail counts as taken even if its client died before the answer.
         if !dialogue.taken.is_empty() {
             ledger.note(&mut dialogue.taken);
         }
-        told?;
+        written?;
     }
     Ok(())
 }
 
-impl Ledger {
+impl SinkLedger {
     fn note(&self, taken: &mut Vec<Option<Uuid>>) {
         let now = Instant::now();
         let mut arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
@@ -154,7 +155,7 @@ impl Ledger {
             match uid {
                 Some(uid) => {
                     *arrived.by_uid.entry(uid).or_default() += 1;
-                    // Nobody may be waiting for arrivals; the count stands.
+                    // The receiver of arrivals may be gone; the count remains.
                     self.arrivals.send((uid, now)).unwrap_or_default();
                 }
                 None => arrived.foreign += 1,
@@ -165,7 +166,7 @@ impl Ledger {
 
 /// One side of an SMTP dialogue, without I/O: bytes in, replies out.
 #[derive(Debug, Default)]
-struct Dialogue {
+struct SmtpDialogue {
     in_data: bool,
     ended: bool,
     /// How much of the input is known not to hold the end of the mail.
@@ -174,7 +175,7 @@ struct Dialogue {
     taken: Vec<Option<Uuid>>,
 }
 
-impl Dialogue {
+impl SmtpDialogue {
     /// Takes what is complete out of `input`, pipelined or not, and appends the replies.
     fn feed(&mut self, input: &mut Vec<u8>, replies: &mut Vec<u8>) {
         let mut at = 0;
@@ -262,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_pipelined_dialogue_is_answered_in_order() {
-        let mut dialogue = Dialogue::default();
+        let mut dialogue = SmtpDialogue::default();
         let mut input =
             format!("EHLO x\r\nMAIL FROM:<a>\r\nRCPT TO:<b>\r\nDATA\r\n{}QUIT\r\n", mail()).into_bytes();
         let mut replies = Vec::new();
@@ -277,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_mail_that_comes_byte_by_byte_is_counted_once() {
-        let mut dialogue = Dialogue::default();
+        let mut dialogue = SmtpDialogue::default();
         let (mut input, mut replies) = (Vec::new(), Vec::new());
         for byte in format!("DATA\r\n{}NOOP\r\n", mail()).bytes() {
             input.push(byte);
@@ -298,7 +299,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_running_sink_counts_every_arrival() {
-        let mut sink = Sink::start(Duration::ZERO).unwrap();
+        let mut sink = BuiltinSink::start(Duration::ZERO).unwrap();
         for _ in 0..2 {
             let mut stream = TcpStream::connect(sink.address()).await.unwrap();
             stream.write_all(format!("HELO x\r\nDATA\r\n{}QUIT\r\n", mail()).as_bytes()).await.unwrap();

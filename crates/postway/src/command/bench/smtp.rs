@@ -1,8 +1,9 @@
-//! How fast mail is accepted over SMTP, beside the same mail over HTTP: in turns, on one server of this binary.
+//! How fast mail is accepted over SMTP, beside the same mail over HTTP: in turns, on one server of this
+//! binary.
 //!
-//! The mail is for an account that is suspended, so what is measured is acceptance alone, each mail durable when it is
-//! answered. Both ways have as many connections, and each connection has one mail under way. Fails if a mail that was
-//! answered is not in the store, or if not all are accepted in time.
+//! The mail is for an account that is suspended, so what is measured is acceptance alone, each mail durable
+//! when it is answered. Both ways have as many connections, and each connection has one mail under way. Fails
+//! if a mail that was answered is not in the store, or if not all are accepted in time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,31 +19,31 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-use super::acceptance::{Round, Side};
-use super::args::{BenchArgs, Mode};
-use super::audit::{self, Books};
+use super::acceptance::{AcceptanceFigures, AcceptanceRound};
+use super::args::{BenchArgs, BenchMode};
+use super::audit::{self, StoreAudit};
 use super::compare::order;
-use super::load::{self, Loaded, NUMBER, Plan};
-use super::measure::Meter;
-use super::server::{self, Node, Recipe, free_port};
+use super::load::{self, LoadPlan, LoadResult, NUMBER};
+use super::measure::ResourceMeter;
+use super::server::{self, BenchServer, ServerRecipe, free_port};
 use super::trial::NOWHERE;
 use super::{create_account, progress, run_name};
-use crate::client::Body;
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::CommandOutput;
 
-/// Sessions at once, unless told otherwise.
+/// The default number of sessions.
 const SESSIONS: u32 = 20;
 const REPLY_BYTES_MAX: usize = 64 * 1024;
 
-/// What was found.
+/// The result of the measurement.
 #[derive(Debug, Serialize)]
-pub struct Found {
+pub struct SmtpBench {
     messages: u32,
     sessions: u32,
-    http: Side,
-    smtp: Side,
-    /// SMTP by HTTP, of the middle rounds.
+    http: AcceptanceFigures,
+    smtp: AcceptanceFigures,
+    /// The ratio of SMTP to HTTP, of the median rounds.
     accepted_per_second_ratio: f64,
     cpu_ratio: Option<f64>,
     lost: u64,
@@ -51,7 +52,11 @@ pub struct Found {
 }
 
 /// Measures on a server of its own.
-pub async fn run(args: &BenchArgs, recipe: Recipe, deadline: Instant) -> Result<Found, Failure> {
+pub async fn run(
+    args: &BenchArgs,
+    recipe: ServerRecipe,
+    deadline: Instant,
+) -> Result<SmtpBench, CommandFailure> {
     let address = format!("127.0.0.1:{}", free_port()?);
     let recipe = recipe
         .with("POSTWAY_SMTP_LISTEN", address.clone())
@@ -67,42 +72,43 @@ pub async fn run(args: &BenchArgs, recipe: Recipe, deadline: Instant) -> Result<
 
 async fn measure(
     args: &BenchArgs,
-    recipe: &Recipe,
-    nodes: &[Node],
+    recipe: &ServerRecipe,
+    nodes: &[BenchServer],
     address: &str,
     deadline: Instant,
-) -> Result<Found, Failure> {
+) -> Result<SmtpBench, CommandFailure> {
     let client = &nodes[0].client;
     let sessions = args.concurrency.unwrap_or(SESSIONS);
     let (mut rounds, mut lost, mut problem) = ([Vec::new(), Vec::new()], 0, None);
     for side in order(args.rounds, 2) {
         let run = run_name();
         let account = create_account(client, &run, NOWHERE, 1, Value::Null).await?;
-        client.call(Method::POST, &["v1", "accounts", &account, "suspend"], &[], Body::Empty).await?;
-        let before = Meter::read(nodes).await?;
+        client.call(Method::POST, &["v1", "accounts", &account, "suspend"], &[], RequestBody::Empty).await?;
+        let before = ResourceMeter::read(nodes).await?;
         let bar = progress(u64::from(args.messages), ["HTTP", "SMTP"][side]);
         let mut loaded = match side {
             0 => {
-                let mut shape = args.shape(args.messages, Mode::Single);
+                let mut shape = args.shape(args.messages, BenchMode::Single);
                 shape.concurrency = sessions;
-                load::run(vec![Plan::new(client, &account, &run, shape)], deadline, &bar).await?
+                load::run(vec![LoadPlan::new(client, &account, &run, shape)], deadline, &bar).await?
             }
             _ => {
-                let letter = Letter::new(&account, &run, args.size);
-                let post = Post { address: address.to_owned(), login: login(recipe.admin_key()), letter };
+                let letter = NumberedMail::new(&account, &run, args.size);
+                let post =
+                    BenchSender { address: address.to_owned(), login: login(recipe.admin_key()), letter };
                 post.send_all(args.messages, sessions, deadline, &bar).await?
             }
         };
         bar.finish_and_clear();
-        let after = Meter::read(nodes).await?;
-        let mut books = Books::default();
+        let after = ResourceMeter::read(nodes).await?;
+        let mut books = StoreAudit::default();
         audit::read(client, &run, &mut books).await?;
         lost += loaded.accepted.saturating_sub(books.listed);
-        rounds[side].push(Round::of(&mut loaded, &before, &after));
+        rounds[side].push(AcceptanceRound::of(&mut loaded, &before, &after));
         problem = problem.or(loaded.problem);
     }
-    let [http, smtp] = rounds.map(|rounds| Side::of(&rounds));
-    Ok(Found {
+    let [http, smtp] = rounds.map(|rounds| AcceptanceFigures::of(&rounds));
+    Ok(SmtpBench {
         messages: args.messages,
         sessions,
         accepted_per_second_ratio: smtp.accepted_per_second / http.accepted_per_second.max(0.001),
@@ -120,13 +126,13 @@ fn login(key: &str) -> String {
 }
 
 /// A mail, ready but for its number.
-struct Letter {
+struct NumberedMail {
     text: String,
-    /// Where the number stands.
+    /// The offsets of the number.
     number_at: Vec<usize>,
 }
 
-impl Letter {
+impl NumberedMail {
     fn new(account: &str, batch: &str, size: u32) -> Self {
         const LINE: &str = "The quick brown fox jumps over the lazy dog, and the mail goes out on time.\r\n";
         let number = NUMBER;
@@ -151,28 +157,28 @@ impl Letter {
     }
 }
 
-/// Who sends, and what.
-struct Post {
+/// The login and the mail of a sender.
+struct BenchSender {
     address: String,
     login: String,
-    letter: Letter,
+    letter: NumberedMail,
 }
 
-impl Post {
+impl BenchSender {
     async fn send_all(
         self,
         messages: u32,
         sessions: u32,
         deadline: Instant,
         bar: &ProgressBar,
-    ) -> anyhow::Result<Loaded> {
+    ) -> anyhow::Result<LoadResult> {
         let (post, next) = (Arc::new(self), Arc::new(AtomicU32::new(0)));
         let started = Instant::now();
         let mut tasks = JoinSet::new();
         for _ in 0..sessions.min(messages) {
             let (post, next, bar) = (post.clone(), next.clone(), bar.clone());
             tasks.spawn(async move {
-                let mut done = Loaded::default();
+                let mut done = LoadResult::default();
                 let sent = timeout_at(deadline, post.send(messages, &next, &bar, &mut done)).await;
                 done.problem = match sent {
                     Ok(sent) => sent.err().map(|error| format!("{error:#}")),
@@ -181,7 +187,7 @@ impl Post {
                 done
             });
         }
-        let mut all = Loaded::default();
+        let mut all = LoadResult::default();
         while let Some(done) = tasks.join_next().await {
             let done = done.context("a session of the load ended badly")?;
             all.accepted += done.accepted;
@@ -191,7 +197,7 @@ impl Post {
         all.elapsed = started.elapsed();
         match all.problem {
             Some(problem) if all.accepted == 0 && messages > 0 => bail!(problem),
-            problem => Ok(Loaded { problem, ..all }),
+            problem => Ok(LoadResult { problem, ..all }),
         }
     }
 
@@ -200,9 +206,9 @@ impl Post {
         messages: u32,
         next: &AtomicU32,
         bar: &ProgressBar,
-        done: &mut Loaded,
+        done: &mut LoadResult,
     ) -> anyhow::Result<()> {
-        let mut session = Session::open(&self.address).await?;
+        let mut session = BenchSmtpSession::open(&self.address).await?;
         session.expect(b"220").await?;
         session.say(self.login.as_bytes()).await?;
         session.expect(b"250").await?;
@@ -230,13 +236,13 @@ impl Post {
     }
 }
 
-/// A client that reads of a reply only its code.
-struct Session {
+/// An SMTP client that reads only the code of a reply.
+struct BenchSmtpSession {
     stream: TcpStream,
     unread: Vec<u8>,
 }
 
-impl Session {
+impl BenchSmtpSession {
     async fn open(address: &str) -> anyhow::Result<Self> {
         let stream =
             TcpStream::connect(address).await.with_context(|| format!("cannot connect to {address}"))?;
@@ -267,7 +273,7 @@ impl Session {
     }
 }
 
-impl Found {
+impl SmtpBench {
     /// Why the run is a failure, if it is one.
     pub fn problem(&self) -> Option<String> {
         match self.lost {
@@ -277,7 +283,7 @@ impl Found {
     }
 
     /// The table for people.
-    pub fn render(&self, output: Output) -> String {
+    pub fn render(&self, output: CommandOutput) -> String {
         let names = ["accepted/s", "CPU-seconds per 1,000", "p50 (ms)", "p99 (ms)", "each round, accepted/s"];
         let cpu = self.cpu_ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
         let ratios = [
@@ -308,7 +314,7 @@ mod tests {
     #[test]
     fn a_letter_has_its_number_everywhere_and_ends_with_its_dot() {
         let mut mail = Vec::new();
-        Letter::new("relay", "run-1", 300).write(&mut mail, 17);
+        NumberedMail::new("relay", "run-1", 300).write(&mut mail, 17);
         let text = String::from_utf8(mail).unwrap();
         assert!(
             text.contains("To: r00000017@example.net\r\n")

@@ -1,7 +1,7 @@
-//! Who takes the mail of a bench: the built-in sink, Postfix's `smtp-sink`, or somebody's own.
+//! The SMTP server that takes the mail of a bench: the built-in sink, Postfix's `smtp-sink`, or another one.
 //!
-//! `smtp-sink` is what others measure with, and cheap; it counts mails but not their ids. The built-in sink knows
-//! every id. A sink given as HOST:PORT tells us nothing: loss is then known from the store alone.
+//! `smtp-sink` is what others measure with, and cheap; it counts mails but not their ids. The built-in sink
+//! knows every id. A sink given as HOST:PORT reports nothing: loss is then known from the store alone.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
-use super::sink::{Arrived, Sink};
+use super::sink::{ArrivedMail, BuiltinSink};
 
 const START_MAX: Duration = Duration::from_secs(5);
 
@@ -52,28 +52,28 @@ impl FromStr for SinkChoice {
 
 /// The sink of a bench, running.
 #[derive(Debug)]
-pub enum Relay {
+pub enum BenchRelay {
     /// Our own.
-    Builtin(Sink),
+    Builtin(BuiltinSink),
     /// A process of Postfix's `smtp-sink`.
     Process { child: Child, port: u16, mails: Arc<AtomicU64>, reader: JoinHandle<()> },
     /// Somebody's own.
     Other(String, u16),
 }
 
-/// What the sink says that it took.
+/// What the sink took, according to itself.
 #[derive(Debug)]
-pub struct Received {
+pub struct SinkCount {
     /// The sink's name in the report.
     pub name: String,
     /// How many mails, if it counts.
     pub mails: Option<u64>,
-    /// Which, if it knows.
-    pub arrived: Option<Arrived>,
+    /// The mails themselves, if it knows them.
+    pub arrived: Option<ArrivedMail>,
 }
 
-impl Relay {
-    /// Starts what was chosen.
+impl BenchRelay {
+    /// Starts the chosen sink.
     pub async fn start(choice: &SinkChoice) -> anyhow::Result<Self> {
         match (choice, find_smtp_sink()) {
             (SinkChoice::Other(host, port), _) => Ok(Self::Other(host.clone(), *port)),
@@ -81,7 +81,9 @@ impl Relay {
             (SinkChoice::SmtpSink, None) => {
                 anyhow::bail!("smtp-sink is not found; install postfix, or use --sink builtin")
             }
-            (SinkChoice::Auto | SinkChoice::Builtin, _) => Ok(Self::Builtin(Sink::start(Duration::ZERO)?)),
+            (SinkChoice::Auto | SinkChoice::Builtin, _) => {
+                Ok(Self::Builtin(BuiltinSink::start(Duration::ZERO)?))
+            }
         }
     }
 
@@ -101,26 +103,26 @@ impl Relay {
         }
     }
 
-    /// Stops it; what it took.
-    pub async fn stop(self) -> anyhow::Result<Received> {
+    /// Stops it, and returns what it took.
+    pub async fn stop(self) -> anyhow::Result<SinkCount> {
         match self {
             Self::Builtin(sink) => {
                 let arrived = sink.stop()?;
                 let mails =
                     arrived.foreign + arrived.by_uid.values().map(|count| u64::from(*count)).sum::<u64>();
-                Ok(Received { name: "builtin".to_owned(), mails: Some(mails), arrived: Some(arrived) })
+                Ok(SinkCount { name: "builtin".to_owned(), mails: Some(mails), arrived: Some(arrived) })
             }
             Self::Process { mut child, mails, reader, .. } => {
                 child.kill().await.context("cannot stop smtp-sink")?;
                 reader.await.context("the reader of smtp-sink's counter ended badly")?;
-                Ok(Received {
+                Ok(SinkCount {
                     name: "smtp-sink".to_owned(),
                     mails: Some(mails.load(Ordering::Relaxed)),
                     arrived: None,
                 })
             }
             Self::Other(host, port) => {
-                Ok(Received { name: format!("{host}:{port}"), mails: None, arrived: None })
+                Ok(SinkCount { name: format!("{host}:{port}"), mails: None, arrived: None })
             }
         }
     }
@@ -133,7 +135,7 @@ fn find_smtp_sink() -> Option<PathBuf> {
     folders.map(|folder| folder.join("smtp-sink")).find(|program| program.is_file())
 }
 
-async fn start_process(program: PathBuf) -> anyhow::Result<Relay> {
+async fn start_process(program: PathBuf) -> anyhow::Result<BenchRelay> {
     let port = super::server::free_port()?;
     let mut command = Command::new(program);
     // It wants to drop privileges when it has them.
@@ -156,7 +158,7 @@ async fn start_process(program: PathBuf) -> anyhow::Result<Relay> {
         Ok(())
     };
     tokio::time::timeout(START_MAX, listening).await.context("smtp-sink does not listen")??;
-    Ok(Relay::Process { child, port, mails, reader })
+    Ok(BenchRelay::Process { child, port, mails, reader })
 }
 
 /// Follows `sess=1 quit=0 mesg=17\r…` until the process ends.

@@ -1,8 +1,9 @@
-//! Many webhooks of which half are dead: how soon the living are told.
+//! Many webhooks of which half are dead: how soon the living ones are notified.
 //!
-//! Of the dead, every other refuses connections, and the rest take them and never answer. In each round every tenant sends
-//! one mail, and all its webhooks are to be told; in the first nobody is known yet, in the others the living have answered
-//! before. Measured is the time from the request to the call. Fails if one of the living is not told.
+//! Of the dead, every other refuses connections, and the rest take them and never answer. In each round every
+//! tenant sends one mail, and all its webhooks are notified. In the first round the server knows nothing of
+//! the webhooks; in the others the living ones have answered before. The time from the request to the call is
+//! measured. Fails if a living webhook is not notified.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,38 +16,38 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-use super::args::{BenchArgs, Mode};
-use super::connection::Connection;
-use super::load::Plan;
-use super::measure::{Meter, percentile};
-use super::receiver::{Heard, Receiver};
-use super::server::{self, Node, Recipe, free_port};
-use super::sink::Sink;
+use super::args::{BenchArgs, BenchMode};
+use super::connection::BenchConnection;
+use super::load::LoadPlan;
+use super::measure::{ResourceMeter, percentile};
+use super::receiver::{HeardCalls, WebhookReceiver};
+use super::server::{self, BenchServer, ServerRecipe, free_port};
+use super::sink::BuiltinSink;
 use super::webhook::{TOLD, create_webhook};
 use super::{create_account, create_tenant, progress, run_name};
-use crate::client::Client;
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::cli::client::ApiClient;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::CommandOutput;
 
 /// As many webhooks as a tenant may have.
 const PER_TENANT: u32 = 100;
 /// Tenants whose webhooks are made at the same time.
 const SEEDED_AT_ONCE: usize = 8;
 
-/// What was found.
+/// The result of the measurement.
 #[derive(Debug, Default, Serialize)]
-pub struct Subscribers {
+pub struct SubscribersBench {
     living: u32,
     refusing: u32,
     silent: u32,
     tenants: u32,
-    rounds: Vec<Round>,
+    rounds: Vec<SubscriberRound>,
     warnings: Vec<String>,
 }
 
 /// One mail of each tenant.
 #[derive(Debug, Default, Serialize)]
-struct Round {
+struct SubscriberRound {
     /// Notifications for the living.
     expected: u64,
     arrived: u64,
@@ -58,34 +59,38 @@ struct Round {
     cpu_seconds: Option<f64>,
 }
 
-/// What a webhook is like.
+/// How a webhook behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ReceiverKind {
     Living,
     Refusing,
     Silent,
 }
 
 /// Every other is dead, and of those every other refuses.
-fn kind(number: u32) -> Kind {
+fn kind(number: u32) -> ReceiverKind {
     match number % 4 {
-        0 | 2 => Kind::Living,
-        1 => Kind::Refusing,
-        _ => Kind::Silent,
+        0 | 2 => ReceiverKind::Living,
+        1 => ReceiverKind::Refusing,
+        _ => ReceiverKind::Silent,
     }
 }
 
 /// A tenant that sends.
-struct Sender {
-    client: Arc<Client>,
+struct SendingTenant {
+    client: Arc<ApiClient>,
     account: String,
     webhooks: std::ops::Range<u32>,
 }
 
 /// Measures on a server of its own.
-pub async fn run(args: &BenchArgs, recipe: Recipe, deadline: Instant) -> Result<Subscribers, Failure> {
+pub async fn run(
+    args: &BenchArgs,
+    recipe: ServerRecipe,
+    deadline: Instant,
+) -> Result<SubscribersBench, CommandFailure> {
     let nodes = recipe.start(1).await?;
-    let receiver = Receiver::start()?;
+    let receiver = WebhookReceiver::start()?;
     let found = measure(args, &recipe, &nodes, &receiver, deadline).await;
     receiver.stop()?;
     let stopped = server::stop(nodes).await;
@@ -96,13 +101,13 @@ pub async fn run(args: &BenchArgs, recipe: Recipe, deadline: Instant) -> Result<
 
 async fn measure(
     args: &BenchArgs,
-    recipe: &Recipe,
-    nodes: &[Node],
-    receiver: &Receiver,
+    recipe: &ServerRecipe,
+    nodes: &[BenchServer],
+    receiver: &WebhookReceiver,
     deadline: Instant,
-) -> Result<Subscribers, Failure> {
+) -> Result<SubscribersBench, CommandFailure> {
     let run = run_name();
-    let sink = Sink::start(Duration::ZERO)?;
+    let sink = BuiltinSink::start(Duration::ZERO)?;
     let mut silence = JoinSet::new();
     let silent = keep_silent(&mut silence).await?;
     let refusing = format!("http://127.0.0.1:{}/hook", free_port()?);
@@ -112,7 +117,7 @@ async fn measure(
         let target = ("127.0.0.1", sink.address().port());
         let account = create_account(&client, &run, target, 4, Value::Null).await?;
         let webhooks = first..(first + PER_TENANT).min(args.subscribers);
-        senders.push(Sender { client: Arc::new(client), account, webhooks });
+        senders.push(SendingTenant { client: Arc::new(client), account, webhooks });
     }
     let bar = progress(u64::from(args.subscribers), "seed");
     let mut seeding = JoinSet::new();
@@ -121,9 +126,9 @@ async fn measure(
             joined(seeding.join_next().await)?;
         }
         let url = |number| match kind(number) {
-            Kind::Living => receiver.url(number),
-            Kind::Refusing => refusing.clone(),
-            Kind::Silent => silent.clone(),
+            ReceiverKind::Living => receiver.url(number),
+            ReceiverKind::Refusing => refusing.clone(),
+            ReceiverKind::Silent => silent.clone(),
         };
         let urls: Vec<String> = sender.webhooks.clone().map(url).collect();
         let (client, events, bar) = (Arc::clone(&sender.client), args.events.clone(), bar.clone());
@@ -140,12 +145,12 @@ async fn measure(
     }
     bar.finish_and_clear();
     let count = |wanted| (0..args.subscribers).filter(|number| kind(*number) == wanted).count() as u32;
-    let mut found = Subscribers {
-        living: count(Kind::Living),
-        refusing: count(Kind::Refusing),
-        silent: count(Kind::Silent),
+    let mut found = SubscribersBench {
+        living: count(ReceiverKind::Living),
+        refusing: count(ReceiverKind::Refusing),
+        silent: count(ReceiverKind::Silent),
         tenants: senders.len() as u32,
-        ..Subscribers::default()
+        ..SubscribersBench::default()
     };
     let per_webhook = TOLD.iter().filter(|name| args.is_told(name)).count() as u64;
     let expected = u64::from(found.living) * per_webhook;
@@ -157,7 +162,9 @@ async fn measure(
     Ok(found)
 }
 
-fn joined(done: Option<Result<Result<(), Failure>, tokio::task::JoinError>>) -> Result<(), Failure> {
+fn joined(
+    done: Option<Result<Result<(), CommandFailure>, tokio::task::JoinError>>,
+) -> Result<(), CommandFailure> {
     match done {
         Some(done) => done.context("making webhooks ended badly")?,
         None => Ok(()),
@@ -166,25 +173,25 @@ fn joined(done: Option<Result<Result<(), Failure>, tokio::task::JoinError>>) -> 
 
 async fn round(
     args: &BenchArgs,
-    nodes: &[Node],
-    senders: &[Sender],
-    receiver: &Receiver,
+    nodes: &[BenchServer],
+    senders: &[SendingTenant],
+    receiver: &WebhookReceiver,
     (number, expected): (u32, u64),
     deadline: Instant,
-) -> Result<Round, Failure> {
-    let before = Meter::read(nodes).await?;
+) -> Result<SubscriberRound, CommandFailure> {
+    let before = ResourceMeter::read(nodes).await?;
     let mut posted = Vec::with_capacity(senders.len());
     for sender in senders {
-        let plan = Plan::new(&sender.client, &sender.account, "round", args.shape(1, Mode::Single));
-        let mut connection = Connection::open(plan.address()).await?;
+        let plan = LoadPlan::new(&sender.client, &sender.account, "round", args.shape(1, BenchMode::Single));
+        let mut connection = BenchConnection::open(plan.address()).await?;
         posted.push((sender.webhooks.end, std::time::Instant::now()));
         connection.post_one(&plan, number).await?;
     }
-    // The deadline is told by what is missing.
+    // Missing notifications show that the deadline passed.
     let _ = timeout_at(deadline, receiver.wait_for(expected)).await;
-    let after = Meter::read(nodes).await?;
+    let after = ResourceMeter::read(nodes).await?;
     let cpu = before.cpu_seconds.zip(after.cpu_seconds).map(|(before, after)| after - before);
-    Ok(Round { cpu_seconds: cpu, ..Round::of(&receiver.take(), &posted, expected) })
+    Ok(SubscriberRound { cpu_seconds: cpu, ..SubscriberRound::of(&receiver.take(), &posted, expected) })
 }
 
 /// A server that takes every connection and never says a word; its address.
@@ -204,9 +211,9 @@ async fn keep_silent(tasks: &mut JoinSet<()>) -> anyhow::Result<String> {
     Ok(format!("http://{address}/hook"))
 }
 
-impl Round {
+impl SubscriberRound {
     /// `posted` says for each tenant where its webhooks' numbers end, and when its mail was posted.
-    fn of(heard: &Heard, posted: &[(u32, std::time::Instant)], expected: u64) -> Self {
+    fn of(heard: &HeardCalls, posted: &[(u32, std::time::Instant)], expected: u64) -> Self {
         let took = |(subscriber, at): &(u32, std::time::Instant)| {
             let tenant = posted.partition_point(|(end, _)| end <= subscriber);
             let since = posted.get(tenant).map(|(_, since)| at.duration_since(*since)).unwrap_or_default();
@@ -227,7 +234,7 @@ impl Round {
     }
 }
 
-impl Subscribers {
+impl SubscribersBench {
     /// Why the run is a failure, if it is one.
     pub fn problem(&self) -> Option<String> {
         let missing: u64 = self.rounds.iter().map(|round| round.expected.saturating_sub(round.arrived)).sum();
@@ -240,9 +247,9 @@ impl Subscribers {
     }
 
     /// The table for people.
-    pub fn render(&self, output: Output) -> String {
+    pub fn render(&self, output: CommandOutput) -> String {
         let Self { living, refusing, silent, tenants, .. } = self;
-        let rows = (1..).zip(&self.rounds).map(|(number, round): (u32, &Round)| {
+        let rows = (1..).zip(&self.rounds).map(|(number, round): (u32, &SubscriberRound)| {
             vec![
                 number.to_string(),
                 format!("{} of {}", round.arrived, round.expected),
@@ -271,7 +278,10 @@ mod tests {
     #[test]
     fn half_are_dead_and_half_of_those_silent() {
         let count = |wanted| (0..100).filter(|number| kind(*number) == wanted).count();
-        assert_eq!([Kind::Living, Kind::Refusing, Kind::Silent].map(count), [50, 25, 25]);
+        assert_eq!(
+            [ReceiverKind::Living, ReceiverKind::Refusing, ReceiverKind::Silent].map(count),
+            [50, 25, 25]
+        );
     }
 
     #[test]
@@ -279,10 +289,10 @@ mod tests {
         let start = std::time::Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
         let posted = [(100, start), (200, after(50))];
-        let heard = Heard { arrivals: vec![(99, after(60)), (100, after(60))], ..Heard::default() };
-        let round = Round::of(&heard, &posted, 3);
+        let heard = HeardCalls { arrivals: vec![(99, after(60)), (100, after(60))], ..HeardCalls::default() };
+        let round = SubscriberRound::of(&heard, &posted, 3);
         assert_eq!((round.p50_ms, round.last_ms), (10.0, 60.0));
-        let found = Subscribers { rounds: vec![round], ..Subscribers::default() };
+        let found = SubscribersBench { rounds: vec![round], ..SubscribersBench::default() };
         assert!(found.problem().unwrap().contains("1 notifications"));
     }
 }

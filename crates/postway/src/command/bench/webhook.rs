@@ -1,8 +1,9 @@
-//! What one webhook costs: the same load for a tenant that tells nobody and for one with a webhook, in turns.
+//! What one webhook costs: the same load for a tenant without a webhook and for one with a webhook, in turns.
 //!
-//! The receiver is our own and answers at once. Sending is measured as ever, from accept to sent; telling may end later,
-//! and is measured from the first call to the last. Its CPU time is what the passes with the webhook took more than those
-//! without, acknowledgements included. Fails if a notification is lost, comes out of order, or not in time.
+//! The receiver is our own and answers at once. Sending is measured from accept to sent; notifying may end
+//! later, and is measured from the first call to the last. Its CPU time is what the passes with the webhook
+//! took more than those without, acknowledgements included. Fails if a notification is lost, comes out of
+//! order, or not in time.
 
 use std::time::Duration;
 
@@ -12,36 +13,36 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::args::BenchArgs;
-use super::compare::{Comparison, order};
-use super::measure::Meter;
-use super::receiver::{Heard, Receiver};
-use super::report::Report;
-use super::server::{self, Node, Recipe};
-use super::smtp_sink::Relay;
-use super::trial::{Sent, Trial, Way};
+use super::compare::{BenchComparison, order};
+use super::measure::ResourceMeter;
+use super::receiver::{HeardCalls, WebhookReceiver};
+use super::report::BenchReport;
+use super::server::{self, BenchServer, ServerRecipe};
+use super::smtp_sink::BenchRelay;
+use super::trial::{BenchTrial, FinishedLoad, LoadTarget};
 use super::{create_account, create_tenant, run_name};
-use crate::client::{Body, Client};
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::cli::client::{ApiClient, RequestBody};
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::CommandOutput;
 
-/// What happens to a mail of a bench, of all that a webhook can be told.
+/// The events of a bench's mail that a webhook can be notified of.
 pub const TOLD: [&str; 2] = ["email.accepted", "email.sent"];
 const POLL: Duration = Duration::from_millis(20);
 
-/// What was found.
+/// The result of the measurement.
 #[derive(Debug, Serialize)]
-pub struct Webhook {
+pub struct WebhookBench {
     #[serde(flatten)]
-    compared: Comparison,
+    compared: BenchComparison,
     events: Vec<String>,
-    told: Vec<Told>,
+    told: Vec<NotificationFigures>,
     /// What a thousand of them took of the server's CPU time.
     cpu_seconds_per_1000_notifications: Option<f64>,
 }
 
 /// The notifications of one pass.
 #[derive(Debug, Serialize)]
-struct Told {
+struct NotificationFigures {
     expected: u64,
     arrived: u64,
     per_second: f64,
@@ -54,9 +55,13 @@ struct Told {
 }
 
 /// Measures on a server of its own.
-pub async fn run(args: &BenchArgs, recipe: Recipe, deadline: Instant) -> Result<Webhook, Failure> {
+pub async fn run(
+    args: &BenchArgs,
+    recipe: ServerRecipe,
+    deadline: Instant,
+) -> Result<WebhookBench, CommandFailure> {
     let nodes = recipe.start(1).await?;
-    let receiver = Receiver::start()?;
+    let receiver = WebhookReceiver::start()?;
     let found = measure(args, &recipe, &nodes, &receiver, deadline).await;
     receiver.stop()?;
     let stopped = server::stop(nodes).await;
@@ -66,25 +71,25 @@ pub async fn run(args: &BenchArgs, recipe: Recipe, deadline: Instant) -> Result<
 }
 
 /// Adds a webhook to the client's tenant.
-pub async fn create_webhook(client: &Client, url: &str, events: &[String]) -> Result<(), Failure> {
+pub async fn create_webhook(client: &ApiClient, url: &str, events: &[String]) -> Result<(), CommandFailure> {
     let webhook = json!({"url": url, "events": events});
-    client.call(Method::POST, &["v1", "webhooks"], &[], Body::Json(&webhook)).await.map(drop)
+    client.call(Method::POST, &["v1", "webhooks"], &[], RequestBody::Json(&webhook)).await.map(drop)
 }
 
 async fn measure(
     args: &BenchArgs,
-    recipe: &Recipe,
-    nodes: &[Node],
-    receiver: &Receiver,
+    recipe: &ServerRecipe,
+    nodes: &[BenchServer],
+    receiver: &WebhookReceiver,
     deadline: Instant,
-) -> Result<Webhook, Failure> {
-    let trial = Trial { args, nodes, deadline };
+) -> Result<WebhookBench, CommandFailure> {
+    let trial = BenchTrial { args, nodes, deadline };
     let run = run_name();
     let plain = create_tenant(recipe, &nodes[0], &format!("{run}-plain")).await?;
     let with = create_tenant(recipe, &nodes[0], &format!("{run}-told")).await?;
     create_webhook(&with, &receiver.url(0), &args.events).await?;
     let per_message = TOLD.iter().filter(|name| args.is_told(name)).count() as u64;
-    let mut compared = Comparison::of(["no webhook".to_owned(), "one webhook".to_owned()]);
+    let mut compared = BenchComparison::of(["no webhook".to_owned(), "one webhook".to_owned()]);
     let (mut told, mut costs) = (Vec::new(), [Vec::new(), Vec::new()]);
     for side in order(args.rounds, 2) {
         let (client, per_message) = if side == 0 { (&plain, 0) } else { (&with, per_message) };
@@ -102,28 +107,28 @@ async fn measure(
         _ => None,
     };
     let events = args.events.clone();
-    Ok(Webhook { compared: compared.finish(), events, told, cpu_seconds_per_1000_notifications })
+    Ok(WebhookBench { compared: compared.finish(), events, told, cpu_seconds_per_1000_notifications })
 }
 
-/// One load, and what was told of it: the report, the CPU time of all of it, and the notifications.
+/// One load with its notifications: the report, the CPU time, and the figures of the notifications.
 async fn pass(
-    trial: &Trial<'_>,
-    client: &Client,
-    receiver: &Receiver,
+    trial: &BenchTrial<'_>,
+    client: &ApiClient,
+    receiver: &WebhookReceiver,
     per_message: u64,
-) -> Result<(Report, Option<f64>, Option<Told>), Failure> {
+) -> Result<(BenchReport, Option<f64>, Option<NotificationFigures>), CommandFailure> {
     let run = run_name();
-    let relay = Relay::start(&trial.args.sink).await?;
+    let relay = BenchRelay::start(&trial.args.sink).await?;
     let target = (relay.host(), relay.port());
     let account = create_account(client, &run, target, trial.args.connections, Value::Null).await?;
-    let sent = trial.send(&run, &[Way { client, account }], &[client]).await?;
+    let sent = trial.send(&run, &[LoadTarget { client, account }], &[client]).await?;
     let ended = Instant::now();
     let expected = sent.loaded.accepted * per_message;
     let in_time = wait_until_told(trial, receiver, &sent, expected).await?;
     let behind = ended.elapsed();
-    let after = Meter::read(trial.nodes).await?;
+    let after = ResourceMeter::read(trial.nodes).await?;
     let cost = sent.before.cpu_seconds.zip(after.cpu_seconds).map(|(before, after)| after - before);
-    let told = Told::of(&receiver.take(), expected, behind);
+    let told = NotificationFigures::of(&receiver.take(), expected, behind);
     let mut report = trial.audit(&run, &[client], relay, sent).await?;
     if !in_time {
         report.warnings.push("not every notification was acknowledged in time".to_owned());
@@ -133,17 +138,17 @@ async fn pass(
 
 /// Waits until all have arrived and the server knows it; false if the deadline came first.
 async fn wait_until_told(
-    trial: &Trial<'_>,
-    receiver: &Receiver,
-    sent: &Sent,
+    trial: &BenchTrial<'_>,
+    receiver: &WebhookReceiver,
+    sent: &FinishedLoad,
     expected: u64,
-) -> Result<bool, Failure> {
+) -> Result<bool, CommandFailure> {
     if tokio::time::timeout_at(trial.deadline, receiver.wait_for(expected)).await.is_err() {
         return Ok(false);
     }
     let Some(before) = sent.before.acknowledged else { return Ok(true) };
     while Instant::now() < trial.deadline {
-        let acknowledged = Meter::read(trial.nodes).await?.acknowledged.unwrap_or(before);
+        let acknowledged = ResourceMeter::read(trial.nodes).await?.acknowledged.unwrap_or(before);
         if acknowledged - before >= expected as f64 {
             return Ok(true);
         }
@@ -152,14 +157,14 @@ async fn wait_until_told(
     Ok(false)
 }
 
-/// The middle of these, the lower of two.
+/// The median, the lower of two middle values.
 fn middle(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len().saturating_sub(1) / 2).copied()
 }
 
-impl Told {
-    fn of(heard: &Heard, expected: u64, behind: Duration) -> Self {
+impl NotificationFigures {
+    fn of(heard: &HeardCalls, expected: u64, behind: Duration) -> Self {
         let times = || heard.arrivals.iter().map(|(_, at)| *at);
         let lasted = times().min().zip(times().max()).map(|(first, last)| last - first).unwrap_or_default();
         let arrived = heard.arrivals.len() as u64;
@@ -186,16 +191,17 @@ impl Told {
     }
 }
 
-impl Webhook {
+impl WebhookBench {
     /// Why the run is a failure, if it is one.
     pub fn problem(&self) -> Option<String> {
-        self.compared.problem().or_else(|| self.told.iter().find_map(Told::problem))
+        self.compared.problem().or_else(|| self.told.iter().find_map(NotificationFigures::problem))
     }
 
     /// The tables for people.
-    pub fn render(&self, output: Output) -> String {
-        let sum = |figure: fn(&Told) -> u64| self.told.iter().map(figure).sum::<u64>().to_string();
-        let each = |figure: fn(&Told) -> f64| {
+    pub fn render(&self, output: CommandOutput) -> String {
+        let sum =
+            |figure: fn(&NotificationFigures) -> u64| self.told.iter().map(figure).sum::<u64>().to_string();
+        let each = |figure: fn(&NotificationFigures) -> f64| {
             self.told.iter().map(|one| format!("{:.0}", figure(one))).collect::<Vec<_>>().join(" ")
         };
         let median = middle(&mut self.told.iter().map(|one| one.per_second).collect::<Vec<_>>());
@@ -224,19 +230,20 @@ mod tests {
     fn the_rate_is_of_the_time_in_which_notifications_came() {
         let start = std::time::Instant::now();
         let arrivals = (0..=10).map(|n| (0, start + Duration::from_millis(100 * n))).collect();
-        let told = Told::of(&Heard { arrivals, ..Heard::default() }, 11, Duration::ZERO);
+        let told =
+            NotificationFigures::of(&HeardCalls { arrivals, ..HeardCalls::default() }, 11, Duration::ZERO);
         assert_eq!((told.per_second, told.lost, told.problem()), (11.0, 0, None));
     }
 
     #[test]
     fn what_is_lost_late_or_too_much_is_a_problem() {
         let told = |arrived, out_of_order| {
-            let heard = Heard {
+            let heard = HeardCalls {
                 arrivals: vec![(0, std::time::Instant::now()); arrived],
                 out_of_order,
-                ..Heard::default()
+                ..HeardCalls::default()
             };
-            Told::of(&heard, 2, Duration::ZERO).problem()
+            NotificationFigures::of(&heard, 2, Duration::ZERO).problem()
         };
         assert_eq!(told(2, 0), None);
         for (arrived, out_of_order) in [(1, 0), (2, 1), (3, 0)] {

@@ -1,9 +1,10 @@
-//! `postway inspect FILE…`: what a received mail is, one JSON line per file. Works offline, without a server.
+//! `postway inspect FILE…`: classifies received mails, one JSON line per file. Works offline, without a
+//! server.
 //!
-//! A file that cannot be read is named on standard error, the others are still looked at, and the exit code is 1. No
-//! mail is refused for what is in it: what cannot be made sense of is `ordinary`.
+//! A file that cannot be read is named on standard error, the others are still inspected, and the exit code
+//! is 1. No mail is refused for its content: a mail that fits no class is `ordinary`.
 
-mod line;
+mod inspected_mail;
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Read, Write};
@@ -14,15 +15,15 @@ use indicatif::ProgressBar;
 use postway_domain::Clock as _;
 use postway_mime::pec::TrustStore;
 
-use self::line::Line;
-use super::input::read_input;
-use crate::clock::NodeClock;
-use crate::failure::Failure;
-use crate::progress::steps;
+use self::inspected_mail::InspectedMail;
+use crate::cli::failure::CommandFailure;
+use crate::cli::input::read_input;
+use crate::cli::progress::steps;
+use crate::cluster::clock::NodeClock;
 
-/// The largest mail that is looked at; servers do not take larger ones.
+/// The largest mail that is inspected; servers do not accept larger ones.
 const MAIL_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// What is kept of a buffer between two files.
+/// The capacity that a buffer keeps between two files.
 const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Lines are written in pieces of this size.
 const OUTPUT_BYTES: usize = 64 * 1024;
@@ -32,15 +33,15 @@ pub struct InspectArgs {
     /// Mails as they were received; - for standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Authorities that receipts of certified mail are believed from, in PEM form
+    /// Authorities that receipts of certified mail are verified against, in PEM form
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
-    /// Also list the features that made the judgement, with their weights
+    /// Also list the features behind the classification, with their weights
     #[arg(long)]
     why: bool,
 }
 
-pub fn run(args: &InspectArgs) -> Result<(), Failure> {
+pub fn run(args: &InspectArgs) -> Result<(), CommandFailure> {
     let trust = args.trust.as_deref().map(read_trust).transpose()?.unwrap_or_default();
     let out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
     match inspect(&args.files, &trust, args.why, out)? {
@@ -49,17 +50,23 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     }
 }
 
-fn read_trust(path: &Path) -> Result<TrustStore, Failure> {
+fn read_trust(path: &Path) -> Result<TrustStore, CommandFailure> {
     let bundle = read_input(path)?;
-    TrustStore::from_pem(&bundle).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+    TrustStore::from_pem(&bundle)
+        .map_err(|error| CommandFailure::Usage(format!("{}: {error}", path.display())))
 }
 
-/// Writes a line for each file; how many could not be read.
-fn inspect(files: &[PathBuf], trust: &TrustStore, why: bool, mut out: impl Write) -> Result<usize, Failure> {
+/// Writes a line for each file, and returns how many files could not be read.
+fn inspect(
+    files: &[PathBuf],
+    trust: &TrustStore,
+    why: bool,
+    mut out: impl Write,
+) -> Result<usize, CommandFailure> {
     let now = NodeClock::default().now();
     let mut mail = Vec::new();
     let mut unread = 0;
-    // Lines on a terminal show by themselves how far it is.
+    // On a terminal, the lines themselves show the progress.
     let bar = match io::stdout().is_terminal() {
         true => ProgressBar::hidden(),
         false => steps(files.len() as u64, "looked at"),
@@ -70,8 +77,8 @@ fn inspect(files: &[PathBuf], trust: &TrustStore, why: bool, mut out: impl Write
             Ok(()) => {
                 let name = file.to_string_lossy();
                 let line = match why {
-                    true => Line::with_reasons(&name, &mail, trust, now),
-                    false => Line::new(&name, &mail, trust, now),
+                    true => InspectedMail::with_reasons(&name, &mail, trust, now),
+                    false => InspectedMail::new(&name, &mail, trust, now),
                 };
                 write_line(&mut out, &line).map_err(unwritable)?;
             }
@@ -88,12 +95,12 @@ fn inspect(files: &[PathBuf], trust: &TrustStore, why: bool, mut out: impl Write
     Ok(unread)
 }
 
-fn write_line(out: &mut impl Write, line: &Line<'_>) -> io::Result<()> {
+fn write_line(out: &mut impl Write, line: &InspectedMail<'_>) -> io::Result<()> {
     serde_json::to_writer(&mut *out, line)?;
     out.write_all(b"\n")
 }
 
-/// All of a file.
+/// Reads a file.
 fn read(path: &Path, into: &mut Vec<u8>) -> io::Result<()> {
     let length = match path == Path::new("-") {
         true => io::stdin().lock().take(MAIL_BYTES_MAX + 1).read_to_end(into)?,
@@ -105,10 +112,10 @@ fn read(path: &Path, into: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-fn unwritable(error: io::Error) -> Failure {
+fn unwritable(error: io::Error) -> CommandFailure {
     match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::OutputClosed,
-        _ => Failure::Failed(anyhow::Error::new(error).context("cannot write the output")),
+        io::ErrorKind::BrokenPipe => CommandFailure::OutputClosed,
+        _ => CommandFailure::Failed(anyhow::Error::new(error).context("cannot write the output")),
     }
 }
 
@@ -128,7 +135,7 @@ mod tests {
         --b\r\nContent-Type: text/rfc822-headers\r\n\r\nMessage-ID: <m-1@example.com>\r\n\
         X-Postway-ID: 0192d3a4-5b6c-7d8e-9f01-23456789abcd\r\n\r\n--b--\r\n";
 
-    /// The lines for these files, and how many could not be read.
+    /// The lines for these files, and the number of unreadable files.
     fn lines(folder: &Path, names: &[&str]) -> (Vec<Value>, usize) {
         let files: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
         let mut out = Vec::new();

@@ -1,23 +1,23 @@
-//! Accounts, and which of them a tenant's mail takes when it names none.
+//! Accounts, and which of them is the default account of a tenant.
 
 use postway_domain::AccountId;
 use postway_moving::{Carried, Kind};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::carrier::{Carrier, Mode, text};
+use super::carrier::{MovingClient, MovingMode, text};
 use super::report::MovingReport;
-use crate::client::Body;
-use crate::failure::Failure;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
 
-impl Carrier {
-    /// Makes an account unless it is there. One that is stays as it is.
+impl MovingClient {
+    /// Creates an account unless it exists. An existing one is not changed.
     pub(super) async fn carry_account(
         &mut self,
         row: &Carried,
         tenant: &str,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         if !self.expect_tenant(&row.place, tenant, report).await? {
             return Ok(());
         }
@@ -38,17 +38,18 @@ impl Carrier {
                 }
             }
         }
-        let is_there = is_here || self.mode == Mode::Import;
+        let is_there = is_here || self.mode == MovingMode::Import;
         self.accounts.entry(tenant.to_owned()).or_default().insert(id, is_there);
         Ok(())
     }
 
-    /// Whether mail that names no account leaves: by the tenant's own default, or by the one account that it moves with.
+    /// Whether mail that names no account can leave: through the tenant's default account, or through the
+    /// only account that it moves with.
     pub(super) async fn leaves_by_default(
         &mut self,
         tenant: &str,
         report: &mut MovingReport,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, CommandFailure> {
         if let Some(known) = self.real.get(tenant) {
             return Ok(*known);
         }
@@ -69,7 +70,7 @@ impl Carrier {
                 self.set_default(tenant, only, report).await?;
                 true
             }
-            // Whoever has a tenant for trials wants its mail captured.
+            // A test tenant wants its mail captured.
             _ => shown["test"] == true,
         };
         if !leaves && moved.len() > 1 {
@@ -87,20 +88,21 @@ impl Carrier {
         tenant: &str,
         account: &str,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
-        if self.mode == Mode::Import {
+    ) -> Result<(), CommandFailure> {
+        if self.mode == MovingMode::Import {
             let body = json!({"default_account": account});
             let path = ["v1", "tenants", tenant];
-            let shown = self.client.call(Method::PATCH, &path, &[], Body::Json(&body)).await?;
+            let shown = self.client.call(Method::PATCH, &path, &[], RequestBody::Json(&body)).await?;
             self.tenants.insert(tenant.to_owned(), shown);
         }
-        let word = if self.mode == Mode::Import { "is now" } else { "becomes" };
+        let word = if self.mode == MovingMode::Import { "is now" } else { "becomes" };
         report.note(format!("tenant {tenant}: its default account {word} {account}; it was the sandbox"));
         Ok(())
     }
 
-    /// Settles the default account of every tenant that moved with accounts, whether its mail needs one or not.
-    pub(super) async fn settle_defaults(&mut self, report: &mut MovingReport) -> Result<(), Failure> {
+    /// Settles the default account of every tenant that moved with accounts, whether its mail needs one or
+    /// not.
+    pub(super) async fn settle_defaults(&mut self, report: &mut MovingReport) -> Result<(), CommandFailure> {
         let tenants: Vec<String> = self.accounts.keys().cloned().collect();
         for tenant in tenants {
             self.leaves_by_default(&tenant, report).await?;

@@ -1,7 +1,8 @@
-//! Brings rows to the server, or tries them there: one way for both, so that a rehearsal is worth something.
+//! Imports rows into the server, or tries them there: both take the same path, so that a rehearsal proves
+//! something.
 //!
-//! Rows come in an order that works: tenants before accounts, accounts before mail. In a rehearsal what comes first is not
-//! there for what comes later; the carrier remembers what would have been made.
+//! Rows come in an order that works: tenants before accounts, accounts before mail. In a rehearsal earlier
+//! rows do not exist for later ones, so it remembers what would have been created.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,58 +12,58 @@ use postway_moving::{Carried, Fault, Form, Kind, Place, ReferenceSystem};
 use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value};
 
-use super::mail::Page;
+use super::mail::MovingPage;
 use super::report::MovingReport;
-use crate::client::{Body, Client, refusal};
-use crate::failure::Failure;
+use crate::cli::client::{ApiClient, RequestBody, refusal};
+use crate::cli::failure::CommandFailure;
 
-/// How often a server that is busy is asked again.
+/// How often a request to a busy server is repeated.
 const BUSY_TRIES_MAX: u32 = 60;
-/// And after how long.
+/// How long to wait before each repetition.
 const BUSY_WAIT: Duration = Duration::from_secs(1);
 
-/// Whether rows are tried or brought.
+/// Whether rows are tried or imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum MovingMode {
     /// Nothing is written.
     Rehearse,
-    /// What passes is made.
+    /// Rows that pass are imported.
     Import,
 }
 
-/// See the module.
-pub struct Carrier {
-    pub(super) client: Client,
+/// The client that tries or imports rows.
+pub struct MovingClient {
+    pub(super) client: ApiClient,
     pub(super) system: ReferenceSystem,
-    pub(super) mode: Mode,
+    pub(super) mode: MovingMode,
     home: String,
     renamed: Vec<(String, String)>,
-    /// Tenants that were asked for: as the server shows them, or null where there is none.
+    /// The tenants that were looked up, as the server shows them, or null if they do not exist.
     pub(super) tenants: BTreeMap<String, Value>,
-    /// Those that a rehearsal would have made.
+    /// The tenants that a rehearsal would have created.
     pub(super) planned_tenants: BTreeSet<String>,
     /// The old system's accounts, by tenant, with whether the server has them by now.
     pub(super) accounts: BTreeMap<String, BTreeMap<String, bool>>,
     /// Tenants whose mail leaves by a real account, as far as that was looked up.
     pub(super) real: BTreeMap<String, bool>,
-    pub(super) page: Page,
+    pub(super) page: MovingPage,
 }
 
-/// What the server said.
-pub(super) struct Answer {
+/// An answer of the server.
+pub(super) struct MovingAnswer {
     pub(super) status: StatusCode,
     pub(super) body: Value,
 }
 
-impl Carrier {
+impl MovingClient {
     /// Asks for the tenant that rows without one are for.
     pub async fn new(
-        client: Client,
+        client: ApiClient,
         system: ReferenceSystem,
-        mode: Mode,
+        mode: MovingMode,
         home: String,
         renamed: Vec<(String, String)>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CommandFailure> {
         let mut carrier = Self {
             client,
             system,
@@ -73,17 +74,17 @@ impl Carrier {
             planned_tenants: BTreeSet::new(),
             accounts: BTreeMap::new(),
             real: BTreeMap::new(),
-            page: Page::default(),
+            page: MovingPage::default(),
         };
         if carrier.tenant(&home).await?.is_null() {
-            return Err(Failure::NotFound(format!("there is no tenant `{home}`: create it first")));
+            return Err(CommandFailure::NotFound(format!("there is no tenant `{home}`: create it first")));
         }
         carrier.expect_dry_runs().await?;
         Ok(carrier)
     }
 
     /// A server that does not know dry runs would make what is only to be tried.
-    async fn expect_dry_runs(&mut self) -> Result<(), Failure> {
+    async fn expect_dry_runs(&mut self) -> Result<(), CommandFailure> {
         let document = self.find(None, &["openapi.json"]).await?.unwrap_or_default();
         let knows = |path: &str| {
             let parameters = document["paths"][path]["post"]["parameters"].as_array();
@@ -99,8 +100,8 @@ impl Carrier {
         }
     }
 
-    /// Tries or brings a row. Mail may wait for more of it.
-    pub async fn carry(&mut self, mut row: Carried, report: &mut MovingReport) -> Result<(), Failure> {
+    /// Tries or imports a row. Mail is collected into batches first.
+    pub async fn carry(&mut self, mut row: Carried, report: &mut MovingReport) -> Result<(), CommandFailure> {
         let tenant = self.tenant_of(row.tenant.as_deref());
         if row.form == Form::Theirs {
             let kind = old_kind(row.kind);
@@ -131,21 +132,22 @@ impl Carrier {
         }
     }
 
-    /// All rows of a kind have come: what waits is brought, and tenants that moved with accounts get theirs.
-    pub async fn end_step(&mut self, report: &mut MovingReport) -> Result<(), Failure> {
+    /// Ends a kind of rows: collected mail is imported, and tenants that moved with accounts get their
+    /// default account.
+    pub async fn end_step(&mut self, report: &mut MovingReport) -> Result<(), CommandFailure> {
         self.flush(report).await?;
         self.settle_defaults(report).await
     }
 
-    /// The tenant that a row is for here.
+    /// The tenant here that a row belongs to.
     pub(super) fn tenant_of(&self, named: Option<&str>) -> String {
         let named = named.unwrap_or(&self.home);
         let renamed = self.renamed.iter().find(|(old, _)| old == named);
         renamed.map_or(named, |(_, new)| new).to_owned()
     }
 
-    /// The tenant as the server shows it; null where there is none.
-    pub(super) async fn tenant(&mut self, id: &str) -> Result<Value, Failure> {
+    /// The tenant as the server shows it; null if it does not exist.
+    pub(super) async fn tenant(&mut self, id: &str) -> Result<Value, CommandFailure> {
         if let Some(known) = self.tenants.get(id) {
             return Ok(known.clone());
         }
@@ -154,13 +156,13 @@ impl Carrier {
         Ok(found)
     }
 
-    /// Whether the tenant is there, or would be by now; says what is wrong if neither.
+    /// Checks that the tenant exists, or would exist by now, and reports a fault otherwise.
     pub(super) async fn expect_tenant(
         &mut self,
         place: &Place,
         tenant: &str,
         report: &mut MovingReport,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, CommandFailure> {
         if !self.tenant(tenant).await?.is_null() || self.planned_tenants.contains(tenant) {
             return Ok(true);
         }
@@ -172,42 +174,42 @@ impl Carrier {
         Ok(false)
     }
 
-    /// Where a tenant's things are tried: in its own house, or while there is none in the one that is always there.
+    /// The tenant to try rows in: their own, or the default tenant while their own does not exist.
     pub(super) fn trial_tenant<'t>(&'t self, tenant: &'t str) -> &'t str {
         let is_there = self.tenants.get(tenant).is_some_and(|tenant| !tenant.is_null());
         if is_there { tenant } else { &self.home }
     }
 
-    /// Makes something, or has it checked only.
+    /// Creates something, or only has it checked.
     pub(super) async fn make(
         &mut self,
         tenant: Option<&str>,
         path: &[&str],
         row: &Carried,
-    ) -> Result<Result<Value, Vec<Fault>>, Failure> {
+    ) -> Result<Result<Value, Vec<Fault>>, CommandFailure> {
         let query = match self.mode {
-            Mode::Rehearse => vec![("dry_run", "true".to_owned())],
-            Mode::Import => Vec::new(),
+            MovingMode::Rehearse => vec![("dry_run", "true".to_owned())],
+            MovingMode::Import => Vec::new(),
         };
         let body = Value::Object(row.body.clone());
-        let answer = self.ask(tenant, Method::POST, path, &query, Body::Json(&body)).await?;
+        let answer = self.ask(tenant, Method::POST, path, &query, RequestBody::Json(&body)).await?;
         if answer.status.is_success() {
             return Ok(Ok(answer.body));
         }
         Ok(Err(self.refused(&row.place, row.kind, row.form, &answer)?))
     }
 
-    /// What the server shows; none where it knows no such thing.
+    /// Reads something from the server; `None` if it does not exist.
     pub(super) async fn find(
         &mut self,
         tenant: Option<&str>,
         path: &[&str],
-    ) -> Result<Option<Value>, Failure> {
-        // A path cannot carry these; whatever is made under such an id is refused with the reason.
+    ) -> Result<Option<Value>, CommandFailure> {
+        // A path cannot contain these; creating something under such an id is refused with the reason.
         if path.iter().any(|step| matches!(*step, "" | "." | "..")) {
             return Ok(None);
         }
-        let answer = self.ask(tenant, Method::GET, path, &[], Body::Empty).await?;
+        let answer = self.ask(tenant, Method::GET, path, &[], RequestBody::Empty).await?;
         match answer.status {
             status if status.is_success() => Ok(Some(answer.body)),
             StatusCode::NOT_FOUND => Ok(None),
@@ -222,8 +224,8 @@ impl Carrier {
         method: Method,
         path: &[&str],
         query: &[(&str, String)],
-        body: Body<'_>,
-    ) -> Result<Answer, Failure> {
+        body: RequestBody<'_>,
+    ) -> Result<MovingAnswer, CommandFailure> {
         let client = tenant.map_or_else(|| self.client.clone(), |tenant| self.client.for_tenant(tenant));
         ask_with(&client, method, path, query, body).await
     }
@@ -234,8 +236,8 @@ impl Carrier {
         place: &Place,
         kind: Kind,
         form: Form,
-        answer: &Answer,
-    ) -> Result<Vec<Fault>, Failure> {
+        answer: &MovingAnswer,
+    ) -> Result<Vec<Fault>, CommandFailure> {
         let status = answer.status;
         if !status.is_client_error() || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             return Err(answer.failure());
@@ -243,7 +245,7 @@ impl Carrier {
         Ok(self.faults(place, kind, form, &answer.body["error"]))
     }
 
-    /// The faults of one row, in the words of the old system.
+    /// The faults of one row, with the field names of the old system.
     pub(super) fn faults(&self, place: &Place, kind: Kind, form: Form, error: &Value) -> Vec<Fault> {
         let details = error["details"].as_array().map_or(&[][..], Vec::as_slice);
         let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
@@ -261,7 +263,7 @@ impl Carrier {
         details.iter().map(fault).collect()
     }
 
-    /// The door whose words the rows are in.
+    /// The compatibility API whose field names the rows use.
     fn door(&self) -> DoorName {
         match self.system {
             ReferenceSystem::Outbox => DoorName::Reference000,
@@ -273,36 +275,36 @@ impl Carrier {
     }
 }
 
-impl Answer {
+impl MovingAnswer {
     /// The answer as the reason to stop.
-    pub(super) fn failure(&self) -> Failure {
+    pub(super) fn failure(&self) -> CommandFailure {
         refusal(self.status, self.body.to_string().as_bytes())
     }
 }
 
 /// Asks as this client, again while the server is busy.
 pub(super) async fn ask_with(
-    client: &Client,
+    client: &ApiClient,
     method: Method,
     path: &[&str],
     query: &[(&str, String)],
-    body: Body<'_>,
-) -> Result<Answer, Failure> {
+    body: RequestBody<'_>,
+) -> Result<MovingAnswer, CommandFailure> {
     let bytes = match body {
-        Body::Json(value) => Some((value, Vec::new())),
-        Body::Mail(bytes) => Some((&Value::Null, bytes)),
-        Body::Empty => None,
+        RequestBody::Json(value) => Some((value, Vec::new())),
+        RequestBody::Mail(bytes) => Some((&Value::Null, bytes)),
+        RequestBody::Empty => None,
     };
     for tries in 1.. {
         let body = match &bytes {
-            None => Body::Empty,
-            Some((Value::Null, bytes)) => Body::Mail(bytes.clone()),
-            Some((value, _)) => Body::Json(value),
+            None => RequestBody::Empty,
+            Some((Value::Null, bytes)) => RequestBody::Mail(bytes.clone()),
+            Some((value, _)) => RequestBody::Json(value),
         };
         let (status, bytes) = client.answer(method.clone(), path, query, body).await?;
         let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
         if !is_busy || tries == BUSY_TRIES_MAX {
-            return Ok(Answer { status, body: serde_json::from_slice(&bytes).unwrap_or_default() });
+            return Ok(MovingAnswer { status, body: serde_json::from_slice(&bytes).unwrap_or_default() });
         }
         tokio::time::sleep(BUSY_WAIT).await;
     }

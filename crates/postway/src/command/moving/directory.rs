@@ -2,29 +2,29 @@
 
 use postway_moving::{Carried, Kind};
 
-use super::carrier::{Carrier, text};
+use super::carrier::{MovingClient, text};
 use super::report::MovingReport;
-use crate::failure::Failure;
+use crate::cli::failure::CommandFailure;
 
-impl Carrier {
-    /// Makes an entry of the directory unless there is one with its external id.
+impl MovingClient {
+    /// Creates a recipient unless one with its external id exists.
     pub(super) async fn carry_recipient(
         &mut self,
         row: &Carried,
         tenant: &str,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let known = format!("external:{}", text(&row.body, "external_id"));
         self.carry_one(row, tenant, "recipients", &known, report).await
     }
 
-    /// Has a mailbox watched unless it is.
+    /// Creates a mailbox unless it exists.
     pub(super) async fn carry_mailbox(
         &mut self,
         row: &Carried,
         tenant: &str,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let id = text(&row.body, "id");
         let uid = row.body.get("start").and_then(|start| start["after_uid"].as_u64());
         let place = uid.map_or_else(|| "with the newest mail".to_owned(), |uid| format!("behind UID {uid}"));
@@ -41,7 +41,7 @@ impl Carrier {
         collection: &str,
         known: &str,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         if !self.expect_tenant(&row.place, tenant, report).await? {
             return Ok(());
         }

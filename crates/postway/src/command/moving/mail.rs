@@ -1,4 +1,4 @@
-//! Mail and suppressed addresses: by the page, one call for each tenant of it.
+//! Mail and suppressed addresses: imported in pages, with one call for each tenant.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use postway_moving::{Carried, Fault, Form, Kind, Place, ReferenceSystem};
 use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::carrier::{Answer, Carrier, Mode, ask_with, text};
+use super::carrier::{MovingAnswer, MovingClient, MovingMode, ask_with, text};
 use super::report::MovingReport;
 use super::{PAGE_BYTES, PAGE_ROWS};
-use crate::client::Body;
-use crate::failure::Failure;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
 
 /// Rows that wait for a call, all of one kind.
 #[derive(Default)]
-pub(super) struct Page {
+pub(super) struct MovingPage {
     rows: Vec<(String, Carried)>,
     bytes: usize,
 }
 
-/// One message on its way.
+/// One message to import.
 #[derive(Clone)]
-struct Letter {
+struct MovingMessage {
     place: Place,
     body: Map<String, Value>,
     form: Form,
@@ -31,23 +31,23 @@ struct Letter {
     request_id: Option<String>,
 }
 
-/// What a rehearsal tries once more.
+/// The messages that a rehearsal tries a second time.
 #[derive(Default)]
-struct OnceMore {
-    /// Without a recipient that is still to be made.
-    without_recipient: Vec<Letter>,
-    /// With the files that a batch does not fetch.
-    with_files: Vec<Letter>,
+struct SecondTrial {
+    /// Messages whose recipient does not exist yet, tried without it.
+    without_recipient: Vec<MovingMessage>,
+    /// Messages with files, which a batch does not fetch.
+    with_files: Vec<MovingMessage>,
 }
 
-impl Carrier {
-    /// Keeps a row until there is a page of them.
+impl MovingClient {
+    /// Collects a row until a page is full.
     pub(super) async fn collect(
         &mut self,
         row: Carried,
         tenant: String,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let bytes: usize = row.body.iter().map(|(name, value)| name.len() + weight(value)).sum();
         let is_other = self.page.rows.first().is_some_and(|(_, first)| first.kind != row.kind);
         let is_full = self.page.rows.len() >= PAGE_ROWS || self.page.bytes + bytes > PAGE_BYTES;
@@ -59,9 +59,9 @@ impl Carrier {
         Ok(())
     }
 
-    /// Tries or brings what waits.
-    pub(super) async fn flush(&mut self, report: &mut MovingReport) -> Result<(), Failure> {
-        let Page { rows, .. } = std::mem::take(&mut self.page);
+    /// Tries or imports the collected rows.
+    pub(super) async fn flush(&mut self, report: &mut MovingReport) -> Result<(), CommandFailure> {
+        let MovingPage { rows, .. } = std::mem::take(&mut self.page);
         let mut by_tenant: BTreeMap<String, Vec<Carried>> = BTreeMap::new();
         for (tenant, row) in rows {
             by_tenant.entry(tenant).or_default().push(row);
@@ -80,7 +80,7 @@ impl Carrier {
         tenant: &str,
         rows: Vec<Carried>,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let mut lines = String::new();
         let mut count = 0;
         for row in rows {
@@ -94,10 +94,11 @@ impl Carrier {
                 Ok(_) => {}
             }
         }
-        if self.mode == Mode::Import && count > 0 {
+        if self.mode == MovingMode::Import && count > 0 {
             let (path, query) = (["v1", "suppressions", "import"], [("format", "jsonl".to_owned())]);
-            let done =
-                self.ask(Some(tenant), Method::POST, &path, &query, Body::Mail(lines.into_bytes())).await?;
+            let done = self
+                .ask(Some(tenant), Method::POST, &path, &query, RequestBody::Mail(lines.into_bytes()))
+                .await?;
             if !done.status.is_success() {
                 return Err(done.failure());
             }
@@ -111,7 +112,7 @@ impl Carrier {
         tenant: &str,
         rows: Vec<Carried>,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let mut letters = Vec::with_capacity(rows.len());
         for Carried { place, form, mut body, .. } in rows {
             if !self.expect_tenant(&place, tenant, report).await? {
@@ -127,25 +128,26 @@ impl Carrier {
                 continue;
             }
             let request_id = body.remove(REQUEST_ID).and_then(|id| id.as_str().map(str::to_owned));
-            letters.push(Letter { place, body, form, request_id });
+            letters.push(MovingMessage { place, body, form, request_id });
         }
         match self.mode {
-            Mode::Import => {
+            MovingMode::Import => {
                 self.post(tenant, letters, report).await?;
                 crash_point("moving_page");
             }
-            Mode::Rehearse => self.rehearse(tenant, letters, report).await?,
+            MovingMode::Rehearse => self.rehearse(tenant, letters, report).await?,
         }
         Ok(())
     }
 
-    /// Tries mail whose tenant, account or recipient may not be there yet: what would be made is left out of it.
+    /// Tries mail whose tenant, account or recipient may not be there yet: what would be made is left out of
+    /// it.
     async fn rehearse(
         &mut self,
         tenant: &str,
-        mut letters: Vec<Letter>,
+        mut letters: Vec<MovingMessage>,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let is_new = self.planned_tenants.contains(tenant);
         letters.retain(|letter| match text(&letter.body, "id").parse::<ClientId>() {
             Ok(_) => true,
@@ -159,7 +161,8 @@ impl Carrier {
                 letter.body.remove("account");
             }
             if is_new {
-                // In the other tenant the id may be somebody else's, and files of an endpoint are not to be had.
+                // In the other tenant the id may belong to another message, and files of an endpoint are not
+                // available.
                 letter.body.remove("id");
                 if let Some(Value::Array(files)) = letter.body.get_mut("attachments") {
                     files.retain(|file| file["fetch_mode"] != "endpoint");
@@ -174,7 +177,7 @@ impl Carrier {
             with_files.extend(known.with_files);
         }
         match is_new {
-            // Where files may come from is the tenant's to say, and there is none yet.
+            // The tenant decides where files may come from, and it does not exist yet.
             true => report.carried(Kind::Message, with_files.len() as u64),
             false => {
                 for letter in with_files {
@@ -189,12 +192,12 @@ impl Carrier {
     async fn fetch(
         &mut self,
         tenant: &str,
-        letter: Letter,
+        letter: MovingMessage,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let (path, query) = (["v1", "messages"], self.query(true));
         let body = Value::Object(letter.body);
-        let answer = self.ask(Some(tenant), Method::POST, &path, &query, Body::Json(&body)).await?;
+        let answer = self.ask(Some(tenant), Method::POST, &path, &query, RequestBody::Json(&body)).await?;
         match answer.status.is_success() {
             true => report.carried(Kind::Message, 1),
             false => report.wrong.extend(self.refused(&letter.place, Kind::Message, letter.form, &answer)?),
@@ -202,26 +205,27 @@ impl Carrier {
         Ok(())
     }
 
-    /// Posts a batch, in halves where it is too large. Gives back what a rehearsal should try once more.
+    /// Posts a batch, in halves where it is too large. Returns the messages that a rehearsal should try
+    /// again.
     async fn post(
         &mut self,
         tenant: &str,
-        letters: Vec<Letter>,
+        letters: Vec<MovingMessage>,
         report: &mut MovingReport,
-    ) -> Result<OnceMore, Failure> {
-        let (mut once_more, mut rest) = (OnceMore::default(), self.by_request(letters));
+    ) -> Result<SecondTrial, CommandFailure> {
+        let (mut once_more, mut rest) = (SecondTrial::default(), self.by_request(letters));
         while let Some(mut letters) = rest.pop() {
             if letters.is_empty() {
                 continue;
             }
-            let query = self.query(self.mode == Mode::Rehearse);
+            let query = self.query(self.mode == MovingMode::Rehearse);
             let request_id = letters.first().and_then(|letter| letter.request_id.clone());
             let messages: Vec<Value> =
                 letters.iter().map(|letter| Value::Object(letter.body.clone())).collect();
             let body = json!({"messages": messages});
             let path = ["v1", "messages", "batch"];
             let client = self.client.for_tenant(tenant).for_request(request_id);
-            let answer = ask_with(&client, Method::POST, &path, &query, Body::Json(&body)).await?;
+            let answer = ask_with(&client, Method::POST, &path, &query, RequestBody::Json(&body)).await?;
             if answer.status == StatusCode::PAYLOAD_TOO_LARGE && letters.len() > 1 {
                 rest.push(letters.split_off(letters.len() / 2));
                 rest.push(letters);
@@ -232,19 +236,20 @@ impl Carrier {
         Ok(once_more)
     }
 
-    /// What a call that brings mail says of all of it. 000 knew no bound of subjects, and its door has none.
+    /// The fields that a call sets for all of its mail. 000 had no bound for subjects, so its compatibility
+    /// API has none.
     fn query(&self, dry_run: bool) -> Vec<(&'static str, String)> {
         let any_subject = self.system == ReferenceSystem::Outbox;
         let flags = [("dry_run", dry_run), ("any_subject", any_subject)];
         flags.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| (name, "true".to_owned())).collect()
     }
 
-    /// Letters that go by one call each: a call has one request id.
-    fn by_request(&self, letters: Vec<Letter>) -> Vec<Vec<Letter>> {
-        if self.mode == Mode::Rehearse {
+    /// Groups of messages that need a call of their own: a call has one request id.
+    fn by_request(&self, letters: Vec<MovingMessage>) -> Vec<Vec<MovingMessage>> {
+        if self.mode == MovingMode::Rehearse {
             return vec![letters];
         }
-        let mut calls: BTreeMap<Option<String>, Vec<Letter>> = BTreeMap::new();
+        let mut calls: BTreeMap<Option<String>, Vec<MovingMessage>> = BTreeMap::new();
         for letter in letters {
             calls.entry(letter.request_id.clone()).or_default().push(letter);
         }
@@ -253,11 +258,11 @@ impl Carrier {
 
     fn settle(
         &mut self,
-        letters: Vec<Letter>,
-        answer: &Answer,
-        once_more: &mut OnceMore,
+        letters: Vec<MovingMessage>,
+        answer: &MovingAnswer,
+        once_more: &mut SecondTrial,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         if !answer.status.is_success() {
             for letter in &letters {
                 report.wrong.extend(self.refused(&letter.place, Kind::Message, letter.form, answer)?);
@@ -268,7 +273,7 @@ impl Carrier {
         if results.len() != letters.len() {
             return Err(anyhow::anyhow!("the server did not answer for every message").into());
         }
-        let is_trial = self.mode == Mode::Rehearse;
+        let is_trial = self.mode == MovingMode::Rehearse;
         for (mut letter, result) in letters.into_iter().zip(results) {
             match &result["error"] {
                 Value::Null if result["repeated"] == true => report.here(Kind::Message),
@@ -299,7 +304,7 @@ fn has_files_elsewhere(body: &Map<String, Value>) -> bool {
     files.iter().any(|file| !is_here(file))
 }
 
-/// Whether nothing but the entry of the directory is at fault: it is moved before the mail is.
+/// Whether only a missing recipient is at fault: recipients are imported before the mail.
 fn is_about_recipient(error: &Value) -> bool {
     let details = error["details"].as_array().map_or(&[][..], Vec::as_slice);
     let is_of_it =
@@ -317,7 +322,7 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-/// A place where a test can make the command die, as a power cut would.
+/// A point where a test can make the command die, as a power cut would.
 fn crash_point(name: &'static str) {
     #[cfg(feature = "failpoints")]
     fail::fail_point!(name, |_| std::process::abort());

@@ -1,8 +1,9 @@
-//! `postway moving`: from another system to this one, rehearsed first.
+//! `postway moving`: the move from another system to this one, rehearsed first.
 //!
-//! `check` reads the old system's database, tries what is there against a running server by its dry runs, and lists what
-//! carries over, what does not, and what is wrong by row. It writes nothing anywhere. `import` does the same and then, if nothing is
-//! wrong, makes it so through the same calls. Everything keeps the id that it had, so an import that was killed is simply run again.
+//! `check` reads the old system's database, tries what is there against a running server by its dry runs, and
+//! lists what carries over, what does not, and what is wrong by row. It writes nothing anywhere. `import`
+//! does the same and then, if nothing is wrong, makes it so through the same calls. Everything keeps the id
+//! that it had, so an import that was killed is simply run again.
 
 mod account;
 mod carrier;
@@ -25,40 +26,41 @@ use postway_moving::{
     Verdict,
 };
 
-use self::carrier::{Carrier, Mode};
+use self::carrier::{MovingClient, MovingMode};
 use self::report::MovingReport;
-use super::Session;
-use super::input::pair;
-use crate::config::Secret;
-use crate::failure::Failure;
-use crate::progress::Rounds;
+use super::CommandContext;
+use crate::cli::failure::CommandFailure;
+use crate::cli::input::pair;
+use crate::cli::progress::SpinnerProgress;
+use crate::config::ConfigSecret;
 
 #[derive(Debug, Subcommand)]
 pub enum MovingCommand {
-    /// Say what would carry over from an old system, what would not, and why; write nothing
-    Check(SourceArgs),
-    /// Check, and bring over what carries over; run again, it brings what is missing
-    Import(ImportArgs),
+    /// List what would carry over from an old system, what would not, and why; write nothing
+    Check(MovingSourceArgs),
+    /// Check, then import what carries over; a second run imports what is missing
+    Import(MovingImportArgs),
 }
 
 #[derive(Args, Debug)]
-pub struct SourceArgs {
+pub struct MovingSourceArgs {
     /// The old system: 000, 001, 002, 003 or 004
     #[arg(value_parser = |text: &str| text.parse::<ReferenceSystem>())]
     system: ReferenceSystem,
     /// Its database: sqlite:// and a path, postgres://… or mysql://…; it is only read
     #[arg(long, value_name = "URL", value_parser = secret)]
-    database: Secret,
+    database: ConfigSecret,
     /// 000: the folder that payload_file_path leads into
     #[arg(long, value_name = "FOLDER")]
     payloads: Option<PathBuf>,
     /// 000: what that folder was called where the paths were written, if it was moved
     #[arg(long, value_name = "FOLDER", requires = "payloads")]
     payloads_were: Option<PathBuf>,
-    /// 001, 004: an old tenant or company and the tenant that it is here; may be repeated [default: the same id]
+    /// 001, 004: an old tenant or company and the tenant that it is here; may be repeated [default: the same
+    /// id]
     #[arg(long, value_name = "OLD=TENANT")]
     tenant_of: Vec<String>,
-    /// 001: have addresses that bounced for good get no mail
+    /// 001: suppress addresses that bounced permanently
     #[arg(long)]
     suppress_hard_bounces: bool,
     /// 002: where the mailboxes are, for all or for one domain; may be repeated
@@ -70,39 +72,40 @@ pub struct SourceArgs {
     /// 002: how connections there are protected [default: implicit]
     #[arg(long, value_parser = ["implicit", "starttls", "none"])]
     imap_tls: Option<String>,
-    /// Also bring mail of which nobody knows whether it was sent; it may arrive twice
+    /// Also import mail that may have been sent already; it may arrive twice
     #[arg(long)]
     resend_doubtful: bool,
 }
 
 #[derive(Args, Debug)]
-pub struct ImportArgs {
+pub struct MovingImportArgs {
     #[command(flatten)]
-    source: SourceArgs,
-    /// Leave out what is wrong instead of stopping before anything is brought
+    source: MovingSourceArgs,
+    /// Skip wrong rows instead of stopping before anything is imported
     #[arg(long)]
     skip_wrong: bool,
-    /// 003: leave secret and code in the rows of live tokens, for an application that looks them up [default: as it is there]
+    /// 003: leave secret and code in the rows of live tokens, for an application that looks them up [default:
+    /// as it is there]
     #[arg(long)]
     keep_secrets: bool,
 }
 
-/// A URL may hold a password.
-fn secret(text: &str) -> Result<Secret, Infallible> {
-    Ok(Secret::new(text))
+/// The URL may contain a password.
+fn secret(text: &str) -> Result<ConfigSecret, Infallible> {
+    Ok(ConfigSecret::new(text))
 }
 
-pub async fn run(session: &Session, command: MovingCommand) -> Result<(), Failure> {
+pub async fn run(context: &CommandContext, command: MovingCommand) -> Result<(), CommandFailure> {
     match command {
-        MovingCommand::Check(args) => check(session, &args).await,
-        MovingCommand::Import(args) => import(session, &args).await,
+        MovingCommand::Check(args) => check(context, &args).await,
+        MovingCommand::Import(args) => import(context, &args).await,
     }
 }
 
-async fn check(session: &Session, args: &SourceArgs) -> Result<(), Failure> {
+async fn check(context: &CommandContext, args: &MovingSourceArgs) -> Result<(), CommandFailure> {
     let mut old = args.open().await?;
-    let report = walk(session, args, &mut old, Mode::Rehearse).await?;
-    report.print(session.output)?;
+    let report = walk(context, args, &mut old, MovingMode::Rehearse).await?;
+    report.print(context.output)?;
     match report.unsettled() {
         0 => Ok(()),
         1 => Err(anyhow::anyhow!("1 row does not carry over as it is").into()),
@@ -110,12 +113,12 @@ async fn check(session: &Session, args: &SourceArgs) -> Result<(), Failure> {
     }
 }
 
-async fn import(session: &Session, args: &ImportArgs) -> Result<(), Failure> {
+async fn import(context: &CommandContext, args: &MovingImportArgs) -> Result<(), CommandFailure> {
     let mut old = args.source.open().await?;
-    let rehearsal = walk(session, &args.source, &mut old, Mode::Rehearse).await?;
+    let rehearsal = walk(context, &args.source, &mut old, MovingMode::Rehearse).await?;
     // Without its tables there is nothing to leave out.
     if rehearsal.wrong_rows() > 0 && (!args.skip_wrong || !old.faults().is_empty()) {
-        rehearsal.print(session.output)?;
+        rehearsal.print(context.output)?;
         return Err(anyhow::anyhow!(
             "nothing was imported: {} wrong; correct them there, or leave them out with --skip-wrong",
             report::rows_are(rehearsal.wrong_rows())
@@ -124,9 +127,9 @@ async fn import(session: &Session, args: &ImportArgs) -> Result<(), Failure> {
     }
     let imported = match args.source.system {
         ReferenceSystem::Tokens => take_over(args, rehearsal.clone()).await?,
-        _ => walk(session, &args.source, &mut old, Mode::Import).await?,
+        _ => walk(context, &args.source, &mut old, MovingMode::Import).await?,
     };
-    imported.print(session.output)?;
+    imported.print(context.output)?;
     match imported.wrong_rows().saturating_sub(rehearsal.wrong_rows()) {
         0 => Ok(()),
         more => {
@@ -138,11 +141,11 @@ async fn import(session: &Session, args: &ImportArgs) -> Result<(), Failure> {
 
 /// Reads the old system from beginning to end, and tries or makes what carries over.
 async fn walk(
-    session: &Session,
-    args: &SourceArgs,
+    context: &CommandContext,
+    args: &MovingSourceArgs,
     old: &mut OldSystem,
-    mode: Mode,
-) -> Result<MovingReport, Failure> {
+    mode: MovingMode,
+) -> Result<MovingReport, CommandFailure> {
     let mut report = MovingReport::new(args.system, mode);
     report.wrong.extend(old.faults().iter().cloned());
     report.note_unread(old.unread());
@@ -150,16 +153,18 @@ async fn walk(
         return Ok(report);
     }
     let client = match args.system {
-        // It is taken over where it is, and no server has to know.
+        // Its tables are taken over in place, without a server.
         ReferenceSystem::Tokens => None,
-        _ => Some(session.client()?),
+        _ => Some(context.client()?),
     };
-    let home = session.tenant().unwrap_or_else(|| "default".to_owned());
+    let home = context.tenant().unwrap_or_else(|| "default".to_owned());
     let mut carrier = match client {
-        Some(client) => Some(Carrier::new(client, args.system, mode, home.clone(), args.tenants()?).await?),
+        Some(client) => {
+            Some(MovingClient::new(client, args.system, mode, home.clone(), args.tenants()?).await?)
+        }
         None => None,
     };
-    let mut progress = Rounds::start();
+    let mut progress = SpinnerProgress::start();
     for step in 0..old.steps() {
         let mut verdicts = old.verdicts(step);
         while let Some(verdict) = verdicts.try_next().await.map_err(failure)? {
@@ -170,21 +175,21 @@ async fn walk(
                 (Verdict::Stay(stayed), _) => report.stayed(stayed),
                 (Verdict::Wrong(fault), _) => report.wrong.push(fault),
             }
-            progress.told(format!("{} rows read", report.rows_read()));
+            progress.show_progress(format!("{} rows read", report.rows_read()));
         }
         if let Some(carrier) = &mut carrier {
             carrier.end_step(&mut report).await?;
         }
     }
     if args.system == ReferenceSystem::Tokens {
-        note_whether_mail_leaves(session, &home, &mut report).await;
+        note_whether_mail_leaves(context, &home, &mut report).await;
     }
     Ok(report)
 }
 
-/// 003: nothing is brought to the server, but its mails leave by an account there; says whether they would.
-async fn note_whether_mail_leaves(session: &Session, home: &str, report: &mut MovingReport) {
-    match default_kind(session, home).await {
+/// 003: nothing is imported, but its mail leaves through an account of the server; checks that it would.
+async fn note_whether_mail_leaves(context: &CommandContext, home: &str, report: &mut MovingReport) {
+    match default_kind(context, home).await {
         Err(why) => report.note(format!("whether its mails would leave was not asked: {why}")),
         Ok(kind) if kind == "sandbox" => report.note(format!(
             "tenant `{home}` has the sandbox as its default account, and tokens wait until it has one that sends: make it with `postway accounts create`, then `postway tenants update {home} --default-account ID`, or name it as `account` in [outbox.NAME]"
@@ -193,9 +198,9 @@ async fn note_whether_mail_leaves(session: &Session, home: &str, report: &mut Mo
     }
 }
 
-/// The kind of the account that mail of a tenant leaves by which names none; a trial's sandbox is as good as another.
-async fn default_kind(session: &Session, home: &str) -> Result<String, Failure> {
-    let client = session.client()?;
+/// The kind of a tenant's default account; the sandbox of a test tenant counts like any other.
+async fn default_kind(context: &CommandContext, home: &str) -> Result<String, CommandFailure> {
+    let client = context.client()?;
     let tenant = client.get(&["v1", "tenants", home], &[]).await?;
     let Some(default) = tenant["default_account"].as_str() else { return Ok("sandbox".to_owned()) };
     let account = client.for_tenant(home).get(&["v1", "accounts", default], &[]).await?;
@@ -204,11 +209,14 @@ async fn default_kind(session: &Session, home: &str) -> Result<String, Failure> 
 }
 
 /// 003: its tables become ours where they are.
-async fn take_over(args: &ImportArgs, mut report: MovingReport) -> Result<MovingReport, Failure> {
+async fn take_over(
+    args: &MovingImportArgs,
+    mut report: MovingReport,
+) -> Result<MovingReport, CommandFailure> {
     let url = SourceUrl::parse(args.source.database.expose())
-        .map_err(|error| Failure::Usage(format!("--database {error}")))?;
-    let failed = |error: OutboxError| Failure::Failed(error.into());
-    // Who has chosen so before would lose every link that is out.
+        .map_err(|error| CommandFailure::Usage(format!("--database {error}")))?;
+    let failed = |error: OutboxError| CommandFailure::Failed(error.into());
+    // An application that chose this before would lose every link that it has mailed.
     let keep_secrets =
         args.keep_secrets || install::keeps_secrets(&url, ACCOUNTS_SCHEMA).await.map_err(failed)?;
     let plan = Plan {
@@ -220,25 +228,25 @@ async fn take_over(args: &ImportArgs, mut report: MovingReport) -> Result<Moving
     if keep_secrets {
         report.note("secret and code stay in the rows of live tokens".to_owned());
     }
-    report.mode = Mode::Import;
+    report.mode = MovingMode::Import;
     report.note(format!(
         "the outbox, accounts and tokens are installed in {url}; name it in postway.toml under [outbox.NAME] with kind = \"accounts\""
     ));
     Ok(report)
 }
 
-impl SourceArgs {
-    async fn open(&self) -> Result<OldSystem, Failure> {
+impl MovingSourceArgs {
+    async fn open(&self) -> Result<OldSystem, CommandFailure> {
         let options = self.options()?;
         let database = OldDatabase::open(self.database.expose()).await.map_err(failure)?;
         OldSystem::open(database, self.system, options).await.map_err(failure)
     }
 
-    fn options(&self) -> Result<MovingOptions, Failure> {
+    fn options(&self) -> Result<MovingOptions, CommandFailure> {
         let payloads =
             self.payloads.as_deref().map(|root| PayloadFolder::new(root, self.payloads_were.clone()));
         let payloads =
-            payloads.transpose().map_err(|error| Failure::Usage(format!("--payloads: {error}")))?;
+            payloads.transpose().map_err(|error| CommandFailure::Usage(format!("--payloads: {error}")))?;
         let mut hosts =
             ImapHosts { port: self.imap_port, tls: self.imap_tls.clone(), ..ImapHosts::default() };
         for host in &self.imap_host {
@@ -255,29 +263,30 @@ impl SourceArgs {
         })
     }
 
-    fn tenants(&self) -> Result<Vec<(String, String)>, Failure> {
-        let wrong = |text: &String| Failure::Usage(format!("--tenant-of {text}: write it like OLD=TENANT"));
+    fn tenants(&self) -> Result<Vec<(String, String)>, CommandFailure> {
+        let wrong =
+            |text: &String| CommandFailure::Usage(format!("--tenant-of {text}: write it like OLD=TENANT"));
         self.tenant_of.iter().map(|text| pair(text).map_err(|_| wrong(text))).collect()
     }
 }
 
-fn failure(error: MovingError) -> Failure {
+fn failure(error: MovingError) -> CommandFailure {
     match error {
-        MovingError::Address(reason) => Failure::Usage(format!("--database {reason}")),
-        MovingError::Option(_) => Failure::Usage(error.to_string()),
-        MovingError::NoFile(_) => Failure::NotFound(error.to_string()),
-        MovingError::Connect { .. } | MovingError::Read { .. } => Failure::Failed(error.into()),
+        MovingError::Address(reason) => CommandFailure::Usage(format!("--database {reason}")),
+        MovingError::Option(_) => CommandFailure::Usage(error.to_string()),
+        MovingError::NoFile(_) => CommandFailure::NotFound(error.to_string()),
+        MovingError::Connect { .. } | MovingError::Read { .. } => CommandFailure::Failed(error.into()),
     }
 }
 
 /// 003: where its tables are.
 const ACCOUNTS_SCHEMA: &str = "public";
-/// What is held until there is a page of it.
+/// The most rows that are collected for a page.
 const PAGE_ROWS: usize = 500;
-/// The same in bytes of JSON.
+/// The most bytes of JSON that are collected for a page.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
-/// Whether a kind is brought by a call of its own.
+/// Whether rows of this kind are imported by a call each.
 fn is_single(kind: Kind) -> bool {
     !matches!(kind, Kind::Message | Kind::Suppression)
 }

@@ -1,4 +1,4 @@
-//! What a walk through an old system found, for people and for programs.
+//! The result of reading an old system, as tables and as JSON.
 
 use std::collections::BTreeMap;
 
@@ -6,37 +6,37 @@ use indicatif::HumanCount;
 use postway_moving::{Fault, Kind, Left, Place, ReferenceSystem, Stayed};
 use serde_json::{Value, json};
 
-use super::carrier::Mode;
-use crate::failure::Failure;
-use crate::output::{Output, printable};
+use super::carrier::MovingMode;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{CommandOutput, printable};
 
 /// The most rows that are listed one by one; the others are counted.
 const LISTED_MAX: usize = 1_000;
-/// The longest text of a stranger's that is shown.
+/// The longest text of the old database that is shown.
 const SHOWN_CHARS_MAX: usize = 300;
 
-/// What was found.
+/// The result of a rehearsal or an import.
 #[derive(Clone, Debug)]
 pub struct MovingReport {
     system: ReferenceSystem,
-    pub mode: Mode,
+    pub mode: MovingMode,
     carried: BTreeMap<Kind, u64>,
     here: BTreeMap<Kind, u64>,
     stayed: BTreeMap<(String, String, String), u64>,
-    pub left: Listed<Left>,
-    pub wrong: Listed<Fault>,
+    pub left: FirstItems<Left>,
+    pub wrong: FirstItems<Fault>,
     notes: Vec<String>,
 }
 
 /// The first of many, and how many there are.
 #[derive(Clone, Debug)]
-pub struct Listed<T> {
+pub struct FirstItems<T> {
     first: Vec<T>,
     count: u64,
 }
 
-impl<T> Listed<T> {
-    /// One more.
+impl<T> FirstItems<T> {
+    /// Adds an item.
     pub fn push(&mut self, one: T) {
         self.count += 1;
         if self.first.len() < LISTED_MAX {
@@ -44,54 +44,54 @@ impl<T> Listed<T> {
         }
     }
 
-    /// Some more.
+    /// Adds `count` items of which only the first is shown.
     pub fn extend(&mut self, more: impl IntoIterator<Item = T>) {
         more.into_iter().for_each(|one| self.push(one));
     }
 }
 
-impl<T> Default for Listed<T> {
+impl<T> Default for FirstItems<T> {
     fn default() -> Self {
         Self { first: Vec::new(), count: 0 }
     }
 }
 
 impl MovingReport {
-    /// Nothing yet.
-    pub fn new(system: ReferenceSystem, mode: Mode) -> Self {
+    /// An empty report.
+    pub fn new(system: ReferenceSystem, mode: MovingMode) -> Self {
         Self {
             system,
             mode,
             carried: BTreeMap::new(),
             here: BTreeMap::new(),
             stayed: BTreeMap::new(),
-            left: Listed::default(),
-            wrong: Listed::default(),
+            left: FirstItems::default(),
+            wrong: FirstItems::default(),
             notes: Vec::new(),
         }
     }
 
-    /// These carry over, or were brought.
+    /// Counts rows that carry over, or were imported.
     pub fn carried(&mut self, kind: Kind, count: u64) {
         *self.carried.entry(kind).or_default() += count;
     }
 
-    /// This was here already.
+    /// Counts a row that existed already.
     pub fn here(&mut self, kind: Kind) {
         *self.here.entry(kind).or_default() += 1;
     }
 
-    /// These may stay where they are.
+    /// Counts rows that need not move.
     pub fn stayed(&mut self, Stayed { table, what, count, why }: Stayed) {
         *self.stayed.entry((table, what, why)).or_default() += count;
     }
 
-    /// A sentence for whoever moves.
+    /// Adds a note for the operator.
     pub fn note(&mut self, text: String) {
         self.notes.push(text);
     }
 
-    /// Columns that nobody reads.
+    /// Adds columns that are not read.
     pub fn note_unread(&mut self, unread: &[(&'static str, Vec<String>)]) {
         for (table, columns) in unread {
             self.note(format!("{table}: not read: {}", columns.join(", ")));
@@ -103,19 +103,19 @@ impl MovingReport {
         self.wrong.count
     }
 
-    /// What is wrong, or waits for somebody's decision.
+    /// The problem of the run, if there is one: faults, or open decisions.
     pub fn unsettled(&self) -> u64 {
         self.wrong.count + self.left.count
     }
 
-    /// How far it is.
+    /// The progress so far, on one line.
     pub fn rows_read(&self) -> HumanCount {
         let counted = self.carried.values().chain(self.here.values()).sum::<u64>();
         HumanCount(counted + self.unsettled())
     }
 
-    /// Prints it.
-    pub fn print(&self, output: Output) -> Result<(), Failure> {
+    /// Prints the report.
+    pub fn print(&self, output: CommandOutput) -> Result<(), CommandFailure> {
         output.show(&self.json(), |output, _| self.text(output))
     }
 
@@ -126,7 +126,7 @@ impl MovingReport {
         let place = |Place { table, key }: &Place| (json!(table), json!(shown(key)));
         json!({
             "system": self.system.as_str(),
-            "imported": self.mode == Mode::Import,
+            "imported": self.mode == MovingMode::Import,
             "complete": self.unsettled() == 0,
             "carried": counts(&self.carried),
             "already_here": counts(&self.here),
@@ -147,10 +147,12 @@ impl MovingReport {
         })
     }
 
-    fn text(&self, output: Output) -> String {
+    fn text(&self, output: CommandOutput) -> String {
         let (carried, wrong, end) = match self.mode {
-            Mode::Rehearse => ("carries over", "wrong", "nothing was written"),
-            Mode::Import => ("brought", "left out, because it is wrong", "imported; it can be run again"),
+            MovingMode::Rehearse => ("carries over", "wrong", "nothing was written"),
+            MovingMode::Import => {
+                ("brought", "left out, because it is wrong", "imported; it can be run again")
+            }
         };
         let parts = [
             (carried.to_owned(), counts(&self.carried)),
@@ -165,19 +167,19 @@ impl MovingReport {
         parts.chain([end.to_owned()]).collect::<Vec<_>>().join("\n\n")
     }
 
-    fn stayed_text(&self, output: Output) -> String {
+    fn stayed_text(&self, output: CommandOutput) -> String {
         let row = |((table, what, why), count): (&(String, String, String), &u64)| {
             vec![table.clone(), shown(what), HumanCount(*count).to_string(), why.clone()]
         };
         table(output, &["table", "what", "rows", "why"], self.stayed.iter().map(row).collect())
     }
 
-    fn left_text(&self, output: Output) -> String {
+    fn left_text(&self, output: CommandOutput) -> String {
         let row = |Left { place, why }: &Left| vec![place.table.clone(), shown(&place.key), shown(why)];
         table(output, &["table", "key", "why"], self.left.first.iter().map(row).collect())
     }
 
-    fn wrong_text(&self, output: Output) -> String {
+    fn wrong_text(&self, output: CommandOutput) -> String {
         let row = |Fault { place, field, message }: &Fault| {
             vec![place.table.clone(), shown(&place.key), shown(field), shown(message)]
         };
@@ -193,12 +195,12 @@ fn counts(counts: &BTreeMap<Kind, u64>) -> String {
     counts.iter().filter(|(_, count)| **count > 0).map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A table, or nothing where there are no rows.
-fn table(output: Output, head: &[&str], rows: Vec<Vec<String>>) -> String {
+/// A table, or an empty text if there are no rows.
+fn table(output: CommandOutput, head: &[&str], rows: Vec<Vec<String>>) -> String {
     if rows.is_empty() { String::new() } else { output.table(head, rows) }
 }
 
-fn first_of<T>(title: &str, listed: &Listed<T>) -> String {
+fn first_of<T>(title: &str, listed: &FirstItems<T>) -> String {
     let count = HumanCount(listed.count);
     match listed.count > listed.first.len() as u64 {
         true => format!("{title} ({count}, of which the first {})", listed.first.len()),
@@ -227,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_report_lists_the_first_of_many_and_counts_all() {
-        let mut report = MovingReport::new(ReferenceSystem::Proxy, Mode::Rehearse);
+        let mut report = MovingReport::new(ReferenceSystem::Proxy, MovingMode::Rehearse);
         report.carried(Kind::Message, 2);
         for key in 0..LISTED_MAX + 1 {
             let place = Place { table: "messages".to_owned(), key: key.to_string() };
@@ -237,7 +239,7 @@ mod tests {
         assert_eq!((json["wrong"].as_u64(), json["complete"].as_bool()), (Some(1_001), Some(false)));
         assert_eq!(json["wrong_rows"].as_array().map(Vec::len), Some(LISTED_MAX));
         assert_eq!(json["carried"], json!({"waiting_messages": 2}));
-        let text = report.text(Output::new(false));
+        let text = report.text(CommandOutput::new(false));
         assert!(text.contains("1,001, of which the first 1000") && !text.contains('\u{1b}'), "{text}");
         assert!(text.ends_with("nothing was written"), "{text}");
     }

@@ -1,22 +1,22 @@
-//! Tenants and what was suspended.
+//! Tenants, and suspensions of tenants and batches.
 
 use postway_domain::{TenantId, id::BatchCode};
 use postway_moving::{Carried, Fault, Kind};
 use reqwest::Method;
 use serde_json::Value;
 
-use super::carrier::{Carrier, Mode, text};
+use super::carrier::{MovingClient, MovingMode, text};
 use super::report::MovingReport;
-use crate::client::Body;
-use crate::failure::Failure;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
 
-impl Carrier {
-    /// Makes a tenant unless it is there. One that is stays as it is.
+impl MovingClient {
+    /// Creates a tenant unless it exists. An existing one is not changed.
     pub(super) async fn carry_tenant(
         &mut self,
         row: &Carried,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let id = self.tenant_of(Some(text(&row.body, "id")));
         if let Err(error) = id.parse::<TenantId>() {
             report.wrong.push(Fault::new(
@@ -36,8 +36,8 @@ impl Carrier {
             Ok(made) => {
                 report.carried(Kind::Tenant, 1);
                 match self.mode {
-                    Mode::Rehearse => drop(self.planned_tenants.insert(id)),
-                    Mode::Import => drop(self.tenants.insert(id, made)),
+                    MovingMode::Rehearse => drop(self.planned_tenants.insert(id)),
+                    MovingMode::Import => drop(self.tenants.insert(id, made)),
                 }
             }
             Err(wrong) => report.wrong.extend(wrong),
@@ -45,31 +45,31 @@ impl Carrier {
         Ok(())
     }
 
-    /// Holds a tenant's mail before there is any.
+    /// Suspends a tenant before it has mail.
     pub(super) async fn hold_tenant(
         &mut self,
         row: &Carried,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let id = self.tenant_of(Some(text(&row.body, "id")));
         if !self.expect_tenant(&row.place, &id, report).await? {
             return Ok(());
         }
-        if self.mode == Mode::Import {
+        if self.mode == MovingMode::Import {
             let path = ["v1", "tenants", &id, "suspend"];
-            self.client.call(Method::POST, &path, &[], Body::Empty).await?;
+            self.client.call(Method::POST, &path, &[], RequestBody::Empty).await?;
         }
         report.carried(Kind::TenantHold, 1);
         Ok(())
     }
 
-    /// Holds a batch before it has mail.
+    /// Suspends a batch before it has mail.
     pub(super) async fn hold_batch(
         &mut self,
         row: &Carried,
         tenant: &str,
         report: &mut MovingReport,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let code = text(&row.body, "code");
         if let Err(error) = code.parse::<BatchCode>() {
             report.wrong.push(Fault::new(&row.place, "suspended_batches", format!("`{code}` {error}")));
@@ -78,9 +78,9 @@ impl Carrier {
         if !self.expect_tenant(&row.place, tenant, report).await? {
             return Ok(());
         }
-        if self.mode == Mode::Import {
+        if self.mode == MovingMode::Import {
             let path = ["v1", "batches", code, "suspend"];
-            self.client.for_tenant(tenant).call(Method::POST, &path, &[], Body::Empty).await?;
+            self.client.for_tenant(tenant).call(Method::POST, &path, &[], RequestBody::Empty).await?;
         }
         report.carried(Kind::BatchHold, 1);
         Ok(())

@@ -1,7 +1,7 @@
-//! `postway outbox`: putting the outbox into an application's database, and how sources stand.
+//! `postway outbox`: installs the outbox into an application's database, and shows the status of sources.
 //!
-//! `install` speaks to the application's database itself; it needs no server, and may be run again. `status` asks a
-//! running server.
+//! `install` connects to the application's database itself; it needs no server, and may be run again.
+//! `status` asks a running server.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -13,27 +13,28 @@ use postway_intake::outbox::{
 };
 use serde_json::json;
 
-use super::{Session, pages::row};
-use crate::config::Secret;
-use crate::failure::Failure;
-use crate::output::{Output, list};
+use super::CommandContext;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{CommandOutput, list};
+use crate::cli::pages::row;
+use crate::config::ConfigSecret;
 
 #[derive(Debug, Subcommand)]
 pub enum OutboxCommand {
-    /// Put the outbox into an application's database; run again, it adds what is missing
-    Install(InstallArgs),
-    /// Show how the configured sources stand
+    /// Install the outbox into an application's database; a second run adds what is missing
+    Install(OutboxInstallArgs),
+    /// Show the status of the configured sources
     Status,
 }
 
 #[derive(Args, Debug)]
-pub struct InstallArgs {
+pub struct OutboxInstallArgs {
     /// The application's database: postgres://…, mysql://… or sqlite:// and a path
     #[arg(long, value_name = "URL", value_parser = secret)]
-    database: Secret,
+    database: ConfigSecret,
     /// With accounts and their tokens (PostgreSQL)
     #[arg(long, value_enum)]
-    preset: Option<Preset>,
+    preset: Option<OutboxPreset>,
     /// Print the statements instead of running them
     #[arg(long)]
     print: bool,
@@ -48,24 +49,24 @@ pub struct InstallArgs {
     keep_secrets: bool,
 }
 
-/// What comes beside the outbox itself.
+/// What is installed besides the outbox.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Preset {
+enum OutboxPreset {
     /// Accounts, their tokens, and the mails that activate them and recover passwords
     Accounts,
 }
 
-/// A URL may hold a password.
-fn secret(text: &str) -> Result<Secret, Infallible> {
-    Ok(Secret::new(text))
+/// The URL may contain a password.
+fn secret(text: &str) -> Result<ConfigSecret, Infallible> {
+    Ok(ConfigSecret::new(text))
 }
 
-pub async fn run(session: &Session, command: OutboxCommand) -> Result<(), Failure> {
+pub async fn run(context: &CommandContext, command: OutboxCommand) -> Result<(), CommandFailure> {
     match command {
-        OutboxCommand::Install(args) => Box::pin(install_into(session.output, &args)).await,
+        OutboxCommand::Install(args) => Box::pin(install_into(context.output, &args)).await,
         OutboxCommand::Status => {
-            let found = session.client()?.get(&["v1", "outbox"], &[]).await?;
-            session.output.show(&found, |output, found| {
+            let found = context.client()?.get(&["v1", "outbox"], &[]).await?;
+            context.output.show(&found, |output, found| {
                 let columns = [
                     "name",
                     "kind",
@@ -84,19 +85,19 @@ pub async fn run(session: &Session, command: OutboxCommand) -> Result<(), Failur
     }
 }
 
-async fn install_into(output: Output, args: &InstallArgs) -> Result<(), Failure> {
+async fn install_into(output: CommandOutput, args: &OutboxInstallArgs) -> Result<(), CommandFailure> {
     let url = SourceUrl::parse(args.database.expose())
-        .map_err(|error| Failure::Usage(format!("--database {error}")))?;
+        .map_err(|error| CommandFailure::Usage(format!("--database {error}")))?;
     let plan = Plan {
         schema: args.schema.clone(),
-        accounts_schema: args.preset.map(|Preset::Accounts| args.accounts_schema.clone()),
+        accounts_schema: args.preset.map(|OutboxPreset::Accounts| args.accounts_schema.clone()),
         keep_secrets: args.keep_secrets,
     };
     if args.print {
         return output.text(&install::script(&url, &plan).map_err(failure)?);
     }
     if let Some(path) = sqlite_path(args.database.expose()).filter(|path| !path.exists()) {
-        return Err(Failure::Usage(format!(
+        return Err(CommandFailure::Usage(format!(
             "there is no SQLite file {}: name the one that the application uses, or have the application make it first",
             path.display()
         )));
@@ -110,20 +111,20 @@ async fn install_into(output: Output, args: &InstallArgs) -> Result<(), Failure>
     })
 }
 
-/// The file of a SQLite address that could be read.
+/// The file of a SQLite URL.
 fn sqlite_path(url: &str) -> Option<&Path> {
     let rest = url.trim().strip_prefix("sqlite:")?;
     Some(Path::new(rest.strip_prefix("//").unwrap_or(rest)))
 }
 
-fn failure(error: OutboxError) -> Failure {
+fn failure(error: OutboxError) -> CommandFailure {
     match error {
-        OutboxError::Unsuited(_) | OutboxError::Address(_) => Failure::Usage(error.to_string()),
-        // It tells what is behind it by itself, so that only its own words are kept.
-        OutboxError::Source(_) => Failure::Failed(anyhow::anyhow!(
+        OutboxError::Unsuited(_) | OutboxError::Address(_) => CommandFailure::Usage(error.to_string()),
+        // The error's text already includes its source, so only its own text is used.
+        OutboxError::Source(_) => CommandFailure::Failed(anyhow::anyhow!(
             "{error}; check the address, and that the database takes connections from this machine"
         )),
-        error => Failure::Failed(anyhow::anyhow!("{error}")),
+        error => CommandFailure::Failed(anyhow::anyhow!("{error}")),
     }
 }
 
@@ -131,16 +132,16 @@ fn failure(error: OutboxError) -> Failure {
 mod tests {
     use super::*;
 
-    async fn refused(path: &Path) -> Failure {
-        let args = InstallArgs {
-            database: Secret::new(format!("sqlite://{}", path.display())),
+    async fn refused(path: &Path) -> CommandFailure {
+        let args = OutboxInstallArgs {
+            database: ConfigSecret::new(format!("sqlite://{}", path.display())),
             preset: None,
             print: false,
             schema: "postway".to_owned(),
             accounts_schema: "public".to_owned(),
             keep_secrets: false,
         };
-        install_into(Output::new(false), &args).await.unwrap_err()
+        install_into(CommandOutput::new(false), &args).await.unwrap_err()
     }
 
     #[tokio::test]
@@ -148,7 +149,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("app.db");
         let error = refused(&path).await;
-        assert!(matches!(error, Failure::Usage(_)), "{error}");
+        assert!(matches!(error, CommandFailure::Usage(_)), "{error}");
         assert_eq!(error.to_string().matches("SQLite file").count(), 1, "{error}");
         assert!(!path.exists());
     }
@@ -156,8 +157,8 @@ mod tests {
     #[tokio::test]
     async fn what_the_database_said_is_told_once() {
         let folder = tempfile::tempdir().unwrap();
-        let told = refused(folder.path()).await.to_string();
-        assert_eq!(told.matches("unable to open").count(), 1, "{told}");
-        assert!(told.contains("check the address"), "{told}");
+        let refusal = refused(folder.path()).await.to_string();
+        assert_eq!(refusal.matches("unable to open").count(), 1, "{refusal}");
+        assert!(refusal.contains("check the address"), "{refusal}");
     }
 }

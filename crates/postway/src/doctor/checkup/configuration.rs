@@ -1,4 +1,4 @@
-//! The configuration: whether it can be read, what in it is risky, and who else can read what it protects.
+//! The configuration: whether it can be read, which settings are risky, and who else can read its secrets.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,13 +6,13 @@ use std::path::Path;
 
 use postway_intake::AttachmentFolder;
 
-use super::{Finding, Standing, Subject};
-use crate::config::{Config, ConfigErrors, Loaded};
+use super::{CheckupFinding, CheckupState, CheckupSubject};
+use crate::config::{ConfigErrors, LoadedConfig, ServerConfig};
 
 /// Everything about the configuration.
-pub fn check(subject: &Subject) -> Vec<Finding> {
+pub fn check(subject: &CheckupSubject) -> Vec<CheckupFinding> {
     match &subject.loaded {
-        None => vec![Finding::new("configuration", Standing::Skipped).found(subject.no_config())],
+        None => vec![CheckupFinding::new("configuration", CheckupState::Skipped).found(subject.no_config())],
         Some(Err(errors)) => wrong(errors),
         Some(Ok(loaded)) => {
             let mut findings = read(loaded, subject.config_file.as_deref());
@@ -24,106 +24,108 @@ pub fn check(subject: &Subject) -> Vec<Finding> {
     }
 }
 
-fn wrong(errors: &ConfigErrors) -> Vec<Finding> {
-    let finding = |text: String| Finding::new("configuration", Standing::Problem).found(text);
-    let mut findings: Vec<Finding> = errors.0.iter().map(|error| finding(error.to_string())).collect();
+fn wrong(errors: &ConfigErrors) -> Vec<CheckupFinding> {
+    let finding = |text: String| CheckupFinding::new("configuration", CheckupState::Problem).found(text);
+    let mut findings: Vec<CheckupFinding> = errors.0.iter().map(|error| finding(error.to_string())).collect();
     if let Some(last) = findings.last_mut() {
         last.advice = Some("mend it, then run `postway config check`".to_owned());
     }
     findings
 }
 
-fn read(loaded: &Loaded, file: Option<&Path>) -> Vec<Finding> {
+fn read(loaded: &LoadedConfig, file: Option<&Path>) -> Vec<CheckupFinding> {
     let source =
         file.map_or_else(|| "defaults and variables, no file".to_owned(), |file| file.display().to_string());
-    let mut findings = vec![Finding::new("configuration", Standing::Ok).found(source)];
+    let mut findings = vec![CheckupFinding::new("configuration", CheckupState::Ok).found(source)];
     for warning in &loaded.warnings {
         let advice = "mend or remove the variable; `postway config print` shows what holds";
-        findings.push(Finding::new("variables", Standing::Warning).found(warning).advice(advice));
+        findings.push(CheckupFinding::new("variables", CheckupState::Warning).found(warning).advice(advice));
     }
     findings
 }
 
-/// What strangers can reach.
-fn exposed(config: &Config) -> Vec<Finding> {
+/// Checks what is reachable from other machines.
+fn exposed(config: &ServerConfig) -> Vec<CheckupFinding> {
     let listen = config.http.listen;
     let https = config.public_url.as_deref().is_some_and(|url| url.starts_with("https://"));
     let mut findings = vec![match (listen.ip().is_loopback(), https) {
-        (true, _) => Finding::new("http.listen", Standing::Ok).found(format!("{listen}, this machine only")),
-        (false, true) => Finding::new("http.listen", Standing::Ok)
+        (true, _) => {
+            CheckupFinding::new("http.listen", CheckupState::Ok).found(format!("{listen}, this machine only"))
+        }
+        (false, true) => CheckupFinding::new("http.listen", CheckupState::Ok)
             .found(format!("{listen}, behind the https:// of public_url")),
         (false, false) => {
             let advice = "keys and mail cross the network in the clear: put a proxy with TLS before it and listen on \
                           127.0.0.1, or name the proxy's https:// address in public_url";
-            Finding::new("http.listen", Standing::Warning)
+            CheckupFinding::new("http.listen", CheckupState::Warning)
                 .found(format!("{listen}, without TLS"))
                 .advice(advice)
         }
     }];
     if let Some(url) = config.public_url.as_deref().filter(|_| !https) {
         let advice = "links in mails lead there: use an https:// address";
-        findings.push(Finding::new("public_url", Standing::Warning).found(url).advice(advice));
+        findings.push(CheckupFinding::new("public_url", CheckupState::Warning).found(url).advice(advice));
     }
     findings
 }
 
-/// Which tenant a folder is open to whose setting does not say.
-fn opened(config: &Config) -> Vec<Finding> {
+/// Checks folders whose setting names no tenant.
+fn opened(config: &ServerConfig) -> Vec<CheckupFinding> {
     let unnamed = config.attachments.folders.iter().filter_map(AttachmentFolder::unnamed_path);
     let finding = |path: &str| {
         let found = format!(
             "{path} is open to the tenant default alone; TENANT:{path} opens it to another, {{tenant}} in a path one to each"
         );
-        Finding::new("attachments.folders", Standing::Ok).found(found)
+        CheckupFinding::new("attachments.folders", CheckupState::Ok).found(found)
     };
     unnamed.map(finding).collect()
 }
 
-/// Who else can read the mail and the keys.
-fn private(config: &Config) -> Vec<Finding> {
+/// Checks who else can read the mail and the keys.
+fn private(config: &ServerConfig) -> Vec<CheckupFinding> {
     let folder = &config.data_dir;
     let mut findings = match fs::metadata(folder) {
         Ok(found) if found.is_dir() => {
-            vec![judge_mode("data folder", folder, 0o077, Standing::Warning, "700")]
+            vec![judge_mode("data folder", folder, 0o077, CheckupState::Warning, "700")]
         }
         Ok(_) => {
             let advice = "data_dir (POSTWAY_DATA_DIR) must name a folder";
             vec![
-                Finding::new("data folder", Standing::Problem)
+                CheckupFinding::new("data folder", CheckupState::Problem)
                     .found(folder.display().to_string())
                     .advice(advice),
             ]
         }
         Err(_) => {
             let found = format!("{} is not there yet; the first start makes it", folder.display());
-            return vec![Finding::new("data folder", Standing::Skipped).found(found)];
+            return vec![CheckupFinding::new("data folder", CheckupState::Skipped).found(found)];
         }
     };
     for file in [config.admin_key_file(), config.secret_key_file()] {
         if file.exists() {
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            findings.push(judge_mode(&name, &file, 0o077, Standing::Problem, "600"));
+            findings.push(judge_mode(&name, &file, 0o077, CheckupState::Problem, "600"));
         }
     }
     findings
 }
 
 /// Whether none of these bits is set in a file's mode; `wanted` is what it should be.
-fn judge_mode(check: &str, path: &Path, bits: u32, otherwise: Standing, wanted: &str) -> Finding {
+fn judge_mode(check: &str, path: &Path, bits: u32, otherwise: CheckupState, wanted: &str) -> CheckupFinding {
     match fs::metadata(path) {
         Ok(found) => {
             let mode = found.permissions().mode() & 0o777;
             let finding =
-                |state| Finding::new(check, state).found(format!("{}, mode {mode:o}", path.display()));
+                |state| CheckupFinding::new(check, state).found(format!("{}, mode {mode:o}", path.display()));
             match mode & bits {
-                0 => finding(Standing::Ok),
+                0 => finding(CheckupState::Ok),
                 _ => finding(otherwise)
                     .advice(format!("others on this machine can read it: chmod {wanted} {}", path.display())),
             }
         }
         Err(error) => {
             let advice = "run this as the user that the server runs as";
-            Finding::new(check, Standing::Skipped)
+            CheckupFinding::new(check, CheckupState::Skipped)
                 .found(format!("{}: {error}", path.display()))
                 .advice(advice)
         }
@@ -135,7 +137,7 @@ mod tests {
     use super::*;
     use crate::config::load_from;
 
-    fn config(env: &[(&str, &str)]) -> Config {
+    fn config(env: &[(&str, &str)]) -> ServerConfig {
         load_from(None, env.iter().map(|(name, value)| (name.into(), value.into()))).unwrap().config
     }
 
@@ -143,11 +145,11 @@ mod tests {
     fn listening_beyond_this_machine_needs_tls_before_it() {
         let state = |env: &[(&str, &str)]| exposed(&config(env))[0].state;
         let beyond = ("POSTWAY_HTTP_LISTEN", "0.0.0.0:8520");
-        assert_eq!(state(&[]), Standing::Ok);
-        assert_eq!(state(&[beyond]), Standing::Warning);
-        assert_eq!(state(&[beyond, ("POSTWAY_PUBLIC_URL", "https://mail.example.com")]), Standing::Ok);
+        assert_eq!(state(&[]), CheckupState::Ok);
+        assert_eq!(state(&[beyond]), CheckupState::Warning);
+        assert_eq!(state(&[beyond, ("POSTWAY_PUBLIC_URL", "https://mail.example.com")]), CheckupState::Ok);
         let plain = exposed(&config(&[("POSTWAY_PUBLIC_URL", "http://mail.example.com")]));
-        assert_eq!((plain[1].check.as_str(), plain[1].state), ("public_url", Standing::Warning));
+        assert_eq!((plain[1].check.as_str(), plain[1].state), ("public_url", CheckupState::Warning));
     }
 
     #[test]
@@ -161,8 +163,8 @@ mod tests {
             fs::set_permissions(&key, fs::Permissions::from_mode(key_mode)).unwrap();
             private(&config).iter().map(|finding| finding.state).collect::<Vec<_>>()
         };
-        assert_eq!(states(0o700, 0o600), [Standing::Ok, Standing::Ok]);
-        assert_eq!(states(0o755, 0o644), [Standing::Warning, Standing::Problem]);
+        assert_eq!(states(0o700, 0o600), [CheckupState::Ok, CheckupState::Ok]);
+        assert_eq!(states(0o755, 0o644), [CheckupState::Warning, CheckupState::Problem]);
         assert!(private(&config)[1].advice.as_deref().unwrap().contains("chmod 600"));
     }
 
@@ -177,7 +179,7 @@ mod tests {
     fn every_error_of_a_configuration_is_a_problem() {
         let errors = load_from(None, [("POSTWAY_HTTP_LISTEN".into(), "here".into())]).unwrap_err();
         let findings = wrong(&errors);
-        assert_eq!((findings.len(), findings[0].state), (1, Standing::Problem));
+        assert_eq!((findings.len(), findings[0].state), (1, CheckupState::Problem));
         assert!(findings[0].advice.as_deref().unwrap().contains("config check"));
     }
 }

@@ -1,4 +1,4 @@
-//! Room on the disks that the server writes to, and what kind of disks they are.
+//! Free space on the disks that the server writes to, and the kinds of these disks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 use indicatif::BinaryBytes;
 use rustix::fs::statvfs;
 
-use super::{Finding, Standing};
-use crate::config::Config;
+use super::{CheckupFinding, CheckupState};
+use crate::config::ServerConfig;
 
 const GIB: u64 = 1 << 30;
-/// A smaller share, in percent, or less room than this is a warning.
+/// Less free space than this, in percent or in bytes, is a warning.
 const FREE_WARNING: (u64, u64) = (10, 2 * GIB);
 /// And this a problem: a full disk takes no mail.
 const FREE_PROBLEM: (u64, u64) = (1, GIB / 4);
 
-/// Room for everything that is written.
-pub fn check(config: &Config) -> Vec<Finding> {
+/// Checks the space for everything that is written.
+pub fn check(config: &ServerConfig) -> Vec<CheckupFinding> {
     let mut places = vec![("data folder", config.data_dir.clone())];
     match config.storage.url.expose().split_once("://") {
         Some(("file", folder)) => places.push(("storage", PathBuf::from(folder))),
         Some((scheme, _)) => {
             let mut findings = rooms(&places);
             let found = format!("{scheme}:// has no end that can be seen from here");
-            findings.push(Finding::new("storage", Standing::Skipped).found(found));
+            findings.push(CheckupFinding::new("storage", CheckupState::Skipped).found(found));
             return findings;
         }
         None => {}
@@ -32,17 +32,18 @@ pub fn check(config: &Config) -> Vec<Finding> {
     rooms(&places)
 }
 
-fn rooms(places: &[(&'static str, PathBuf)]) -> Vec<Finding> {
+fn rooms(places: &[(&'static str, PathBuf)]) -> Vec<CheckupFinding> {
     places.iter().map(|(name, path)| room(name, path)).collect()
 }
 
-fn room(name: &str, path: &Path) -> Finding {
+fn room(name: &str, path: &Path) -> CheckupFinding {
     // A folder that is still to be made will be on its parent's disk.
     let existing = std::path::absolute(path)
         .ok()
         .and_then(|path| path.ancestors().find(|ancestor| ancestor.exists()).map(Path::to_owned));
     let Some(existing) = existing else {
-        return Finding::new(name, Standing::Skipped).found(format!("{} cannot be found", path.display()));
+        return CheckupFinding::new(name, CheckupState::Skipped)
+            .found(format!("{} cannot be found", path.display()));
     };
     match statvfs(&existing) {
         Ok(disk) => {
@@ -50,32 +51,35 @@ fn room(name: &str, path: &Path) -> Finding {
             let nodes = (disk.f_favail, disk.f_files);
             judge(name, path, (bytes(disk.f_bavail), bytes(disk.f_blocks)), nodes)
         }
-        Err(error) => Finding::new(name, Standing::Skipped).found(format!("{}: {error}", path.display())),
+        Err(error) => {
+            CheckupFinding::new(name, CheckupState::Skipped).found(format!("{}: {error}", path.display()))
+        }
     }
 }
 
 /// `bytes` and `files`: how many are free, of how many.
-fn judge(name: &str, path: &Path, bytes: (u64, u64), files: (u64, u64)) -> Finding {
+fn judge(name: &str, path: &Path, bytes: (u64, u64), files: (u64, u64)) -> CheckupFinding {
     let (free, all) = bytes;
     let percent = |(free, all): (u64, u64)| free.saturating_mul(100).checked_div(all).unwrap_or(100);
     let below = |(share, least): (u64, u64)| percent(bytes) < share || free < least;
     let found = format!("{}, {} of {} free", path.display(), BinaryBytes(free), BinaryBytes(all));
     let advice = "a full disk takes no mail: make room, or shorten what is kept (`postway cleanup`, the tenants' retention)";
     if below(FREE_PROBLEM) || (files.1 > 0 && percent(files) < 1) {
-        return Finding::new(name, Standing::Problem).found(found).advice(advice);
+        return CheckupFinding::new(name, CheckupState::Problem).found(found).advice(advice);
     }
     match below(FREE_WARNING) {
-        true => Finding::new(name, Standing::Warning).found(found).advice(advice),
-        false => Finding::new(name, Standing::Ok).found(found),
+        true => CheckupFinding::new(name, CheckupState::Warning).found(found).advice(advice),
+        false => CheckupFinding::new(name, CheckupState::Ok).found(found),
     }
 }
 
-/// What kind of file system a path is on, where the system tells.
+/// The kind of file system that a path is on, if the system says.
 pub fn filesystem(path: &Path) -> Option<String> {
     kind_of(path, &fs::read_to_string("/proc/self/mountinfo").ok()?)
 }
 
-/// The kind of the innermost mount that holds the path. Of two at one place the later covers the earlier.
+/// The kind of the innermost mount that contains the path. Of two mounts at one path the later covers the
+/// earlier.
 fn kind_of(path: &Path, mounts: &str) -> Option<String> {
     let mount = |line: &str| {
         let (left, right) = line.split_once(" - ")?;
@@ -117,12 +121,15 @@ mod tests {
     #[test]
     fn little_room_is_a_warning_and_none_a_problem() {
         let state = |free, all| judge("x", Path::new("/"), (free, all), (1, 1)).state;
-        assert_eq!(state(500 * GIB, 1_000 * GIB), Standing::Ok);
-        assert_eq!(state(15 * GIB, 1_000 * GIB), Standing::Warning);
-        assert_eq!(state(9 * GIB, 1_000 * GIB), Standing::Problem);
-        assert_eq!(state(GIB, 4 * GIB), Standing::Warning);
-        assert_eq!(state(GIB / 8, 4 * GIB), Standing::Problem);
-        assert_eq!(judge("x", Path::new("/"), (90 * GIB, 100 * GIB), (0, 1_000)).state, Standing::Problem);
+        assert_eq!(state(500 * GIB, 1_000 * GIB), CheckupState::Ok);
+        assert_eq!(state(15 * GIB, 1_000 * GIB), CheckupState::Warning);
+        assert_eq!(state(9 * GIB, 1_000 * GIB), CheckupState::Problem);
+        assert_eq!(state(GIB, 4 * GIB), CheckupState::Warning);
+        assert_eq!(state(GIB / 8, 4 * GIB), CheckupState::Problem);
+        assert_eq!(
+            judge("x", Path::new("/"), (90 * GIB, 100 * GIB), (0, 1_000)).state,
+            CheckupState::Problem
+        );
     }
 
     #[test]

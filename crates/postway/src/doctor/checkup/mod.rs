@@ -1,9 +1,10 @@
 //! Everything at once: `postway doctor` without a subcommand.
 //!
-//! [`examine`] looks at the configuration, the database, the disk and the clock of this machine by itself, and asks a
-//! running server about the rest. Nothing is changed, but for what a trial of an account or a mailbox does: it signs in.
-//! It never fails: what goes wrong is a [`Finding`] that says what to do. Each check has ten seconds, checks run side by
-//! side, and lists are bounded; what is left out is said to be. Without a server, what can be checked here is.
+//! [`examine`] checks the configuration, the database, the disk and the clock of this machine by itself, and
+//! asks a running server about the rest. Nothing is changed, but for what a trial of an account or a mailbox
+//! does: it signs in. It never fails: what goes wrong is a [`CheckupFinding`] that says what to do. Each
+//! check has ten seconds, checks run side by side, and lists are bounded, and the findings say what was left
+//! out. Without a server, only this machine is checked.
 
 mod clock;
 mod configuration;
@@ -23,27 +24,27 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-pub use report::{Area, Checkup, Finding, Standing};
+pub use report::{CheckupArea, CheckupFinding, CheckupState, DoctorCheckup};
 
-use self::server::Reached;
-use crate::client::Client;
-use crate::config::{Config, ConfigErrors, Loaded};
-use crate::failure::Failure;
+use self::server::ReachedServer;
+use crate::cli::client::ApiClient;
+use crate::cli::failure::CommandFailure;
+use crate::config::{ConfigErrors, LoadedConfig, ServerConfig};
 
 /// How long one check may take.
 const CHECK_MAX: Duration = Duration::from_secs(10);
 /// Checks of one kind that run at once.
 const TOGETHER: usize = 16;
 
-/// What is looked at.
-pub struct Subject {
+/// What to check.
+pub struct CheckupSubject {
     /// The configuration of this machine; none if the server is on another.
-    pub loaded: Option<Result<Loaded, ConfigErrors>>,
+    pub loaded: Option<Result<LoadedConfig, ConfigErrors>>,
     /// The file it was read from, if there is one.
     pub config_file: Option<PathBuf>,
-    /// The way to the server, or why there is none.
-    pub client: Result<Client, Failure>,
-    /// The one tenant to look at; none: all that the key may see.
+    /// The client of the server, or why it cannot be made.
+    pub client: Result<ApiClient, CommandFailure>,
+    /// The tenant to check; `None`: all that the key may see.
     pub tenant: Option<String>,
     /// The name server to ask; none: the system's.
     pub dns: Option<SocketAddr>,
@@ -52,8 +53,8 @@ pub struct Subject {
 /// How many areas there are; `ended` is called once for each.
 pub const AREAS: u64 = 13;
 
-/// Looks at everything. `ended` is told each area as soon as it is done.
-pub async fn examine(subject: &Subject, ended: &dyn Fn(&Area)) -> Checkup {
+/// Checks everything. `ended` is called with each area as soon as it is done.
+pub async fn examine(subject: &CheckupSubject, ended: &dyn Fn(&CheckupArea)) -> DoctorCheckup {
     let there = async {
         let (findings, reached) = server::check(subject).await;
         let server = done("server", findings, ended);
@@ -68,37 +69,46 @@ pub async fn examine(subject: &Subject, ended: &dyn Fn(&Area)) -> Checkup {
         areas
     };
     let (here, there) = futures::join!(Box::pin(here(subject, ended)), Box::pin(there));
-    Checkup { areas: [here, there].concat() }
+    DoctorCheckup { areas: [here, there].concat() }
 }
 
-fn done(name: &'static str, findings: Vec<Finding>, ended: &dyn Fn(&Area)) -> Area {
-    let area = Area::new(name, findings);
+fn done(name: &'static str, findings: Vec<CheckupFinding>, ended: &dyn Fn(&CheckupArea)) -> CheckupArea {
+    let area = CheckupArea::new(name, findings);
     ended(&area);
     area
 }
 
-/// What this machine knows by itself.
-async fn here(subject: &Subject, ended: &dyn Fn(&Area)) -> Vec<Area> {
+/// The checks that need no server.
+async fn here(subject: &CheckupSubject, ended: &dyn Fn(&CheckupArea)) -> Vec<CheckupArea> {
     let configuration = done("configuration", configuration::check(subject), ended);
     let Some(config) = subject.config() else {
-        let skipped =
-            |name| done(name, vec![Finding::new(name, Standing::Skipped).found(subject.no_config())], ended);
+        let skipped = |name| {
+            done(
+                name,
+                vec![CheckupFinding::new(name, CheckupState::Skipped).found(subject.no_config())],
+                ended,
+            )
+        };
         return vec![configuration, skipped("database"), skipped("disk")];
     };
     let database = done("database", database::check(&config.database).await, ended);
     vec![configuration, database, done("disk", disk::check(config), ended)]
 }
 
-/// What is looked at here, in the light of what a server knows.
-async fn surroundings(subject: &Subject, reached: Option<&Reached>, ended: &dyn Fn(&Area)) -> Vec<Area> {
+/// The checks of this machine that use the server's answers.
+async fn surroundings(
+    subject: &CheckupSubject,
+    reached: Option<&ReachedServer>,
+    ended: &dyn Fn(&CheckupArea),
+) -> Vec<CheckupArea> {
     let (clock, names) = futures::join!(async { done("clock", clock::check(reached).await, ended) }, async {
         done("dns", names::check(subject.dns, reached).await, ended)
     },);
     vec![clock, names]
 }
 
-/// What only a running server knows.
-async fn known(reached: &Reached, ended: &dyn Fn(&Area)) -> Vec<Area> {
+/// The checks that need a running server.
+async fn known(reached: &ReachedServer, ended: &dyn Fn(&CheckupArea)) -> Vec<CheckupArea> {
     let nodes = done("nodes", server::nodes(reached), ended);
     let senders = done("senders", tenants::senders(reached), ended);
     let (queue, accounts, mailboxes, webhooks, outbox) = futures::join!(
@@ -111,15 +121,15 @@ async fn known(reached: &Reached, ended: &dyn Fn(&Area)) -> Vec<Area> {
     vec![nodes, senders, queue, accounts, mailboxes, webhooks, outbox]
 }
 
-/// The same without one.
-fn unknown(ended: &dyn Fn(&Area)) -> Vec<Area> {
+/// The areas that are skipped without a server.
+fn unknown(ended: &dyn Fn(&CheckupArea)) -> Vec<CheckupArea> {
     let names = ["nodes", "senders", "queue", "accounts", "mailboxes", "webhooks", "outbox"];
-    let skipped = |name| vec![Finding::new(name, Standing::Skipped).found("no server to ask")];
+    let skipped = |name| vec![CheckupFinding::new(name, CheckupState::Skipped).found("no server to ask")];
     names.map(|name| done(name, skipped(name), ended)).into()
 }
 
-impl Subject {
-    fn config(&self) -> Option<&Config> {
+impl CheckupSubject {
+    fn config(&self) -> Option<&ServerConfig> {
         self.loaded.as_ref()?.as_ref().ok().map(|loaded| &loaded.config)
     }
 
@@ -132,7 +142,7 @@ impl Subject {
 }
 
 /// An answer within the time that one check has.
-async fn within<T>(asked: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+async fn within<T>(asked: impl Future<Output = Result<T, CommandFailure>>) -> Result<T, CommandFailure> {
     match timeout(CHECK_MAX, asked).await {
         Ok(answer) => answer,
         Err(_) => Err(anyhow::anyhow!("no answer within {} seconds", CHECK_MAX.as_secs()).into()),

@@ -1,7 +1,8 @@
-//! DNS: whether names are answered at all, and whether the domains that mail is sent from are set up.
+//! DNS: whether the resolver answers, and whether the domains that mail is sent from are set up.
 //!
-//! Those domains are the ones with signing keys, and the ones that bounces come back to. A sound domain is one line; of
-//! another only what is not sound is told, in the words of `postway doctor domain`.
+//! Those domains are the ones with signing keys, and the ones that bounces come back to. A sound domain is
+//! one line; of any other domain only the findings that are not sound are listed, as in `postway doctor
+//! domain`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,25 +11,28 @@ use futures::{StreamExt as _, stream};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::server::Reached;
-use super::{CHECK_MAX, Finding, Standing, TOGETHER, within};
-use crate::doctor::{Dns, ExpectedKey, Options, Report, State, SystemDns, check_domain, check_mx, in_dns};
-use crate::output::{field, list};
+use super::server::ReachedServer;
+use super::{CHECK_MAX, CheckupFinding, CheckupState, TOGETHER, within};
+use crate::cli::output::{field, list};
+use crate::doctor::{
+    DnsLookup, DomainCheckState, DomainOptions, DomainReport, ExpectedDkimKey, SystemDns, check_domain,
+    check_mx, in_dns,
+};
 
-/// A name that is there for everybody; that there is no such record would be an answer too.
+/// A name that every resolver knows; an answer without a record counts as well.
 const KNOWN_NAME: &str = "example.com";
-/// Domains that are looked at.
+/// The most domains that are checked.
 const DOMAINS_MAX: usize = 50;
 
-/// A domain and why we care.
+/// Why a domain is checked.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Interest {
+struct DomainInterest {
     /// The keys that sign for it; empty for one that only takes bounces.
-    keys: Vec<ExpectedKey>,
+    keys: Vec<ExpectedDkimKey>,
 }
 
 /// The resolver, then each domain.
-pub async fn check(server: Option<SocketAddr>, reached: Option<&Reached>) -> Vec<Finding> {
+pub async fn check(server: Option<SocketAddr>, reached: Option<&ReachedServer>) -> Vec<CheckupFinding> {
     let dns = match server {
         Some(server) => SystemDns::with_server(server),
         None => SystemDns::from_system(),
@@ -42,35 +46,37 @@ pub async fn check(server: Option<SocketAddr>, reached: Option<&Reached>) -> Vec
         Ok(Err(error)) => return vec![unanswered(&error.to_string())],
         Err(_) => return vec![unanswered(&format!("no answer within {} seconds", CHECK_MAX.as_secs()))],
     }
-    let mut findings = vec![Finding::new("resolver", Standing::Ok).found("answers")];
+    let mut findings = vec![CheckupFinding::new("resolver", CheckupState::Ok).found("answers")];
     let Some(reached) = reached else {
-        findings.push(Finding::new("domains", Standing::Skipped).found("no server to ask which are used"));
+        findings.push(
+            CheckupFinding::new("domains", CheckupState::Skipped).found("no server to ask which are used"),
+        );
         return findings;
     };
     findings.extend(domains(reached, &dns).await);
     findings
 }
 
-fn unanswered(reason: &str) -> Finding {
+fn unanswered(reason: &str) -> CheckupFinding {
     let advice = "relays and webhooks cannot be found without DNS: check /etc/resolv.conf and the way to the name server";
-    Finding::new("resolver", Standing::Problem).found(reason).advice(advice)
+    CheckupFinding::new("resolver", CheckupState::Problem).found(reason).advice(advice)
 }
 
-async fn domains(reached: &Reached, dns: &dyn Dns) -> Vec<Finding> {
-    let mut interests: BTreeMap<String, Interest> = BTreeMap::new();
+async fn domains(reached: &ReachedServer, dns: &dyn DnsLookup) -> Vec<CheckupFinding> {
+    let mut interests: BTreeMap<String, DomainInterest> = BTreeMap::new();
     let mut findings = Vec::new();
     for tenant in &reached.tenants {
         match within(tenant.client.get(&["v1", "dkim"], &[])).await {
             Ok(keys) => gather(&mut interests, &keys, &tenant.settings),
             Err(failure) => {
                 let check = reached.name(tenant, "signing keys");
-                findings.push(Finding::new(check, Standing::Skipped).found(failure.to_string()));
+                findings.push(CheckupFinding::new(check, CheckupState::Skipped).found(failure.to_string()));
             }
         }
     }
     if interests.len() > DOMAINS_MAX {
         let found = format!("{} of {} are looked at", DOMAINS_MAX, interests.len());
-        let finding = Finding::new("domains", Standing::Skipped).found(found);
+        let finding = CheckupFinding::new("domains", CheckupState::Skipped).found(found);
         findings.push(finding.advice("look at one of the others with `postway doctor domain`"));
     }
     let looked = stream::iter(interests.iter().take(DOMAINS_MAX)).map(async |(domain, interest)| {
@@ -79,19 +85,19 @@ async fn domains(reached: &Reached, dns: &dyn Dns) -> Vec<Finding> {
             Err(_) => {
                 let found = format!("DNS did not answer within {} seconds", CHECK_MAX.as_secs());
                 let advice = format!("try again, or look at it alone: `postway doctor domain {domain}`");
-                vec![Finding::new(domain, Standing::Warning).found(found).advice(advice)]
+                vec![CheckupFinding::new(domain, CheckupState::Warning).found(found).advice(advice)]
             }
         }
     });
-    let looked: Vec<Vec<Finding>> = looked.buffered(TOGETHER).collect().await;
+    let looked: Vec<Vec<CheckupFinding>> = looked.buffered(TOGETHER).collect().await;
     findings.extend(looked.into_iter().flatten());
     findings
 }
 
 /// The domains of a tenant: those that its active keys sign for, and the one that its bounces come back to.
-fn gather(interests: &mut BTreeMap<String, Interest>, keys: &Value, settings: &Value) {
+fn gather(interests: &mut BTreeMap<String, DomainInterest>, keys: &Value, settings: &Value) {
     for key in list(keys, "data").iter().filter(|key| key["active"] == true) {
-        let expected = ExpectedKey { selector: field(key, "selector"), record: field(key, "dns_record") };
+        let expected = ExpectedDkimKey { selector: field(key, "selector"), record: field(key, "dns_record") };
         interests.entry(field(key, "domain")).or_default().keys.push(expected);
     }
     let bounces = field(settings, "bounce_domain");
@@ -100,30 +106,30 @@ fn gather(interests: &mut BTreeMap<String, Interest>, keys: &Value, settings: &V
     }
 }
 
-async fn look(domain: &str, interest: &Interest, dns: &dyn Dns) -> Report {
+async fn look(domain: &str, interest: &DomainInterest, dns: &dyn DnsLookup) -> DomainReport {
     match interest.keys.is_empty() {
         true => check_mx(domain, dns).await,
         false => {
-            let options = Options { keys: interest.keys.clone(), ..Options::default() };
+            let options = DomainOptions { keys: interest.keys.clone(), ..DomainOptions::default() };
             check_domain(domain, &options, dns).await
         }
     }
 }
 
-fn judge(Report { domain, findings }: Report) -> Vec<Finding> {
+fn judge(DomainReport { domain, findings }: DomainReport) -> Vec<CheckupFinding> {
     let sound: Vec<&str> = findings
         .iter()
-        .filter(|finding| finding.state == State::Ok)
+        .filter(|finding| finding.state == DomainCheckState::Ok)
         .map(|finding| finding.check.as_str())
         .collect();
     if sound.len() == findings.len() {
-        return vec![Finding::new(domain, Standing::Ok).found(sound.join(", "))];
+        return vec![CheckupFinding::new(domain, CheckupState::Ok).found(sound.join(", "))];
     }
-    let unsound = findings.into_iter().filter(|finding| finding.state != State::Ok);
+    let unsound = findings.into_iter().filter(|finding| finding.state != DomainCheckState::Ok);
     unsound
         .map(|finding| {
             let check = format!("{domain} {}", finding.check);
-            Finding { check, ..finding.into() }
+            CheckupFinding { check, ..finding.into() }
         })
         .collect()
 }
@@ -148,20 +154,20 @@ mod tests {
 
     #[test]
     fn a_sound_domain_is_one_line_and_another_tells_what_is_not() {
-        let report = |states: [State; 2]| {
+        let report = |states: [DomainCheckState; 2]| {
             let checks = ["spf", "mx"].into_iter().zip(states);
-            let findings = checks.map(|(check, state)| crate::doctor::Finding {
+            let findings = checks.map(|(check, state)| crate::doctor::DomainFinding {
                 check: check.to_owned(),
                 state,
                 found: None,
                 advice: None,
             });
-            judge(Report { domain: "a.example".to_owned(), findings: findings.collect() })
+            judge(DomainReport { domain: "a.example".to_owned(), findings: findings.collect() })
         };
-        let sound = report([State::Ok, State::Ok]);
+        let sound = report([DomainCheckState::Ok, DomainCheckState::Ok]);
         assert_eq!((sound.len(), sound[0].found.as_deref()), (1, Some("spf, mx")));
-        let wrong = report([State::Ok, State::Missing]);
-        assert_eq!((wrong[0].check.as_str(), wrong[0].state), ("a.example mx", Standing::Problem));
-        assert_eq!(report([State::Unknown, State::Ok])[0].state, Standing::Warning);
+        let wrong = report([DomainCheckState::Ok, DomainCheckState::Missing]);
+        assert_eq!((wrong[0].check.as_str(), wrong[0].state), ("a.example mx", CheckupState::Problem));
+        assert_eq!(report([DomainCheckState::Unknown, DomainCheckState::Ok])[0].state, CheckupState::Warning);
     }
 }

@@ -1,31 +1,31 @@
-//! What was found, for people and for programs.
+//! The findings of a checkup, as text and as JSON.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use crate::cli::output::printable;
 use crate::doctor;
-use crate::output::printable;
 
-/// How much of a stranger's text is shown.
+/// How much text of another system is shown.
 const FOUND_CHARS_MAX: usize = 300;
 
-/// How it stands.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
-    /// As it should be.
+pub enum CheckupState {
+    /// Correct.
     Ok,
-    /// It works, and needs a look.
+    /// It works, but needs attention.
     Warning,
     /// It does not work, or will not for long.
     Problem,
-    /// It could not be looked at.
+    /// It could not be checked.
     Skipped,
 }
 
-impl Standing {
-    /// The word users see.
+impl CheckupState {
+    /// The word that users see.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -46,31 +46,31 @@ impl Standing {
     }
 }
 
-impl From<doctor::State> for Standing {
-    fn from(state: doctor::State) -> Self {
+impl From<doctor::DomainCheckState> for CheckupState {
+    fn from(state: doctor::DomainCheckState) -> Self {
         match state {
-            doctor::State::Ok => Self::Ok,
-            doctor::State::Warn | doctor::State::Unknown => Self::Warning,
-            doctor::State::Missing | doctor::State::Wrong => Self::Problem,
+            doctor::DomainCheckState::Ok => Self::Ok,
+            doctor::DomainCheckState::Warn | doctor::DomainCheckState::Unknown => Self::Warning,
+            doctor::DomainCheckState::Missing | doctor::DomainCheckState::Wrong => Self::Problem,
         }
     }
 }
 
 /// The outcome of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct CheckupFinding {
     /// What was checked.
     pub check: String,
-    /// How it stands.
-    pub state: Standing,
+    /// The result of a check.
+    pub state: CheckupState,
     /// What was found.
     pub found: Option<String>,
     /// What to do.
     pub advice: Option<String>,
 }
 
-impl Finding {
-    pub(super) fn new(check: impl Into<String>, state: Standing) -> Self {
+impl CheckupFinding {
+    pub(super) fn new(check: impl Into<String>, state: CheckupState) -> Self {
         Self { check: check.into(), state, found: None, advice: None }
     }
 
@@ -91,40 +91,41 @@ impl Finding {
     }
 }
 
-impl From<doctor::Finding> for Finding {
-    fn from(finding: doctor::Finding) -> Self {
-        let doctor::Finding { check, state, found, advice } = finding;
-        // What is not there can only be named.
-        let found = found.or_else(|| (state != doctor::State::Ok).then(|| state.as_str().to_owned()));
+impl From<doctor::DomainFinding> for CheckupFinding {
+    fn from(finding: doctor::DomainFinding) -> Self {
+        let doctor::DomainFinding { check, state, found, advice } = finding;
+        // A missing record can only be named.
+        let found =
+            found.or_else(|| (state != doctor::DomainCheckState::Ok).then(|| state.as_str().to_owned()));
         Self { check, state: state.into(), found, advice }
     }
 }
 
-/// What belongs together.
+/// A group of findings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Area {
+pub struct CheckupArea {
     /// Its name.
     pub area: &'static str,
     /// What was found, in the order of the checks.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<CheckupFinding>,
 }
 
-impl Area {
-    pub(super) fn new(area: &'static str, findings: Vec<Finding>) -> Self {
+impl CheckupArea {
+    pub(super) fn new(area: &'static str, findings: Vec<CheckupFinding>) -> Self {
         Self { area, findings }
     }
 }
 
-/// All that was found.
+/// All findings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Checkup {
-    /// In the order of their importance: what others rest on first.
-    pub areas: Vec<Area>,
+pub struct DoctorCheckup {
+    /// The areas in the order of their importance: those that others depend on first.
+    pub areas: Vec<CheckupArea>,
 }
 
-impl Checkup {
-    /// How many findings stand so.
-    pub fn count(&self, state: Standing) -> usize {
+impl DoctorCheckup {
+    /// How many findings have this state.
+    pub fn count(&self, state: CheckupState) -> usize {
         let findings = self.areas.iter().flat_map(|area| &area.findings);
         findings.filter(|finding| finding.state == state).count()
     }
@@ -148,14 +149,16 @@ impl Checkup {
                 }
             }
         }
-        let told = [Standing::Ok, Standing::Warning, Standing::Problem, Standing::Skipped]
+        let counts = [CheckupState::Ok, CheckupState::Warning, CheckupState::Problem, CheckupState::Skipped]
             .map(|state| (self.count(state), state))
             .map(|(count, state)| match (state, count) {
-                (Standing::Warning | Standing::Problem, 0 | 2..) => format!("{count} {}s", state.as_str()),
+                (CheckupState::Warning | CheckupState::Problem, 0 | 2..) => {
+                    format!("{count} {}s", state.as_str())
+                }
                 _ => format!("{count} {}", state.as_str()),
             });
         line(&mut text, "");
-        line(&mut text, &format!("{} checks: {}", findings().count(), told.join(", ")));
+        line(&mut text, &format!("{} checks: {}", findings().count(), counts.join(", ")));
         text
     }
 }

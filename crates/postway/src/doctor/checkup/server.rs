@@ -1,33 +1,33 @@
-//! The server: whether it answers, takes our key, and can take mail; and the nodes it knows.
+//! The server: whether it answers, accepts our key, and can take mail; and the nodes that it knows.
 
 use postway_domain::{Clock as _, Time};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Finding, Standing, Subject, within};
-use crate::client::Client;
-use crate::clock::NodeClock;
-use crate::failure::Failure;
-use crate::output::{field, list};
+use super::{CheckupFinding, CheckupState, CheckupSubject, within};
+use crate::cli::client::ApiClient;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{field, list};
+use crate::cluster::clock::NodeClock;
 
-/// Tenants that are looked at.
+/// The most tenants that are checked.
 const TENANTS_MAX: usize = 50;
 
 /// A server that answers and takes our key.
-pub struct Reached {
+pub struct ReachedServer {
     /// `GET /v1/overview` of the tenant that was named, or of the first.
     pub overview: Value,
-    /// When it said so.
-    pub glance: Option<Glance>,
-    /// The way to each tenant, with its settings where the key may see them.
-    pub tenants: Vec<Tenant>,
+    /// When it answered.
+    pub glance: Option<ServerTimeSample>,
+    /// A client for each tenant, with its settings if the key may see them.
+    pub tenants: Vec<CheckedTenant>,
 }
 
-/// A tenant.
-pub struct Tenant {
-    /// The way to it.
-    pub client: Client,
-    /// Its id; none for a tenant's own key, which need not be told.
+/// A tenant to check.
+pub struct CheckedTenant {
+    /// A client for it.
+    pub client: ApiClient,
+    /// Its id; `None` for a tenant's own key, which names its tenant by itself.
     pub id: Option<String>,
     /// Its settings, as `GET /v1/tenants` shows them; null for a tenant's own key.
     pub settings: Value,
@@ -35,18 +35,18 @@ pub struct Tenant {
 
 /// The server's time between two of ours.
 #[derive(Clone, Copy, Debug)]
-pub struct Glance {
+pub struct ServerTimeSample {
     /// When it was asked.
     pub asked_at: Time,
-    /// What it said.
+    /// The server's time.
     pub at: Time,
-    /// When the answer was there.
+    /// When the answer arrived.
     pub answered_at: Time,
 }
 
-impl Reached {
-    /// A thing of a tenant, named so that it can be told from another tenant's.
-    pub fn name(&self, tenant: &Tenant, thing: &str) -> String {
+impl ReachedServer {
+    /// The name of something of a tenant, with the tenant's id if there are several tenants.
+    pub fn name(&self, tenant: &CheckedTenant, thing: &str) -> String {
         match &tenant.id {
             Some(id) if self.tenants.len() > 1 => format!("{id}/{thing}"),
             _ => thing.to_owned(),
@@ -55,15 +55,15 @@ impl Reached {
 }
 
 /// Whether there is a server to ask, and all that the other checks need of it.
-pub async fn check(subject: &Subject) -> (Vec<Finding>, Option<Reached>) {
+pub async fn check(subject: &CheckupSubject) -> (Vec<CheckupFinding>, Option<ReachedServer>) {
     let client = match &subject.client {
         Ok(client) => client,
         Err(failure) => {
             let finding = match failure {
-                Failure::Config(_) => {
-                    Finding::new("server", Standing::Skipped).found("the configuration is wrong")
+                CommandFailure::Config(_) => {
+                    CheckupFinding::new("server", CheckupState::Skipped).found("the configuration is wrong")
                 }
-                other => Finding::new("server", Standing::Problem).found(other.to_string()),
+                other => CheckupFinding::new("server", CheckupState::Problem).found(other.to_string()),
             };
             return (vec![finding], None);
         }
@@ -75,11 +75,11 @@ pub async fn check(subject: &Subject) -> (Vec<Finding>, Option<Reached>) {
             warned = warnings(&health);
             let found =
                 format!("{} is ready, answered in {} ms", client.base(), started.elapsed().as_millis());
-            Finding::new("server", Standing::Ok).found(found)
+            CheckupFinding::new("server", CheckupState::Ok).found(found)
         }
         Err(failure) => {
             let finding = away(client, &failure);
-            if matches!(failure, Failure::Unreachable { .. }) {
+            if matches!(failure, CommandFailure::Unreachable { .. }) {
                 return (vec![finding], None);
             }
             finding
@@ -109,28 +109,28 @@ pub async fn check(subject: &Subject) -> (Vec<Finding>, Option<Reached>) {
     if more {
         let advice = "look at one of the others with --tenant";
         let found = format!("only the first {TENANTS_MAX} are looked at");
-        findings.push(Finding::new("tenants", Standing::Skipped).found(found).advice(advice));
+        findings.push(CheckupFinding::new("tenants", CheckupState::Skipped).found(found).advice(advice));
     }
-    let glance = at.map(|at| Glance { asked_at, at, answered_at });
-    (findings, Some(Reached { overview, glance, tenants }))
+    let glance = at.map(|at| ServerTimeSample { asked_at, at, answered_at });
+    (findings, Some(ReachedServer { overview, glance, tenants }))
 }
 
-/// What the server warns of that no other check here sees.
-fn warnings(health: &Value) -> Vec<Finding> {
+/// Warnings of the server that no other check covers.
+fn warnings(health: &Value) -> Vec<CheckupFinding> {
     let is_wrong = list(health, "warnings").iter().any(|word| word == "secret_key_wrong");
     let finding = || {
         let advice = "put the key that sealed them into secret.key (POSTWAY_SECRET_KEY) or POSTWAY_SECRET_KEY_PREVIOUS and \
                       start the server again, or set the passwords anew; the server's log names them";
-        Finding::new("secret key", Standing::Problem)
+        CheckupFinding::new("secret key", CheckupState::Problem)
             .found("stored secrets do not open with the server's secret key")
             .advice(advice)
     };
     is_wrong.then(finding).into_iter().collect()
 }
 
-fn away(client: &Client, failure: &Failure) -> Finding {
+fn away(client: &ApiClient, failure: &CommandFailure) -> CheckupFinding {
     let (found, advice) = match failure {
-        Failure::Unreachable { reason, .. } => (
+        CommandFailure::Unreachable { reason, .. } => (
             format!("{} does not answer: {reason}", client.base()),
             "start it: `postway serve`, or `systemctl start postway`; name another with --url",
         ),
@@ -138,29 +138,29 @@ fn away(client: &Client, failure: &Failure) -> Finding {
             (other.to_string(), "it runs and cannot take mail: see the database above, and the server's log")
         }
     };
-    Finding::new("server", Standing::Problem).found(found).advice(advice)
+    CheckupFinding::new("server", CheckupState::Problem).found(found).advice(advice)
 }
 
-fn refused(failure: &Failure) -> Finding {
+fn refused(failure: &CommandFailure) -> CheckupFinding {
     let advice = match failure {
-        Failure::Refused(_) => {
+        CommandFailure::Refused(_) => {
             "give the admin key with --key or POSTWAY_API_KEY, or run this where the server's data folder is"
         }
-        Failure::NotFound(_) => {
+        CommandFailure::NotFound(_) => {
             "check --tenant (POSTWAY_TENANT); `postway tenants list` shows those there are"
         }
         _ => "see the server's log",
     };
-    Finding::new("key", Standing::Problem).found(failure.to_string()).advice(advice)
+    CheckupFinding::new("key", CheckupState::Problem).found(failure.to_string()).advice(advice)
 }
 
-/// Whether the command line and the server are of one version; only an admin key is told.
-fn version(overview: &Value) -> Option<Finding> {
+/// Whether the command line and the server have the same version; only an admin key can see it.
+fn version(overview: &Value) -> Option<CheckupFinding> {
     let me = list(overview, "nodes").iter().find(|node| node["is_self"] == true)?;
     let (theirs, ours) = (field(me, "version"), env!("CARGO_PKG_VERSION"));
     Some(match theirs == ours {
-        true => Finding::new("version", Standing::Ok).found(theirs),
-        false => Finding::new("version", Standing::Warning)
+        true => CheckupFinding::new("version", CheckupState::Ok).found(theirs),
+        false => CheckupFinding::new("version", CheckupState::Warning)
             .found(format!("the server is {theirs}, this program is {ours}"))
             .advice("use the program that the server runs"),
     })
@@ -168,18 +168,18 @@ fn version(overview: &Value) -> Option<Finding> {
 
 /// The tenants to look at, and whether there are more.
 async fn tenants(
-    client: &Client,
+    client: &ApiClient,
     named: Option<&str>,
     overview: &Value,
-) -> Result<(Vec<Tenant>, bool), Failure> {
+) -> Result<(Vec<CheckedTenant>, bool), CommandFailure> {
     let is_admin = !list(overview, "nodes").is_empty();
     if !is_admin {
         let client = client.clone();
-        return Ok((vec![Tenant { client, id: None, settings: Value::Null }], false));
+        return Ok((vec![CheckedTenant { client, id: None, settings: Value::Null }], false));
     }
     let tenant = |settings: &Value| {
         let id = field(settings, "id");
-        Tenant { client: client.for_tenant(&id), id: Some(id), settings: settings.clone() }
+        CheckedTenant { client: client.for_tenant(&id), id: Some(id), settings: settings.clone() }
     };
     if let Some(id) = named {
         let settings = within(client.get(&["v1", "tenants", id], &[])).await?;
@@ -191,18 +191,22 @@ async fn tenants(
 }
 
 /// The nodes that share the database.
-pub fn nodes(reached: &Reached) -> Vec<Finding> {
+pub fn nodes(reached: &ReachedServer) -> Vec<CheckupFinding> {
     let nodes = list(&reached.overview, "nodes");
     if nodes.is_empty() {
-        return vec![Finding::new("nodes", Standing::Skipped).found("only the admin key sees them")];
+        return vec![
+            CheckupFinding::new("nodes", CheckupState::Skipped).found("only the admin key sees them"),
+        ];
     }
-    let mut findings: Vec<Finding> = nodes.iter().map(node).collect();
+    let mut findings: Vec<CheckupFinding> = nodes.iter().map(node).collect();
     let mut versions: Vec<String> = nodes.iter().map(|node| field(node, "version")).collect();
     versions.sort();
     versions.dedup();
     if versions.len() > 1 {
         let advice = "an upgrade is under way: bring the others up to the newest";
-        findings.push(Finding::new("versions", Standing::Warning).found(versions.join(", ")).advice(advice));
+        findings.push(
+            CheckupFinding::new("versions", CheckupState::Warning).found(versions.join(", ")).advice(advice),
+        );
     }
     let apart = nodes.iter().filter(|node| node["storage_apart"] == true);
     let apart: Vec<String> = apart.map(|node| field(node, "name")).collect();
@@ -213,18 +217,18 @@ pub fn nodes(reached: &Reached) -> Vec<Finding> {
         );
         let advice =
             "set storage.url (POSTWAY_STORAGE_URL) of all nodes to one bucket, or to a folder that all see";
-        findings.push(Finding::new("storage", Standing::Problem).found(found).advice(advice));
+        findings.push(CheckupFinding::new("storage", CheckupState::Problem).found(found).advice(advice));
     }
     findings
 }
 
-fn node(node: &Value) -> Finding {
+fn node(node: &Value) -> CheckupFinding {
     let (name, address, beat) = (field(node, "name"), field(node, "address"), field(node, "last_beat_at"));
     match node["status"] == "alive" {
-        true => Finding::new(name, Standing::Ok).found(format!("{address}, heartbeat at {beat}")),
+        true => CheckupFinding::new(name, CheckupState::Ok).found(format!("{address}, heartbeat at {beat}")),
         false => {
             let advice = "its work was taken over; start it again, or leave it: it is struck from the list";
-            Finding::new(name, Standing::Warning)
+            CheckupFinding::new(name, CheckupState::Warning)
                 .found(format!("{address}, dead since {beat}"))
                 .advice(advice)
         }

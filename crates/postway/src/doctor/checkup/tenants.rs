@@ -1,34 +1,35 @@
-//! What each tenant has: its queue, accounts and mailboxes; and the outbox sources. Its webhooks are in `webhooks`.
+//! The queue, accounts and mailboxes of each tenant, and the outbox sources. Webhooks are in `webhooks`.
 //!
-//! Each is judged by what the server knows of it; accounts and mailboxes are tried as well. Judging is pure.
+//! Each is judged by its state in the server; accounts and mailboxes are also tested. The judging functions
+//! are pure.
 
 use futures::{StreamExt as _, stream};
 use postway_domain::{AccountKind, Clock as _};
 use reqwest::Method;
 use serde_json::Value;
 
-use super::server::{Reached, Tenant};
-use super::{Finding, Standing, TOGETHER, within};
-use crate::client::Body;
-use crate::clock::NodeClock;
+use super::server::{CheckedTenant, ReachedServer};
+use super::{CheckupFinding, CheckupState, TOGETHER, within};
+use crate::cli::amount::span;
+use crate::cli::client::RequestBody;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::{field, list};
+use crate::cluster::clock::NodeClock;
 use crate::doctor::{if_guarded, judge_mailbox};
-use crate::failure::Failure;
-use crate::output::{field, list};
-use crate::top::span;
 
 /// Accounts, mailboxes and webhooks that are looked at, of each kind.
 const THINGS_MAX: usize = 100;
-/// Mail that is due for longer needs a look, and for this long is stuck.
+/// Mail that is due for longer is a warning, and for this long a problem.
 const DUE_S: (u64, u64) = (300, 3_600);
 /// Dead letters that are counted.
 const DEAD_LETTERS_MAX: usize = 100;
 /// Tenants without bounds that are named.
 const SENDERS_NAMED_MAX: usize = 10;
-/// An outbox that is further behind does not keep up.
+/// An outbox source that is further behind does not keep up.
 const LAG_S: f64 = 300.0;
 
-/// Queues of all tenants: a line for each that needs a look, one for all others.
-pub async fn queues(reached: &Reached) -> Vec<Finding> {
+/// Queues of all tenants: a finding for each that needs attention, and one for all others.
+pub async fn queues(reached: &ReachedServer) -> Vec<CheckupFinding> {
     let asked = stream::iter(&reached.tenants).map(async |tenant| {
         let limit = [("limit", DEAD_LETTERS_MAX.to_string())];
         let stats = within(tenant.client.get(&["v1", "stats"], &[])).await;
@@ -40,27 +41,27 @@ pub async fn queues(reached: &Reached) -> Vec<Finding> {
             }
         }
     });
-    let mut findings: Vec<Finding> = asked.buffered(TOGETHER).collect::<Vec<_>>().await.concat();
+    let mut findings: Vec<CheckupFinding> = asked.buffered(TOGETHER).collect::<Vec<_>>().await.concat();
     if findings.is_empty() {
         findings.push(
-            Finding::new("queue", Standing::Ok)
+            CheckupFinding::new("queue", CheckupState::Ok)
                 .found("nothing is late, held for long, waiting for a word or dead"),
         );
     }
     findings
 }
 
-fn judge_queue(prefix: &str, stats: &Value, dead: &Value) -> Vec<Finding> {
+fn judge_queue(prefix: &str, stats: &Value, dead: &Value) -> Vec<CheckupFinding> {
     let check = |name: &str| format!("{prefix}{name}");
     let number = |name: &str| stats[name].as_u64().unwrap_or(0);
     let mut findings = Vec::new();
     let (oldest, oldest_held) = (number("oldest_due_seconds"), number("oldest_held_seconds"));
     if oldest >= DUE_S.0 {
-        let state = if oldest >= DUE_S.1 { Standing::Problem } else { Standing::Warning };
+        let state = if oldest >= DUE_S.1 { CheckupState::Problem } else { CheckupState::Warning };
         let advice =
             "see what it waits for: `postway messages list --status ready`, `postway messages explain ID`";
         let found = format!("due for {}", span(oldest));
-        findings.push(Finding::new(check("oldest due"), state).found(found).advice(advice));
+        findings.push(CheckupFinding::new(check("oldest due"), state).found(found).advice(advice));
     }
     if oldest_held >= DUE_S.0 {
         let found = format!(
@@ -69,13 +70,14 @@ fn judge_queue(prefix: &str, stats: &Value, dead: &Value) -> Vec<Finding> {
             span(oldest_held)
         );
         let advice = "`postway messages explain ID` says what holds one, and `postway accounts list` which account is at fault";
-        findings.push(Finding::new(check("held"), Standing::Warning).found(found).advice(advice));
+        findings.push(CheckupFinding::new(check("held"), CheckupState::Warning).found(found).advice(advice));
     }
     let doubts = number("in_doubt_held");
     if doubts > 0 {
         let advice = "they may have arrived: `postway messages list --status in_doubt`, then `postway messages resolve`";
         let found = format!("{doubts} held, waiting for your word");
-        findings.push(Finding::new(check("in doubt"), Standing::Warning).found(found).advice(advice));
+        findings
+            .push(CheckupFinding::new(check("in doubt"), CheckupState::Warning).found(found).advice(advice));
     }
     let letters = list(dead, "data").len();
     if letters > 0 {
@@ -83,47 +85,51 @@ fn judge_queue(prefix: &str, stats: &Value, dead: &Value) -> Vec<Finding> {
         let advice =
             "see why: `postway messages list --status failed`; `postway messages retry ID` sends one again";
         let found = format!("{letters}{more} whose retries ran out");
-        findings.push(Finding::new(check("dead letters"), Standing::Warning).found(found).advice(advice));
+        findings.push(
+            CheckupFinding::new(check("dead letters"), CheckupState::Warning).found(found).advice(advice),
+        );
     }
     findings
 }
 
 /// Tenants that may write any sender, where there are several: each can write as the other.
-pub fn senders(reached: &Reached) -> Vec<Finding> {
+pub fn senders(reached: &ReachedServer) -> Vec<CheckupFinding> {
     if reached.tenants.len() < 2 {
-        return vec![Finding::new("senders", Standing::Ok).found("there is one tenant")];
+        return vec![CheckupFinding::new("senders", CheckupState::Ok).found("there is one tenant")];
     }
-    let is_unbound = |tenant: &&Tenant| {
+    let is_unbound = |tenant: &&CheckedTenant| {
         let settings = &tenant.settings;
         settings["test"] != true && settings["allowed_senders"].as_array().is_some_and(Vec::is_empty)
     };
     let unbound: Vec<String> =
         reached.tenants.iter().filter(is_unbound).map(|tenant| field(&tenant.settings, "id")).collect();
     if unbound.is_empty() {
-        return vec![Finding::new("senders", Standing::Ok).found("every tenant is bound to its own")];
+        return vec![
+            CheckupFinding::new("senders", CheckupState::Ok).found("every tenant is bound to its own"),
+        ];
     }
     let named = unbound.iter().take(SENDERS_NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
     let found = format!("{} of the tenants may write any From: {named}", unbound.len());
     let advice = "bind each to its domains: `PATCH /v1/tenants/ID` with `allowed_senders`";
-    vec![Finding::new("senders", Standing::Warning).found(found).advice(advice)]
+    vec![CheckupFinding::new("senders", CheckupState::Warning).found(found).advice(advice)]
 }
 
 /// Every account, by what the server knows and a trial.
-pub async fn accounts(reached: &Reached) -> Vec<Finding> {
+pub async fn accounts(reached: &ReachedServer) -> Vec<CheckupFinding> {
     things(reached, "accounts", async |tenant, name, account| {
         let id = field(account, "id");
         let show = ["v1", "accounts", &id];
         let test = ["v1", "accounts", &id, "test"];
         let (shown, trial) = futures::join!(
             within(tenant.client.get(&show, &[])),
-            within(tenant.client.call(Method::POST, &test, &[], Body::Empty)),
+            within(tenant.client.call(Method::POST, &test, &[], RequestBody::Empty)),
         );
         match (shown, trial) {
             (Ok(shown), _) if shown["kind"] == "sandbox" && captures(&settings_of(tenant).await, &id) => {
                 let found = "mail that names no account is captured by it, and sent to nobody";
                 let advice = "add a relay with `postway accounts create` and make it the tenant's default_account; where the \
                               tenant is there for tests, say so: `postway tenants update ID --test true`";
-                Finding::new(name, Standing::Warning).found(found).advice(advice)
+                CheckupFinding::new(name, CheckupState::Warning).found(found).advice(advice)
             }
             (Ok(shown), trial) => judge_account(&name, &shown, &trial),
             (Err(failure), _) => unasked(&name, &failure),
@@ -132,31 +138,31 @@ pub async fn accounts(reached: &Reached) -> Vec<Finding> {
     .await
 }
 
-/// A tenant's settings, also where its own key asks; null where they are not told.
-async fn settings_of(tenant: &Tenant) -> Value {
+/// A tenant's settings, also for its own key; null if the server does not show them.
+async fn settings_of(tenant: &CheckedTenant) -> Value {
     match &tenant.settings {
         Value::Null => within(tenant.client.get(&["v1", "tenant"], &[])).await.unwrap_or_default(),
         settings => settings.clone(),
     }
 }
 
-/// Whether nobody chose that a tenant's mail is captured by this account, and it is.
+/// Whether this account captures a tenant's mail although nobody chose that.
 fn captures(tenant: &Value, sandbox: &str) -> bool {
     tenant["default_account"] == sandbox && tenant["test"] != true
 }
 
-fn judge_account(name: &str, account: &Value, trial: &Result<Value, Failure>) -> Finding {
+fn judge_account(name: &str, account: &Value, trial: &Result<Value, CommandFailure>) -> CheckupFinding {
     let place = [field(account, "kind"), field(account, "host")].join(" ");
     let circuit = &account["circuit"];
     if circuit["state"] == "open" {
         let found = format!("at fault since {}: {}", field(circuit, "since"), field(circuit, "reason"));
         let advice = if_guarded(&found)
             .unwrap_or("its mail waits; mend it with `postway accounts update`, and it goes on at once");
-        return Finding::new(name, Standing::Problem).found(found).advice(advice);
+        return CheckupFinding::new(name, CheckupState::Problem).found(found).advice(advice);
     }
     let steps = match trial {
         Ok(trial) => list(trial, "steps"),
-        Err(failure @ Failure::Refused(_)) => {
+        Err(failure @ CommandFailure::Refused(_)) => {
             return unasked(name, failure).advice("only a key that may manage can try accounts");
         }
         Err(failure) => return unasked(name, failure),
@@ -165,17 +171,17 @@ fn judge_account(name: &str, account: &Value, trial: &Result<Value, Failure>) ->
         let found = format!("{}: {}", field(step, "step"), field(step, "detail"));
         let advice =
             if_guarded(&found).unwrap_or_else(|| mend(&field(account, "kind"), &field(step, "step")));
-        return Finding::new(name, Standing::Problem).found(found).advice(advice);
+        return CheckupFinding::new(name, CheckupState::Problem).found(found).advice(advice);
     }
     if account["suspended"] == true {
         let advice = "its mail waits until `postway accounts activate`";
-        return Finding::new(name, Standing::Warning).found("suspended").advice(advice);
+        return CheckupFinding::new(name, CheckupState::Warning).found("suspended").advice(advice);
     }
     let done: Vec<String> = steps.iter().map(|step| field(step, "step")).collect();
-    Finding::new(name, Standing::Ok).found(format!("{}: {}", place.trim(), done.join(", ")))
+    CheckupFinding::new(name, CheckupState::Ok).found(format!("{}: {}", place.trim(), done.join(", ")))
 }
 
-/// What helps where a step of an account of this kind fails.
+/// Advice for a failed step of an account of this kind.
 fn mend(kind: &str, step: &str) -> &'static str {
     match step {
         "connect" if kind == "ses" => {
@@ -209,59 +215,62 @@ fn is_provider(kind: &str) -> bool {
 }
 
 /// Every mailbox, by what the server knows and a trial.
-pub async fn mailboxes(reached: &Reached) -> Vec<Finding> {
+pub async fn mailboxes(reached: &ReachedServer) -> Vec<CheckupFinding> {
     let now = NodeClock::default().now();
     things(reached, "mailboxes", async |tenant, name, mailbox| {
         let id = field(mailbox, "id");
         let path = ["v1", "mailboxes", &id, "test"];
         let trial = match mailbox["active"] == true {
-            true => match within(tenant.client.call(Method::POST, &path, &[], Body::Empty)).await {
+            true => match within(tenant.client.call(Method::POST, &path, &[], RequestBody::Empty)).await {
                 Ok(trial) => Some(trial),
                 Err(failure) => return unasked(&name, &failure),
             },
             false => None,
         };
-        Finding { check: name, ..judge_mailbox(mailbox, trial.as_ref(), now).into() }
+        CheckupFinding { check: name, ..judge_mailbox(mailbox, trial.as_ref(), now).into() }
     })
     .await
 }
 
 /// The outbox sources; the admin key sees all of them, a tenant's own key its own.
-pub async fn outboxes(reached: &Reached) -> Vec<Finding> {
+pub async fn outboxes(reached: &ReachedServer) -> Vec<CheckupFinding> {
     let Some(tenant) = reached.tenants.first() else { return Vec::new() };
     match within(tenant.client.get(&["v1", "outbox"], &[])).await {
         Ok(sources) => match list(&sources, "data") {
-            [] => vec![Finding::new("outbox", Standing::Ok).found("none")],
+            [] => vec![CheckupFinding::new("outbox", CheckupState::Ok).found("none")],
             sources => sources.iter().map(judge_outbox).collect(),
         },
         Err(failure) => vec![unasked("outbox", &failure)],
     }
 }
 
-fn judge_outbox(source: &Value) -> Finding {
+fn judge_outbox(source: &Value) -> CheckupFinding {
     let (name, status, error) = (field(source, "name"), field(source, "status"), field(source, "error"));
     let lag = source["lag_seconds"].as_f64().unwrap_or(0.0);
     if matches!(status.as_str(), "away" | "stopped") {
         let advice = "see that the application's database runs, and `postway outbox status`";
-        return Finding::new(name, Standing::Problem).found(format!("{status}: {error}")).advice(advice);
+        return CheckupFinding::new(name, CheckupState::Problem)
+            .found(format!("{status}: {error}"))
+            .advice(advice);
     }
     let found = format!("{status}, {} rows wait, {lag:.0} s behind", source["waiting"].as_i64().unwrap_or(0));
     if lag > LAG_S {
         let advice = "rows come faster than they are taken, or the application's database is slow";
-        return Finding::new(name, Standing::Warning).found(found).advice(advice);
+        return CheckupFinding::new(name, CheckupState::Warning).found(found).advice(advice);
     }
-    Finding::new(name, Standing::Ok).found(found)
+    CheckupFinding::new(name, CheckupState::Ok).found(found)
 }
 
 /// Looks at each thing of a kind that any tenant has, several at a time.
 pub(super) async fn things(
-    reached: &Reached,
+    reached: &ReachedServer,
     kind: &'static str,
-    look: impl AsyncFn(&Tenant, String, &Value) -> Finding,
-) -> Vec<Finding> {
+    look: impl AsyncFn(&CheckedTenant, String, &Value) -> CheckupFinding,
+) -> Vec<CheckupFinding> {
     let asked = stream::iter(&reached.tenants)
         .map(async |tenant| (tenant, within(tenant.client.get(&["v1", kind], &[])).await));
-    let lists: Vec<(&Tenant, Result<Value, Failure>)> = asked.buffered(TOGETHER).collect().await;
+    let lists: Vec<(&CheckedTenant, Result<Value, CommandFailure>)> =
+        asked.buffered(TOGETHER).collect().await;
     let mut findings = Vec::new();
     let mut found = Vec::new();
     for (tenant, answer) in &lists {
@@ -277,19 +286,24 @@ pub(super) async fn things(
     });
     findings.extend(looked.buffered(TOGETHER).collect::<Vec<_>>().await);
     if left > 0 {
-        let finding = Finding::new(kind, Standing::Skipped).found(format!("{left} more are not looked at"));
+        let finding =
+            CheckupFinding::new(kind, CheckupState::Skipped).found(format!("{left} more are not looked at"));
         findings.push(finding.advice("look at one tenant at a time with --tenant"));
     }
     if findings.is_empty() {
-        findings.push(Finding::new(kind, Standing::Ok).found("none"));
+        findings.push(CheckupFinding::new(kind, CheckupState::Ok).found("none"));
     }
     findings
 }
 
-/// Something that the server did not tell. What it refuses is no fault of the thing.
-pub(super) fn unasked(check: &str, failure: &Failure) -> Finding {
-    let state = if matches!(failure, Failure::Refused(_)) { Standing::Skipped } else { Standing::Problem };
-    Finding::new(check, state).found(failure.to_string())
+/// A check that the server did not answer. A refusal is not a fault of what is checked.
+pub(super) fn unasked(check: &str, failure: &CommandFailure) -> CheckupFinding {
+    let state = if matches!(failure, CommandFailure::Refused(_)) {
+        CheckupState::Skipped
+    } else {
+        CheckupState::Problem
+    };
+    CheckupFinding::new(check, state).found(failure.to_string())
 }
 
 #[cfg(test)]
@@ -299,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sandbox_that_nobody_chose_is_told() {
+    fn a_sandbox_that_nobody_chose_is_reported() {
         let tenant = |account: &str, test: bool| json!({"default_account": account, "test": test});
         assert!(captures(&tenant("sandbox", false), "sandbox"));
         assert!(!captures(&tenant("sandbox", true), "sandbox"));
@@ -315,25 +329,25 @@ mod tests {
     }
 
     #[test]
-    fn late_held_doubtful_and_dead_mail_is_told() {
+    fn late_held_doubtful_and_dead_mail_is_reported() {
         let stats = |oldest: u64, held: u64| json!({"oldest_due_seconds": oldest, "held": 9, "oldest_held_seconds": held, "in_doubt_held": 2});
         let dead = json!({"data": [{}, {}], "next_cursor": "x"});
         let findings = judge_queue("acme/", &stats(7_200, 7_200), &dead);
-        let told: Vec<_> = findings.iter().map(|finding| (finding.check.as_str(), finding.state)).collect();
+        let states: Vec<_> = findings.iter().map(|finding| (finding.check.as_str(), finding.state)).collect();
         assert_eq!(
-            told,
+            states,
             [
-                ("acme/oldest due", Standing::Problem),
-                ("acme/held", Standing::Warning),
-                ("acme/in doubt", Standing::Warning),
-                ("acme/dead letters", Standing::Warning),
+                ("acme/oldest due", CheckupState::Problem),
+                ("acme/held", CheckupState::Warning),
+                ("acme/in doubt", CheckupState::Warning),
+                ("acme/dead letters", CheckupState::Warning),
             ]
         );
         let found = |place: usize| findings[place].found.as_deref().unwrap();
         assert!(found(1).starts_with("9 by") && found(2).starts_with("2 held"));
         assert!(found(3).starts_with("2 and more"));
         let held = judge_queue("", &stats(0, 7_200), &dead);
-        assert_eq!((held[0].check.as_str(), held[0].state), ("held", Standing::Warning), "on purpose");
+        assert_eq!((held[0].check.as_str(), held[0].state), ("held", CheckupState::Warning), "on purpose");
     }
 
     #[test]
@@ -353,17 +367,18 @@ mod tests {
             json!({"id": "relay", "kind": "smtp", "host": "h", "suspended": suspended,
                 "circuit": {"state": circuit, "reason": "535", "since": "now"}})
         };
-        let state =
-            |account: &Value, trial: &Result<Value, Failure>| judge_account("relay", account, trial).state;
-        assert_eq!(state(&account(false, "closed"), &well()), Standing::Ok);
-        assert_eq!(state(&account(true, "closed"), &well()), Standing::Warning);
-        assert_eq!(state(&account(false, "open"), &well()), Standing::Problem);
+        let state = |account: &Value, trial: &Result<Value, CommandFailure>| {
+            judge_account("relay", account, trial).state
+        };
+        assert_eq!(state(&account(false, "closed"), &well()), CheckupState::Ok);
+        assert_eq!(state(&account(true, "closed"), &well()), CheckupState::Warning);
+        assert_eq!(state(&account(false, "open"), &well()), CheckupState::Problem);
         assert_eq!(
-            state(&account(false, "closed"), &Err(Failure::Refused("no".to_owned()))),
-            Standing::Skipped
+            state(&account(false, "closed"), &Err(CommandFailure::Refused("no".to_owned()))),
+            CheckupState::Skipped
         );
         let wrong = judge_account("relay", &account(false, "closed"), &refused);
-        assert_eq!(wrong.state, Standing::Problem);
+        assert_eq!(wrong.state, CheckupState::Problem);
         assert!(wrong.advice.unwrap().contains("password"));
     }
 
@@ -372,8 +387,8 @@ mod tests {
         let state = |status: &str, lag: f64| {
             judge_outbox(&json!({"name": "s", "status": status, "lag_seconds": lag})).state
         };
-        assert_eq!(state("serving", 2.0), Standing::Ok);
-        assert_eq!(state("serving", 900.0), Standing::Warning);
-        assert_eq!(state("away", 0.0), Standing::Problem);
+        assert_eq!(state("serving", 2.0), CheckupState::Ok);
+        assert_eq!(state("serving", 900.0), CheckupState::Warning);
+        assert_eq!(state("away", 0.0), CheckupState::Problem);
     }
 }

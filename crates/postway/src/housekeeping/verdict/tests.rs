@@ -40,37 +40,37 @@ fn policy(delays_s: &[u32]) -> RetryPolicy {
 
 #[test]
 fn all_that_the_relay_accepted_are_in_doubt() {
-    let held = lost(&sample(1), None, now()).unwrap();
+    let held = lost_lease_change(&sample(1), None, now()).unwrap();
     assert_eq!((held.to, held.due_at, held.doubts), (State::InDoubt, None, Some(1)));
     assert_eq!(held.ends_open_recipients, Some(RecipientStatus::InDoubt));
     assert!(held.keep_token, "a late answer settles it");
     let resent = Stalled { on_doubt: OnDoubt::Resend, ..sample(1) };
-    let resent = lost(&resent, Some(&policy(&[7])), now()).unwrap();
+    let resent = lost_lease_change(&resent, Some(&policy(&[7])), now()).unwrap();
     assert_eq!((resent.to, resent.due_at), (State::InDoubt, Some(Time::from_millis(NOW + 7_000))));
 }
 
-/// The same keys as an attempt that tells its outcome itself.
+/// The event has the same keys as that of an attempt that ended by itself.
 #[test]
 fn a_lost_attempt_tells_what_is_known_of_it() {
-    let told = |one: &Stalled| -> Value {
-        let change = lost(one, Some(&policy(&[7])), now()).unwrap();
+    let event_data = |one: &Stalled| -> Value {
+        let change = lost_lease_change(one, Some(&policy(&[7])), now()).unwrap();
         serde_json::from_str(change.events[0].data.as_deref().unwrap()).unwrap()
     };
     let holder = Some(postway_domain::Incarnation::from_bytes([7; 16]));
     let resent = Stalled { on_doubt: OnDoubt::Resend, holder, ..sample(1) };
     let node = holder.map(|node| node.to_string());
     assert_eq!(
-        told(&resent),
+        event_data(&resent),
         json!({"attempt": 1, "duration_ms": null, "code": "in_doubt", "category": "unknown", "original_code": null,
             "will_retry": true, "next_attempt": 2, "backoff_ms": 7_000, "due_at": Time::from_millis(NOW + 7_000),
             "reason": "lease lost", "account": "relay", "node": node})
     );
-    let held = told(&sample(1));
+    let held = event_data(&sample(1));
     assert_eq!(
         (&held["will_retry"], &held["next_attempt"], &held["backoff_ms"]),
         (&json!(false), &json!(null), &json!(null))
     );
-    let before = told(&Stalled { state: State::Sending { wire_committed: false }, ..sample(1) });
+    let before = event_data(&Stalled { state: State::Sending { wire_committed: false }, ..sample(1) });
     assert_eq!((&before["code"], &before["backoff_ms"]), (&json!(null), &json!(0)), "nothing failed");
 }
 
@@ -78,7 +78,7 @@ fn a_lost_attempt_tells_what_is_known_of_it() {
 fn those_refused_for_now_are_tried_again_whatever_the_others_doubt() {
     for on_doubt in [OnDoubt::Hold, OnDoubt::Resend] {
         let one = Stalled { has_doubtful: true, retries: 1, on_doubt, ..sample(1) };
-        let change = lost(&one, Some(&policy(&[5, 9])), now()).unwrap();
+        let change = lost_lease_change(&one, Some(&policy(&[5, 9])), now()).unwrap();
         assert_eq!(change.to, State::Scheduled(Wait::Retry));
         assert_eq!((change.due_at, change.retries), (Some(Time::from_millis(NOW + 9_000)), Some(2)));
         assert_eq!((change.ends_open_recipients, change.doubts), (None, None));
@@ -89,7 +89,7 @@ fn those_refused_for_now_are_tried_again_whatever_the_others_doubt() {
 #[test]
 fn those_refused_for_now_fail_where_no_retry_is_left() {
     let one = Stalled { has_doubtful: true, retries: 2, ..sample(1) };
-    let change = lost(&one, Some(&policy(&[5, 9])), now()).unwrap();
+    let change = lost_lease_change(&one, Some(&policy(&[5, 9])), now()).unwrap();
     assert_eq!((change.to, change.due_at), (State::InDoubt, None));
     assert_eq!(change.ends_open_recipients, Some(RecipientStatus::Failed), "and the others stay in doubt");
 }
@@ -97,7 +97,7 @@ fn those_refused_for_now_fail_where_no_retry_is_left() {
 #[test]
 fn before_the_dot_it_goes_back_to_the_queue() {
     let one = Stalled { state: State::Sending { wire_committed: false }, has_doubtful: true, ..sample(1) };
-    let change = lost(&one, None, now()).unwrap();
+    let change = lost_lease_change(&one, None, now()).unwrap();
     assert_eq!((change.to, change.due_at), (State::Ready, Some(now())));
     assert_eq!(change.ends_open_recipients, None);
 }
@@ -110,7 +110,7 @@ fn what_kills_its_workers_is_set_aside_and_hides_nothing() {
         [(false, false, State::Failed), (false, true, State::Sent), (true, true, State::InDoubt)]
     {
         let one = Stalled { has_doubtful, has_sent, sensitive: true, ..suspect.clone() };
-        let change = lost(&one, None, now()).unwrap();
+        let change = lost_lease_change(&one, None, now()).unwrap();
         assert_eq!((change.to, change.due_at), (to, None));
         assert_eq!(change.ends_open_recipients, Some(RecipientStatus::Failed));
         assert_eq!((change.error.is_some(), change.erases_bodies), (to != State::Sent, to == State::Sent));
@@ -126,10 +126,10 @@ fn an_expiry_ends_those_still_open_and_hides_nothing() {
         (false, true, State::Sent, vec![EventKind::Expired, EventKind::Sent]),
         (true, true, State::InDoubt, vec![EventKind::Expired, EventKind::InDoubt]),
     ];
-    for (has_doubtful, has_sent, to, told) in cases {
+    for (has_doubtful, has_sent, to, event_data) in cases {
         let one = Stalled { has_doubtful, has_sent, on_doubt: OnDoubt::Resend, ..waits.clone() };
-        let change = expired(&one, now()).unwrap();
-        assert_eq!((change.to, change.due_at, kinds(&change)), (to, None, told));
+        let change = expiry_change(&one, now()).unwrap();
+        assert_eq!((change.to, change.due_at, kinds(&change)), (to, None, event_data));
         assert_eq!(change.ends_open_recipients, Some(RecipientStatus::Expired));
         let code = change.error.as_deref().map(|error| error.contains("\"in_doubt\""));
         assert_eq!(code, (to != State::Sent).then_some(to == State::InDoubt));

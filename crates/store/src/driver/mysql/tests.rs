@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use postway_domain::{Status, message::Outcome};
-use postway_testkit::{cable::Cable, mariadb::MariaDb};
+use postway_testkit::{mariadb::MariaDb, tcp_proxy::TcpProxy};
 use sqlx::{Executor, MySqlConnection, MySqlPool, Row, SqlSafeStr};
 
 use super::{
@@ -184,7 +184,7 @@ async fn a_heartbeat_waits_for_nobody_who_reads() {
 /// A server whose machine lost its power says nothing, and ends no connection.
 #[tokio::test]
 async fn a_server_that_fell_silent_keeps_nobody_for_ever() {
-    let cable = Cable::to(&database()).await;
+    let cable = TcpProxy::to(&database()).await;
     let store: Arc<dyn Store> = Arc::new(MysqlStore::open(cable.url()).await.unwrap());
     stage::open(&store).await;
     let uid = stage::accept(&store, Sample::new(1)).await;

@@ -7,7 +7,7 @@ mod statements;
 use std::{sync::Arc, time::Duration};
 
 use postway_domain::message::Outcome;
-use postway_testkit::{cable::Cable as SilentCable, postgres::PostgresDatabase};
+use postway_testkit::{postgres::PostgresDatabase, tcp_proxy::TcpProxy};
 use sqlx::{Executor, PgPool};
 
 use super::{PostgresStore, migrate};
@@ -165,7 +165,7 @@ async fn a_heartbeat_waits_for_nobody_who_reads() {
 #[tokio::test]
 async fn a_server_that_fell_silent_keeps_nobody_for_ever() {
     let database = PostgresDatabase::create();
-    let cable = SilentCable::to(&database.url()).await;
+    let cable = TcpProxy::to(&database.url()).await;
     let store: Arc<dyn Store> = Arc::new(PostgresStore::open(cable.url()).await.unwrap());
     stage::open(&store).await;
     let uid = stage::accept(&store, Sample::new(1)).await;

@@ -1,0 +1,352 @@
+//! Retention: removes messages that ended, were reported, and are old.
+//!
+//! A round goes through the tenants, each by its own settings, in slices of one transaction each, so that
+//! sending never waits long for the writer. It stops when its time is up, remembers at which tenant, and says
+//! that there is more; so a tenant with much to remove does not delay the others forever. After the last
+//! tenant it removes other expired data: keys and tombstones of removed messages, pages of the journal, and
+//! old entries of the audit log.
+//!
+//! A message that has not ended, or that a subscriber is still to be notified of, is never removed; the store
+//! guarantees that. After a failed round, the next one continues at the same tenant.
+
+use std::{sync::Arc, time::Duration};
+
+use postway_domain::{Tenant, TenantId, TenantSettings, Time, secret::SecretKey};
+use postway_store::{Store, StoreError, record::Expunge};
+use tokio::time::Instant;
+
+use crate::config;
+
+/// Tenants read at once.
+const PAGE: u32 = 500;
+/// Messages, keys or pages removed in one transaction.
+const SLICE: u32 = 200;
+/// Slices of one tenant before it is the next one's turn.
+const SLICES_IN_TURN: u32 = 20;
+/// The journal goes back as far as the longest retention of a tenant, within these bounds: it is what the
+/// feed shows.
+const JOURNAL_MIN: Duration = Duration::from_secs(TenantSettings::REPORT_RETENTION_SECONDS);
+const JOURNAL_MAX: Duration = Duration::from_secs(90 * 86_400);
+
+/// The position of the rounds among the tenants.
+pub struct RetentionRounds {
+    /// Derives the key of the digests by which recipients of removed messages are still known.
+    secret_key: Arc<SecretKey>,
+    /// How long data of no tenant is retained, and data of tenants without a setting.
+    settings: config::RetentionSection,
+    /// The tenant that was served last.
+    after: Option<TenantId>,
+    /// The longest retention of a tenant in this pass.
+    longest: Duration,
+    /// Whether a tenant had more to remove than one turn allows.
+    left: bool,
+}
+
+/// The result of a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RetentionRound {
+    /// Messages removed.
+    pub removed: u64,
+    /// Whether there is more to do at once.
+    pub more: bool,
+}
+
+impl RetentionRounds {
+    /// Begins with the first tenant.
+    pub fn new(secret_key: Arc<SecretKey>, settings: config::RetentionSection) -> Self {
+        Self { secret_key, settings, after: None, longest: JOURNAL_MIN, left: false }
+    }
+
+    /// Removes what is due at `now`, for about `time_max` at most, but at least one slice.
+    pub async fn round(
+        &mut self,
+        store: &dyn Store,
+        now: Time,
+        time_max: Duration,
+    ) -> Result<RetentionRound, StoreError> {
+        let deadline = Instant::now() + time_max;
+        let mut removed = 0;
+        loop {
+            let page = store.tenants(self.after.as_ref(), PAGE).await?;
+            for tenant in &page {
+                // `cleanup` removes the remains of deleted tenants.
+                if tenant.deleted_at.is_none() {
+                    removed += self.expunge_messages(store, tenant, now, deadline).await?;
+                }
+                self.after = Some(tenant.id.clone());
+                if Instant::now() >= deadline {
+                    return Ok(RetentionRound { removed, more: true });
+                }
+            }
+            if page.len() < PAGE as usize {
+                break;
+            }
+        }
+        let kept = std::mem::replace(&mut self.longest, JOURNAL_MIN).min(JOURNAL_MAX);
+        let mut more = std::mem::take(&mut self.left);
+        self.after = None;
+        more |= remove_slices(deadline, || store.trim_journal(now.minus(kept), SLICE)).await?;
+        more |= remove_slices(deadline, || store.forget_traces(now, SLICE)).await?;
+        if let Some(kept) = self.settings.audit {
+            more |= remove_slices(deadline, || store.trim_audit(now.minus(kept), SLICE)).await?;
+        }
+        Ok(RetentionRound { removed, more })
+    }
+
+    /// Serves one tenant, and returns how many messages were removed.
+    async fn expunge_messages(
+        &mut self,
+        store: &dyn Store,
+        tenant: &Tenant,
+        now: Time,
+        deadline: Instant,
+    ) -> Result<u64, StoreError> {
+        let kept = tenant.settings.report_retention(self.settings.reported);
+        self.longest = self.longest.max(kept);
+        self.expunge_inbound(store, tenant, now, deadline).await?;
+        let mut removed = 0;
+        for _ in 0..SLICES_IN_TURN {
+            let slice = store.expunge(Expunge {
+                tenant: tenant.id.clone(),
+                reported_before: now.minus(kept),
+                unreported_before: now.minus(tenant.settings.unreported_retention(self.settings.reported)),
+                now,
+                recipient_key: self.secret_key.derive(Tenant::TRACE_KEY_LABEL),
+                limit: SLICE,
+            });
+            let slice = slice.await?;
+            removed += u64::from(slice);
+            if slice < SLICE {
+                return Ok(removed);
+            }
+            if Instant::now() >= deadline {
+                break;
+            }
+        }
+        self.left = true;
+        Ok(removed)
+    }
+
+    /// Removes a tenant's inbound mail that was processed long enough ago.
+    async fn expunge_inbound(
+        &mut self,
+        store: &dyn Store,
+        tenant: &Tenant,
+        now: Time,
+        deadline: Instant,
+    ) -> Result<(), StoreError> {
+        let before = now.minus(tenant.settings.report_retention(self.settings.reported));
+        let unreported_before = now.minus(tenant.settings.unreported_retention(self.settings.reported));
+        for _ in 0..SLICES_IN_TURN {
+            if store.expunge_inbound(&tenant.id, before, unreported_before, SLICE).await? < SLICE {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                break;
+            }
+        }
+        self.left = true;
+        Ok(())
+    }
+}
+
+/// Removes slice by slice, and returns whether there is more when the time is up.
+async fn remove_slices<F: Future<Output = Result<u32, StoreError>>>(
+    deadline: Instant,
+    slice: impl Fn() -> F,
+) -> Result<bool, StoreError> {
+    while slice().await? >= SLICE {
+        if Instant::now() >= deadline {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use bytes::Bytes;
+    use postway_domain::{
+        Account, AccountSettings, EventKind, Lane, MessageUid, Priority, RecipientKind, State, Status,
+        id::AuditId, message::OnDoubt,
+    };
+    use postway_store::{
+        Directory, Intake, Read, Report,
+        memory::MemoryStore,
+        record::{Acceptance, AuditEntry, Content, DirectoryChange, NewEvent, NewMessage, NewRecipient},
+    };
+
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+    const ENOUGH: Duration = Duration::from_secs(60);
+
+    pub(crate) fn start() -> Time {
+        Time::from_millis(1_700_000_000_000)
+    }
+
+    fn retention() -> RetentionRounds {
+        rounds(config::RetentionSection { audit: None, reported: DAY * 7 })
+    }
+
+    fn rounds(settings: config::RetentionSection) -> RetentionRounds {
+        RetentionRounds::new(Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap()), settings)
+    }
+
+    pub(crate) async fn tenant(store: &MemoryStore, id: &str, settings: TenantSettings) {
+        let tenant = Tenant { settings, ..Tenant::new(id.parse().unwrap(), id, start()) };
+        let account = Account {
+            tenant: tenant.id.clone(),
+            id: "relay".parse().unwrap(),
+            settings: AccountSettings::sandbox(),
+            secret: None,
+            version: 1,
+            created_at: start(),
+            updated_at: start(),
+        };
+        store.change(DirectoryChange::CreateTenant(tenant, vec![account]), None).await.unwrap();
+    }
+
+    pub(crate) async fn messages(store: &MemoryStore, tenant: &str, state: State, count: u32) {
+        let message = |_| NewMessage {
+            uid: MessageUid::new(start(), &mut rand::rng()),
+            lane: Lane {
+                tenant: tenant.parse().unwrap(),
+                account: "relay".parse().unwrap(),
+                priority: Priority::Normal,
+                batch: None,
+            },
+            client_id: None,
+            idempotency: None,
+            fingerprint: [0; 32],
+            state,
+            due_at: (state == State::Ready).then(start),
+            created_at: start(),
+            expires_at: None,
+            on_doubt: OnDoubt::Hold,
+            recipients: vec![NewRecipient {
+                address: "ada@example.net".parse().unwrap(),
+                kind: RecipientKind::To,
+            }],
+            content: Content {
+                sender: "shop@example.com".to_owned(),
+                message_id: "m@example.com".to_owned(),
+                subject: "Your order".to_owned(),
+                request_id: None,
+                external_id: None,
+                tags: Vec::new(),
+                metadata: None,
+                eight_bit: false,
+                smtputf8: false,
+                raw: Bytes::from_static(b"Subject: Your order\r\n\r\n").into(),
+                payload: None,
+                sensitive: false,
+                dsn: None,
+            },
+            batch_key: None,
+            error: None,
+            collapse_key: None,
+            events: vec![NewEvent { kind: EventKind::Accepted, data: None }],
+            recipient: None,
+            settled: None,
+        };
+        let accepted = store.accept((0..count).map(message).collect()).await.unwrap();
+        assert!(accepted.iter().all(|accepted| matches!(accepted, Acceptance::Accepted { .. })));
+        // A message is not removed while its events may still have subscribers.
+        store.sequence(1_000).await.unwrap();
+        store.fan_out(start(), 1_000).await.unwrap();
+    }
+
+    pub(crate) async fn count(store: &MemoryStore, tenant: &str, status: Status) -> i64 {
+        let stats = store.stats(Some(&tenant.parse().unwrap()), start()).await.unwrap();
+        stats.by_status.get(&status).copied().unwrap_or(0)
+    }
+
+    #[tokio::test]
+    async fn each_tenant_keeps_what_ended_for_its_own_time_and_what_has_not_for_ever() {
+        let store = MemoryStore::new();
+        tenant(&store, "brief", TenantSettings { report_retention_seconds: Some(60), ..Default::default() })
+            .await;
+        tenant(&store, "usual", TenantSettings::default()).await;
+        for id in ["brief", "usual"] {
+            messages(&store, id, State::Suppressed, 3).await;
+            messages(&store, id, State::Ready, 2).await;
+        }
+        let mut retention = retention();
+        let round = retention.round(&store, start().plus(DAY), ENOUGH).await.unwrap();
+        assert_eq!(round, RetentionRound { removed: 3, more: false });
+        assert_eq!(count(&store, "brief", Status::Suppressed).await, 0);
+        assert_eq!(count(&store, "usual", Status::Suppressed).await, 3);
+        let round = retention.round(&store, start().plus(DAY * 30), ENOUGH).await.unwrap();
+        assert_eq!(round, RetentionRound { removed: 3, more: false });
+        for id in ["brief", "usual"] {
+            assert_eq!(count(&store, id, Status::Ready).await, 2, "what has not ended stays");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_tenant_that_says_nothing_keeps_as_long_as_the_gateway_says() {
+        let store = MemoryStore::new();
+        tenant(&store, "own", TenantSettings { retention_days: Some(2), ..Default::default() }).await;
+        tenant(&store, "usual", TenantSettings::default()).await;
+        for id in ["own", "usual"] {
+            messages(&store, id, State::Suppressed, 3).await;
+        }
+        let mut retention = rounds(config::RetentionSection { audit: None, reported: DAY });
+        let later = start().plus(DAY + Duration::from_secs(1));
+        assert_eq!(retention.round(&store, later, ENOUGH).await.unwrap().removed, 3);
+        assert_eq!(count(&store, "own", Status::Suppressed).await, 3);
+        assert_eq!(count(&store, "usual", Status::Suppressed).await, 0);
+    }
+
+    #[tokio::test]
+    async fn the_audit_log_goes_back_as_far_as_it_is_told_or_for_ever() {
+        let store = MemoryStore::new();
+        for at in [start(), start().plus(DAY)] {
+            let entry = AuditEntry {
+                id: AuditId::new(at, &mut rand::rng()),
+                at,
+                actor: "admin".to_owned(),
+                tenant: None,
+                action: "traces.forget".to_owned(),
+                target: "all".to_owned(),
+                request_id: None,
+                detail: None,
+            };
+            store.change(DirectoryChange::Forget(at), Some(entry)).await.unwrap();
+        }
+        let later = start().plus(DAY * 400);
+        let left = async || store.audit(None, None, 9).await.unwrap().len();
+        retention().round(&store, later, ENOUGH).await.unwrap();
+        assert_eq!(left().await, 2);
+        let days = |days| config::RetentionSection { audit: Some(DAY * days), reported: DAY * 7 };
+        for (kept_for, expected) in [(400, 2), (399, 1), (1, 0)] {
+            rounds(days(kept_for)).round(&store, later, ENOUGH).await.unwrap();
+            assert_eq!(left().await, expected, "kept for {kept_for} days");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_round_without_time_left_goes_on_where_it_was() {
+        let store = MemoryStore::new();
+        for id in ["a", "b"] {
+            tenant(&store, id, TenantSettings::default()).await;
+            messages(&store, id, State::Suppressed, SLICE + 1).await;
+        }
+        let mut retention = retention();
+        let later = start().plus(DAY * 30);
+        let mut removed = Vec::new();
+        loop {
+            let round = retention.round(&store, later, Duration::ZERO).await.unwrap();
+            removed.push(round.removed);
+            if !round.more {
+                break;
+            }
+        }
+        let slice = u64::from(SLICE);
+        assert_eq!(removed, [slice, slice, 0, 1, 1, 0], "one tenant after the other, and all over again");
+        for id in ["a", "b"] {
+            assert_eq!(count(&store, id, Status::Suppressed).await, 0);
+        }
+    }
+}

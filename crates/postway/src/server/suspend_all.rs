@@ -1,0 +1,46 @@
+//! `serve --hold`: suspends every tenant before the first message is claimed.
+//!
+//! A restored backup has mail in its queue that was sent after the backup was taken. While its tenant is
+//! suspended, it can be listed and cancelled. A suspension is a row of the database, so it outlives this
+//! process, counts on every node, and ends by the same call as any other. A crash in between has sent
+//! nothing: the next start with `--hold` continues.
+
+use postway_domain::{Time, id::AuditId};
+use postway_store::{
+    Store, StoreError,
+    record::{AuditEntry, Changed, DirectoryChange, Suspension, SuspensionScope},
+};
+
+/// Tenants that are read at a time.
+const PAGE: u32 = 500;
+/// The actor in the audit log.
+const ACTOR: &str = "serve --hold";
+
+/// Suspends every tenant, and returns how many were not suspended before.
+pub async fn suspend_all(store: &dyn Store, now: Time) -> Result<usize, StoreError> {
+    let (mut suspended, mut after) = (0, None);
+    loop {
+        let tenants = store.tenants(after.as_ref(), PAGE).await?;
+        for tenant in &tenants {
+            let entry = AuditEntry {
+                id: AuditId::new(now, &mut rand::rng()),
+                at: now,
+                actor: ACTOR.to_owned(),
+                tenant: Some(tenant.id.clone()),
+                action: "tenant.suspend".to_owned(),
+                target: tenant.id.to_string(),
+                request_id: None,
+                detail: None,
+            };
+            let scope = SuspensionScope::Tenant;
+            let suspension = Suspension { tenant: tenant.id.clone(), scope, since: now };
+            if store.change(DirectoryChange::Suspend(suspension), Some(entry)).await? == Changed::Done {
+                suspended += 1;
+            }
+        }
+        match tenants.into_iter().nth(PAGE as usize - 1) {
+            Some(last) => after = Some(last.id),
+            None => return Ok(suspended),
+        }
+    }
+}

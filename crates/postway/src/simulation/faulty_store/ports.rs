@@ -1,0 +1,194 @@
+//! The methods of the port that sending does not use: forwarded unchanged, with the same injected faults.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use postway_domain::{
+    Account, AccountId, AccountLimits, ApiKey, Contact, DkimKey, Event, Incarnation, KeyDigest,
+    KnownRecipient, MailStream, MessageUid, RecipientId, RecipientKey, Rule, Span, Status, Subscriber,
+    Template, TemplateName, Tenant, TenantId, Time, WatchedMailbox,
+    id::{AuditId, BatchCode, ContactId, MailboxId, RuleId, SessionId, StreamId, SubscriberId},
+    oauth::{OAuthOwner, OAuthState},
+};
+use postway_store::{
+    Blobs, Catalogue, Directory, Inbound, Nodes, Operate, Prepare, Read, Report, Retain, StoreError, Streams,
+    record::*,
+};
+
+use super::FaultyStore;
+
+/// Forwards calls unchanged.
+macro_rules! pass {
+    ($($port:ident { $($name:ident($($arg:ident: $of:ty),*) -> $answer:ty;)* $(;; $($other:item)*)? })*) => {$(
+        #[async_trait]
+        impl $port for FaultyStore {
+            $(async fn $name(&self, $($arg: $of),*) -> Result<$answer, StoreError> {
+                self.call(stringify!($name), self.store.$name($($arg),*), |_| {}).await
+            })*
+            $($($other)*)?
+        }
+    )*};
+}
+
+pass! {
+    Prepare {
+        preparation_state(now: Time) -> PreparationState;
+        claim_preparation(request: PrepareRequest) -> Vec<ToPrepare>;
+        ;;
+        async fn preparation_woken(&self) {
+            self.hint(|| self.store.preparation_woken()).await
+        }
+    }
+    Blobs {
+        reserve_blob(digest: [u8; 32], size: u64, now: Time) -> BlobName;
+        condemn_blobs(before: Time, limit: u32) -> Vec<BlobName>;
+        forget_blobs(gone: &[BlobName]) -> ();
+    }
+    Streams {
+        streams(tenant: &TenantId, after: Option<&StreamId>, limit: u32) -> Vec<MailStream>;
+        stream(tenant: &TenantId, id: &StreamId) -> Option<MailStream>;
+        scoped_suppressions(filter: &ScopeFilter, after: Option<&SuppressionScope>, limit: u32) -> Vec<ScopedSuppression>;
+        scoped_suppression(scope: &SuppressionScope) -> Option<ScopedSuppression>;
+        decide(decision: ReaderDecision) -> Changed;
+    }
+    Catalogue {
+        template(tenant: &TenantId, name: &TemplateName, version: Option<i64>) -> Option<Template>;
+        templates(tenant: &TenantId, after: Option<&TemplateName>, limit: u32) -> Vec<Template>;
+        template_versions(tenant: &TenantId, name: &TemplateName, before: Option<i64>, limit: u32) -> Vec<Template>;
+        recipient(tenant: &TenantId, key: &RecipientKey) -> Option<KnownRecipient>;
+        recipients(tenant: &TenantId, address: Option<&str>, after: Option<RecipientId>, limit: u32) -> Vec<KnownRecipient>;
+        dkim_keys(tenant: Option<&TenantId>, domain: Option<&str>) -> Vec<DkimKey>;
+        link(uid: MessageUid, blob: &BlobName) -> Option<postway_store::record::Link>;
+    }
+    Read {
+        message(tenant: &TenantId, key: &MessageKey) -> Option<MessageRecord>;
+        search(tenant: &TenantId, filter: &Filter, before: Option<MessageUid>, limit: u32) -> MessagePage;
+        count(tenant: &TenantId, filter: &Filter, most: u32) -> MessageCount;
+        briefs(tenant: &TenantId, uids: &[MessageUid]) -> Vec<MessageBrief>;
+        raw(tenant: &TenantId, uid: MessageUid) -> Option<Body>;
+        payload(tenant: &TenantId, uid: MessageUid) -> Option<Body>;
+        pace(tenant: &TenantId, since: Time) -> Vec<Pace>;
+        stats(tenant: Option<&TenantId>, now: Time) -> Stats;
+    }
+    Directory {
+        change(change: DirectoryChange, audit: Option<AuditEntry>) -> Changed;
+        tenant(id: &TenantId) -> Option<Tenant>;
+        tenants(after: Option<&TenantId>, limit: u32) -> Vec<Tenant>;
+        accounts(tenant: Option<&TenantId>) -> Vec<Account>;
+        account(tenant: &TenantId, id: &AccountId) -> Option<Account>;
+        key(digest: &KeyDigest) -> Option<ApiKey>;
+        key_by_id(id: &str) -> Option<ApiKey>;
+        keys(tenant: &TenantId) -> Vec<ApiKey>;
+        is_session_ended(id: SessionId) -> bool;
+        oauth_state(owner: &OAuthOwner) -> Option<OAuthState>;
+        oauth_states() -> Vec<OAuthState>;
+        suspensions(tenant: &TenantId) -> Vec<Suspension>;
+        batches(tenant: &TenantId, after: Option<&BatchCode>, limit: u32) -> Vec<BatchView>;
+        batch_states(tenant: &TenantId, code: &BatchCode) -> BTreeMap<Status, i64>;
+        account_gates(tenant: &TenantId, accounts: &[AccountId], now: Time) -> Vec<(AccountId, AccountGate)>;
+        held(tenant: &TenantId, now: Time) -> i64;
+        suppressions(tenant: &TenantId, after: Option<&str>, limit: u32) -> Vec<Suppression>;
+        suppression(tenant: &TenantId, address: &str) -> Option<Suppression>;
+        audit(tenant: Option<&TenantId>, before: Option<AuditId>, limit: u32) -> Vec<AuditEntry>;
+        circuit(key: &AccountKey) -> Option<Circuit>;
+        circuits(tenant: Option<&TenantId>) -> Vec<Circuit>;
+        used(key: &AccountKey, limits: &AccountLimits, now: Time) -> Vec<(Span, Used)>;
+        ;;
+        fn generation(&self) -> u64 {
+            self.store.generation()
+        }
+    }
+    Nodes {
+        nodes() -> Vec<NodeRecord>;
+        strike(gone: &[Incarnation]) -> ();
+        duty(name: &str) -> Option<DutyRecord>;
+        take_duty(name: &str, seen: Option<DutyRecord>, by: Incarnation, at: Time) -> Option<i64>;
+        ;;
+        async fn beat(&self, node: &NodeBeat) -> Result<Vec<NodeRecord>, StoreError> {
+            self.call("beat", self.store.beat(node), |_| self.life.note_beat()).await
+        }
+        fn is_shared(&self) -> bool {
+            self.store.is_shared()
+        }
+
+        // The server's machine is set with the others.
+        async fn server_time(&self) -> Result<Option<Time>, StoreError> {
+            let now = async { Ok(Some(self.world.now())) };
+            self.call("server_time", now, |_| {}).await
+        }
+    }
+    Report {
+        sequence(limit: u32) -> u32;
+        fan_out(now: Time, limit: u32) -> u32;
+        feed(tenant: &TenantId, after: FeedPosition, limit: u32) -> Vec<FeedEvent>;
+        feed_end(tenant: &TenantId) -> FeedPosition;
+        report_state(now: Time) -> ReportState;
+        claim_notifications(request: ReportRequest) -> Vec<ToNotify>;
+        begin_calls(begun: Vec<BegunCall>) -> Vec<bool>;
+        settle_notifications(notified: Vec<Notified>) -> Vec<bool>;
+        reclaim_notifications(alive: &[Incarnation], now: Time, limit: u32) -> u32;
+        subscriber(tenant: &TenantId, id: &SubscriberId) -> Option<Subscriber>;
+        subscribers(tenant: Option<&TenantId>) -> Vec<Subscriber>;
+        notifications(tenant: &TenantId, uid: MessageUid) -> Vec<NotificationView>;
+        refused_recipients(tenant: &TenantId, uids: &[MessageUid]) -> Vec<(MessageUid, i64)>;
+        fates(tenant: &TenantId, uids: &[MessageUid]) -> Vec<postway_store::record::Fate>;
+        news(tenant: &TenantId, uids: &[MessageUid]) -> Vec<(MessageUid, Event)>;
+        deliveries(tenant: &TenantId, subscriber: &SubscriberId, state: Option<NotificationState>, before: Option<(MessageUid, i64)>, limit: u32) -> DeliveryPage;
+        notify_again(key: &NotificationKey, now: Time) -> bool;
+        hasten_notifications(who: &DueSubscriber, now: Time, limit: u32) -> u32;
+        resend_notifications(request: ResendRequest) -> ResendPage;
+        ;;
+        async fn report_woken(&self) {
+            self.hint(|| self.store.report_woken()).await
+        }
+    }
+    Retain {
+        trim_journal(before: Time, limit: u32) -> u32;
+        trim_audit(before: Time, limit: u32) -> u32;
+        tombstone(uid: MessageUid) -> Option<Tombstone>;
+        forget_traces(now: Time, limit: u32) -> u32;
+        expunge(expunge: Expunge) -> u32;
+        erase(tenant: &TenantId, address: &str, now: Time, limit: u32) -> Erased;
+        statistics(tenant: &TenantId, since: Time, until: Time) -> Vec<StatisticsRow>;
+    }
+    Inbound {
+        mailboxes(tenant: Option<&TenantId>) -> Vec<WatchedMailbox>;
+        mailbox_states(tenant: Option<&TenantId>) -> Vec<MailboxState>;
+        mailbox(key: &MailboxKey) -> Option<(WatchedMailbox, MailboxState)>;
+        register(page: Registration) -> Registered;
+        note_mailbox(note: MailboxNote) -> ();
+        route_state(now: Time) -> RouteState;
+        claim_inbound(request: RouteRequest) -> Vec<ToRoute>;
+        settle_inbound(routed: Vec<Routed>) -> Vec<bool>;
+        reclaim_inbound(alive: &[Incarnation], now: Time, limit: u32) -> u32;
+        rules(tenant: &TenantId, mailbox: Option<&MailboxId>) -> Vec<Rule>;
+        rule(tenant: &TenantId, id: &RuleId) -> Option<Rule>;
+        contacts(tenant: &TenantId, after: Option<&ContactId>, limit: u32) -> Vec<Contact>;
+        contact(tenant: &TenantId, id: &ContactId) -> Option<Contact>;
+        contact_named(tenant: &TenantId, name: &str) -> Option<Contact>;
+        inbound(tenant: &TenantId, filter: &InboundFilter, before: Option<MessageUid>, limit: u32) -> Vec<InboundView>;
+        inbound_one(tenant: &TenantId, uid: MessageUid) -> Option<InboundRecord>;
+        inbound_raw(tenant: &TenantId, uid: MessageUid) -> Option<Body>;
+        replay_inbound(tenant: &TenantId, uid: MessageUid, now: Time) -> Changed;
+        replay_inbound_all(replay: InboundReplay) -> u32;
+        resolve_inbound(tenant: &TenantId, uid: MessageUid, now: Time) -> Changed;
+        traced(uids: &[MessageUid]) -> Vec<Traced>;
+        receipt_page(tenant: &TenantId, uid: MessageUid, after: Option<ReceiptPlace>, limit: u32) -> Vec<ReceiptView>;
+        receipt_raw(tenant: &TenantId, uid: MessageUid, digest: [u8; 32]) -> Option<Body>;
+        time_out_receipts(now: Time, limit: u32) -> u32;
+        expunge_inbound(tenant: &TenantId, before: Time, unreported_before: Time, limit: u32) -> u32;
+        ;;
+        async fn inbound_woken(&self) {
+            self.hint(|| self.store.inbound_woken()).await
+        }
+    }
+    Operate {
+        ping() -> ();
+        ;;
+        fn commits(&self) -> u64 {
+            self.store.commits()
+        }
+
+        async fn close(&self) {}
+    }
+}
