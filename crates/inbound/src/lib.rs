@@ -14,19 +14,24 @@
 mod correlate;
 mod crash;
 mod forward;
+pub mod imap;
+mod loop_guard;
 mod mail;
-pub mod mailbox;
+mod mailbox_metrics;
 mod monitor;
 pub mod offline;
 mod probe;
-mod route;
+mod process;
 pub mod rules;
-mod seats;
-mod tally;
+mod source;
+mod tenant_slots;
+
+pub use imap as mailbox;
 
 pub use postway_mime::pec::{TrustError, TrustStore};
 
-pub use monitor::{ImapSource, Monitor, MonitorParts, Node, OpenFolder, Source, SourceError};
+pub use monitor::{Monitor, MonitorParts, Node};
 pub use probe::{Step, probe};
-pub use route::{Router, RouterParts};
+pub use process::{Router, RouterParts};
 pub use rules::{Trial, check_rule, try_rule};
+pub use source::{ImapSource, OpenFolder, Source, SourceError};

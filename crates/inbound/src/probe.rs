@@ -6,8 +6,8 @@ use postway_domain::WatchedMailbox;
 use postway_net::NetError;
 
 use crate::{
-    mailbox::{Deadlines, Fault, MailboxError, TlsMode},
-    monitor::ImapSource,
+    imap::{Deadlines, Fault, MailboxError, TlsMode},
+    source::ImapSource,
 };
 
 /// How long each step of a trial may take.

@@ -9,26 +9,15 @@
 //! back all that waited for it is told; what waited for a week is dead and left for people to send again. No tenant has more
 //! than its share of calls, so none waits for another's receivers.
 
-mod call;
-mod callback;
-mod client_sync;
 mod crash;
-mod desk;
-mod look;
-mod outcome;
-mod resend_form;
+mod deliver;
+mod notification;
 mod runner;
-mod schedule;
+mod scheduler;
 mod sequencer;
-mod settle;
 mod signature;
-mod standing;
-mod target;
-mod tell;
-mod view;
-mod webhook;
 
+pub use deliver::{Tested, call_test};
 pub use runner::{Notifier, NotifierParts};
 pub use sequencer::Node;
 pub use signature::{UnreadableSecret, WebhookSecret, signatures};
-pub use webhook::{Tested, call_test};

@@ -6,7 +6,6 @@
 //! because no server would take it so, is sent as an attachment: it is never held back for its form.
 
 mod compose;
-pub(crate) mod guard;
 
 use postway_domain::{
     EmailAddress, Lane, Mailbox, MessageUid, WatchedMailbox, id::RuleId, rule::ForwardForm,

@@ -8,12 +8,10 @@
 //! and sessions are bounded whatever servers do, and no tenant keeps another from its sessions: whoever waits for one gets it from who
 //! has most, within a bound of time.
 
-mod begin;
-mod imap;
-mod pace;
-mod page;
-mod seated;
-mod source;
+mod backoff;
+mod bounded_folder;
+mod page_reader;
+mod start_position;
 mod watch;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -28,16 +26,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 #[cfg(test)]
-pub(crate) use self::page::sha256;
-pub use self::{
-    imap::ImapSource,
-    source::{OpenFolder, Source, SourceError},
-};
+pub(crate) use self::page_reader::sha256;
 use self::{
-    page::Reader,
+    page_reader::Reader,
     watch::{Means, Watch},
 };
-use crate::{seats::TenantSeats, tally};
+use crate::{mailbox_metrics, source::Source, tenant_slots::TenantSeats};
 
 /// Sessions open at the same time.
 const SESSIONS_MAX: usize = 200;
@@ -147,7 +141,7 @@ impl Monitor {
             return Ok(());
         }
         if self.kept.is_none_or(|kept| kept.elapsed() >= KEEP_EVERY) {
-            self.watches.keys().for_each(tally::keep);
+            self.watches.keys().for_each(mailbox_metrics::keep);
             self.kept = Some(Instant::now());
         }
         let generation = self.means.store.generation();

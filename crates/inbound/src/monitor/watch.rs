@@ -19,18 +19,18 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    begin::{arrived_at, first_cursor},
-    pace,
-    page::{Read, ReadFault, Reader, Withheld},
-    seated::SeatedFolder,
-    source::{OpenFolder, Source, SourceError},
+    backoff,
+    bounded_folder::SeatedFolder,
+    page_reader::{Read, ReadFault, Reader, Withheld},
+    start_position::{arrived_at, first_cursor},
 };
 use crate::{
     crash::crash_point,
+    imap::{Folder, Listed},
     mail::bounded,
-    mailbox::{Folder, Listed},
-    seats::TenantSeats,
-    tally,
+    mailbox_metrics,
+    source::{OpenFolder, Source, SourceError},
+    tenant_slots::TenantSeats,
 };
 
 /// Mails of one page.
@@ -137,7 +137,7 @@ impl Watch {
             Fault::Source(error) => error,
             Fault::Store(error) => {
                 tracing::warn!(%error, %tenant, %mailbox, "a mailbox waits: the store does not take its mail");
-                return pace::wait(nth, false, &mut rand::rng()).min(STORE_WAIT_MAX);
+                return backoff::wait(nth, false, &mut rand::rng()).min(STORE_WAIT_MAX);
             }
             // Whoever runs the watches will notice.
             Fault::Gone => return STORE_WAIT_MAX,
@@ -158,7 +158,7 @@ impl Watch {
         }
         // What has worked is more likely being rebuilt than set up wrongly.
         let is_setup = error.is_setup && !(self.has_worked && nth < QUICK_TRIES);
-        pace::wait(nth, is_setup, &mut rand::rng())
+        backoff::wait(nth, is_setup, &mut rand::rng())
     }
 
     /// One session: rounds until something goes wrong or somebody else needs the seat. How long to stay away then.
@@ -206,14 +206,14 @@ impl Watch {
         let end = standing.uid_next.saturating_sub(1);
         let mut pages = 0;
         while cursor.last_uid < end {
-            tally::lag(&self.key, end - cursor.last_uid);
+            mailbox_metrics::lag(&self.key, end - cursor.last_uid);
             if pages == ROUND_PAGES_MAX || (pages > 0 && folder.is_round_over()) {
                 return Ok(RoundEnd::More);
             }
             cursor = self.page(folder, standing, cursor).await?;
             pages += 1;
         }
-        tally::lag(&self.key, 0);
+        mailbox_metrics::lag(&self.key, 0);
         let note = MailboxNote {
             key: self.key.clone(),
             at: self.means.clock.now(),
@@ -221,7 +221,7 @@ impl Watch {
             error: None,
         };
         self.means.store.note_mailbox(note).await?;
-        tally::round(&self.key, began.elapsed());
+        mailbox_metrics::round(&self.key, began.elapsed());
         Ok(RoundEnd::CaughtUp)
     }
 
@@ -256,7 +256,7 @@ impl Watch {
         let through = page.through.clamp(cursor.last_uid.saturating_add(1), end);
         let (old, mails): (Vec<Listed>, Vec<Listed>) =
             page.mails.into_iter().partition(|mail| is_old(mail, cursor));
-        tally::skipped(&self.key, old.len());
+        mailbox_metrics::skipped(&self.key, old.len());
         let mut cursor = cursor;
         let mut rest = mails.as_slice();
         loop {
@@ -324,8 +324,8 @@ impl Watch {
         match registered {
             Registered::Done { new, known } => {
                 self.steps += 1;
-                tally::skipped(&self.key, known as usize + gone);
-                tally::failed(&self.key, dead);
+                mailbox_metrics::skipped(&self.key, known as usize + gone);
+                mailbox_metrics::failed(&self.key, dead);
                 tracing::debug!(tenant = %self.key.tenant, mailbox = %self.key.mailbox, new, known, "registered");
                 Ok(to)
             }

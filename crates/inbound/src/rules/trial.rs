@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{Contacts, Judged, Plan, Planned, ReadyRule, WorkStop};
-use crate::{forward::guard, mail::Mail};
+use crate::{loop_guard, mail::Mail};
 
 /// What a rule would do with a mail.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,7 +96,7 @@ async fn judge(content: &RuleContent, raw: Bytes, within: Duration) -> Result<Tr
         let rule = ReadyRule::new(unnamed, content);
         let mail = Mail::new(&raw);
         let judged = rule.judge(&mail, &asked);
-        TrialJudgement { judged, looping: guard::loops(&mail, None), rule }
+        TrialJudgement { judged, looping: loop_guard::loops(&mail, None), rule }
     });
     let _stopped = stop.at_drop();
     match timeout(within, thread).await {
