@@ -20,6 +20,7 @@ mod decode;
 mod dedup;
 mod directory;
 pub mod durability;
+mod durable_write;
 mod entry;
 pub mod error;
 mod event_row;
@@ -58,6 +59,7 @@ mod waits;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
+pub use durable_write::until_durable;
 pub use error::StoreError;
 pub use holds::Holds;
 pub use port::{
