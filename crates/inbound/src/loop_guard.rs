@@ -1,39 +1,40 @@
-//! Guards against loops: mail that must not be sent on, whatever the rules say.
+//! Loop guards: mail that is not forwarded, whatever the rules say.
 //!
-//! Every forwarded mail carries a mark of each mailbox that it was forwarded from. Mail that comes back to the same mailbox is
-//! known by it, through however many other mailboxes and gateways it went: they let marks pass, whoever made them, and count
-//! them. The mark is a keyed digest: it tells nobody outside whose mailbox it was, and nobody else can make one that stops
-//! somebody's mail. While a secret key is being replaced, marks made under either are known.
+//! Every forwarded mail carries a mark of each mailbox from which it was forwarded. A mailbox recognises its
+//! own mark when the mail comes back, through any number of other mailboxes and gateways: they keep all marks
+//! and count them. A mark is a keyed digest, so others cannot see which mailbox it names, and cannot forge
+//! one to stop somebody's mail. While a secret key is being replaced, marks of both keys are recognised.
 //!
-//! A mail that is composed anew has none of the trace fields of its original. Its marks are its hop count: each gateway adds
-//! one, and from [`FORWARDS_MAX`] on none forwards it, whether it knows the marks or not.
+//! A mail that is composed anew has none of the trace fields of its original. Its marks are its hop count:
+//! each gateway adds one, and from [`FORWARDS_MAX`] on no gateway forwards it, whether it recognises the
+//! marks or not.
 
 use aws_lc_rs::hmac;
 use postway_domain::secret::SecretKey;
 use postway_mime::{MARK_CHARS, MARK_FIELD};
 use postway_store::record::MailboxKey;
 
-use crate::mail::Mail;
+use crate::mail::ParsedMail;
 
-/// How many servers a mail may have gone through.
+/// The most servers that a mail may have passed.
 const HOPS_MAX: usize = 50;
-/// How many mailboxes it may have been forwarded by, of whichever gateways.
+/// The most mailboxes that may have forwarded a mail, on any gateway.
 const FORWARDS_MAX: usize = 10;
 
-/// Makes the marks.
-pub(crate) struct Marker {
-    /// The gateway's key, then its predecessors.
+/// Makes the marks of mailboxes.
+pub(crate) struct LoopMarker {
+    /// The current key, then the earlier ones.
     keys: Vec<hmac::Key>,
 }
 
 /// The marks of one mailbox.
 pub(crate) struct MailboxMarks {
-    /// The one that is written, then those that earlier keys have written.
+    /// The mark that is written, then those made with earlier keys.
     known: Vec<String>,
 }
 
-impl Marker {
-    /// With the gateway's key.
+impl LoopMarker {
+    /// Derives the marking keys from the gateway's key.
     pub(crate) fn new(secret_key: &SecretKey) -> Self {
         let keys = std::iter::successors(Some(secret_key), |key| key.previous());
         let key = |key: &SecretKey| hmac::Key::new(hmac::HMAC_SHA256, &key.derive("forward-mark"));
@@ -59,8 +60,8 @@ impl MailboxMarks {
     }
 }
 
-/// Why this mail must not be sent on, where it must not. `marks` are those of the mailbox it is in.
-pub(crate) fn loops(mail: &Mail<'_>, marks: Option<&MailboxMarks>) -> Option<String> {
+/// Why this mail must not be forwarded, if so. `marks` are those of the mailbox that it is in.
+pub(crate) fn loops(mail: &ParsedMail<'_>, marks: Option<&MailboxMarks>) -> Option<String> {
     let is_known = |found: String| {
         marks.is_some_and(|marks| marks.known.iter().any(|mark| mark.eq_ignore_ascii_case(&found)))
     };
@@ -100,7 +101,7 @@ mod tests {
     }
 
     fn looped(header: &str) -> Option<String> {
-        loops(&Mail::new(format!("{header}\r\n\r\n").as_bytes()), Some(&marks(&["abcd", "ef01"])))
+        loops(&ParsedMail::new(format!("{header}\r\n\r\n").as_bytes()), Some(&marks(&["abcd", "ef01"])))
     }
 
     #[test]
@@ -141,8 +142,8 @@ mod tests {
 
     #[test]
     fn each_mailbox_has_its_own_mark_and_keeps_it() {
-        let marker = |byte| Marker::new(&SecretKey::from_bytes(&[byte; 32]).unwrap());
-        let written = |marker: Marker, mailbox: &str| {
+        let marker = |byte| LoopMarker::new(&SecretKey::from_bytes(&[byte; 32]).unwrap());
+        let written = |marker: LoopMarker, mailbox: &str| {
             let key = MailboxKey { tenant: "t".parse().unwrap(), mailbox: mailbox.parse().unwrap() };
             marker.marks(&key).written().to_owned()
         };
@@ -156,10 +157,10 @@ mod tests {
     fn a_mark_made_under_the_replaced_key_is_still_known() {
         let secret = |byte| SecretKey::from_bytes(&[byte; 32]).unwrap();
         let key = MailboxKey { tenant: "t".parse().unwrap(), mailbox: "a".parse().unwrap() };
-        let old = Marker::new(&secret(1)).marks(&key);
-        let new = Marker::new(&secret(2).with_previous(secret(1))).marks(&key);
+        let old = LoopMarker::new(&secret(1)).marks(&key);
+        let new = LoopMarker::new(&secret(2).with_previous(secret(1))).marks(&key);
         assert_ne!(old.written(), new.written());
         let returned = format!("{MARK_FIELD}: {}\r\n\r\n", old.written());
-        assert!(loops(&Mail::new(returned.as_bytes()), Some(&new)).is_some());
+        assert!(loops(&ParsedMail::new(returned.as_bytes()), Some(&new)).is_some());
     }
 }

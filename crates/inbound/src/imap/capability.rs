@@ -1,22 +1,22 @@
-//! What a server offers.
+//! The capabilities of a server.
 
-/// The extensions we make use of.
+/// The extensions that the client uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Capabilities {
+pub(super) struct ImapCapabilities {
     pub(super) starttls: bool,
     pub(super) login_disabled: bool,
     pub(super) auth_plain: bool,
     pub(super) auth_xoauth2: bool,
     pub(super) auth_oauthbearer: bool,
-    /// The first response of a sign-in may stand in the command (RFC 4959).
+    /// The first response of a sign-in may be part of the command (RFC 4959).
     pub(super) sasl_ir: bool,
     pub(super) idle: bool,
     pub(super) moves: bool,
     pub(super) uidplus: bool,
 }
 
-impl Capabilities {
-    /// Reads a list of capabilities. Unknown ones are as good as absent.
+impl ImapCapabilities {
+    /// Reads a list of capabilities. Unknown ones are ignored.
     pub(super) fn read(list: &[u8]) -> Self {
         let mut offered = Self::default();
         for word in list.split(|&b| b == b' ') {
@@ -45,10 +45,10 @@ mod tests {
 
     #[test]
     fn capabilities_are_read_in_any_case() {
-        let offered = Capabilities::read(b"IMAP4rev1 idle  Auth=Plain SASL-IR X-ODD MOVED");
+        let offered = ImapCapabilities::read(b"IMAP4rev1 idle  Auth=Plain SASL-IR X-ODD MOVED");
         assert_eq!(
             offered,
-            Capabilities { idle: true, auth_plain: true, sasl_ir: true, ..Default::default() }
+            ImapCapabilities { idle: true, auth_plain: true, sasl_ir: true, ..Default::default() }
         );
     }
 }

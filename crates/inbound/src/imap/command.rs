@@ -1,8 +1,8 @@
-//! A command as it goes out: nothing in a value is ever read as part of the command.
+//! A command to the server. No value is ever read as part of the command.
 //!
-//! What a quoted string cannot hold goes as a literal, which the server must ask for first; so a command is a list of
-//! chunks, and each but the first waits for a go-ahead. The octets are wiped when the command is dropped, since some of
-//! them are credentials.
+//! A value that does not fit a quoted string is sent as a literal, which the server must ask for first; so a
+//! command is a list of chunks, and each but the first waits for a go-ahead. The octets are wiped when the
+//! command is dropped, because some of them are credentials.
 
 use std::fmt::Write as _;
 
@@ -10,19 +10,20 @@ use secrecy::zeroize::Zeroizing;
 
 use super::utf7;
 
-/// The longest quoted string; what is longer goes as a literal.
+/// The longest quoted string; a longer value is sent as a literal.
 const QUOTED_BYTES_MAX: usize = 1000;
 
 /// A command without its tag.
-pub(super) struct Command {
+pub(super) struct ImapCommand {
     pub(super) chunks: Vec<Zeroizing<Vec<u8>>>,
-    /// What answers a go-ahead that nothing is left for: a refused token's reasons come so, and are consented to before the
-    /// refusal comes. An empty line, but for OAUTHBEARER (RFC 7628 3.2.3).
+    /// The answer to a go-ahead after the last chunk: with it a server explains why it refuses a token, and
+    /// it must be answered before the refusal follows. It is an empty line, except for OAUTHBEARER (RFC 7628
+    /// 3.2.3).
     pub(super) consent: Option<&'static str>,
 }
 
-impl Command {
-    /// A command whose text is ours.
+impl ImapCommand {
+    /// A command with a constant text.
     pub(super) fn new(text: &str) -> Self {
         Self { chunks: vec![Zeroizing::new(text.as_bytes().to_vec())], consent: None }
     }
@@ -52,13 +53,14 @@ impl Command {
         self.string(&utf7::encode(name))
     }
 
-    /// Adds text of ours.
+    /// Adds constant text.
     pub(super) fn then(mut self, text: &str) -> Self {
         self.last().extend_from_slice(text.as_bytes());
         self
     }
 
-    /// Signs in by a mechanism whose one response, in base64, may stand in the command or must wait to be asked for.
+    /// Signs in by a mechanism whose only response, in base64, is part of the command or waits until the
+    /// server asks for it.
     pub(super) fn sign_in(mechanism: &str, response: &str, at_once: bool) -> Self {
         let mut command = Self::new("AUTHENTICATE ");
         command.consent = Some(if mechanism == "OAUTHBEARER" { "AQ==" } else { "" });
@@ -81,7 +83,7 @@ impl Command {
     }
 }
 
-/// UIDs in ascending order as a set, with neighbours as ranges: `1:3,7`.
+/// UIDs in ascending order as an IMAP set, with neighbours as ranges: `1:3,7`.
 pub(super) fn uid_set(uids: impl IntoIterator<Item = u32>) -> String {
     let mut set = String::new();
     let mut uids = uids.into_iter().peekable();
@@ -102,18 +104,18 @@ pub(super) fn uid_set(uids: impl IntoIterator<Item = u32>) -> String {
 mod tests {
     use super::*;
 
-    fn wire(command: &Command) -> Vec<String> {
+    fn wire(command: &ImapCommand) -> Vec<String> {
         command.chunks.iter().map(|chunk| String::from_utf8(chunk.to_vec()).unwrap()).collect()
     }
 
     #[test]
     fn a_value_cannot_end_the_command() {
-        let command = Command::new("LOGIN").string("bob \"\\").string("a\r\nA9 LOGOUT").then(" x");
+        let command = ImapCommand::new("LOGIN").string("bob \"\\").string("a\r\nA9 LOGOUT").then(" x");
         assert_eq!(wire(&command), ["LOGIN \"bob \\\"\\\\\" {12}", "a\r\nA9 LOGOUT x"]);
-        assert_eq!(wire(&Command::new("LOGIN").string("pä")), ["LOGIN {3}", "pä"]);
-        assert_eq!(wire(&Command::new("SELECT").folder("a\r\n\"b")), ["SELECT \"a&AA0ACg-\\\"b\""]);
-        assert_eq!(wire(&Command::new("X").string("")), ["X \"\""]);
-        assert_eq!(wire(&Command::new("X").string(&"x".repeat(1001)))[0], "X {1001}");
+        assert_eq!(wire(&ImapCommand::new("LOGIN").string("pä")), ["LOGIN {3}", "pä"]);
+        assert_eq!(wire(&ImapCommand::new("SELECT").folder("a\r\n\"b")), ["SELECT \"a&AA0ACg-\\\"b\""]);
+        assert_eq!(wire(&ImapCommand::new("X").string("")), ["X \"\""]);
+        assert_eq!(wire(&ImapCommand::new("X").string(&"x".repeat(1001)))[0], "X {1001}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Where a mailbox is, how to sign in, how long to wait.
+//! The connection to a mailbox: address, TLS, login and deadlines.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -7,54 +7,54 @@ use secrecy::SecretString;
 
 /// Everything needed to reach a mailbox.
 #[derive(Debug, Clone)]
-pub struct Connection {
+pub struct ImapConnection {
     /// Host name or address literal.
     pub host: String,
     /// TCP port; 993 and 143 are the usual ones.
     pub port: u16,
     /// How the connection is protected.
-    pub tls: TlsMode,
-    /// Who to sign in as.
-    pub login: Login,
+    pub tls: ImapTlsMode,
+    /// The credentials.
+    pub login: ImapLogin,
     /// Certificates to trust besides the platform's, in PEM.
     pub extra_roots_pem: Option<String>,
-    /// What to connect through; directly when absent.
+    /// The proxy to connect through; a direct connection if absent.
     pub proxy: Option<Proxy>,
-    /// Which addresses may be connected to.
+    /// Decides which addresses may be connected to.
     pub guard: Arc<Guard>,
 }
 
-/// How a connection is protected. A mailbox always has credentials, so that nothing here is opportunistic.
+/// How a connection is protected. A mailbox always has credentials, so no mode is opportunistic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TlsMode {
+pub enum ImapTlsMode {
     /// TLS from the first octet.
     Implicit,
-    /// TLS after STARTTLS, or not at all.
+    /// TLS by STARTTLS, which is required.
     Starttls,
     /// Plain text: the user's explicit choice.
     None,
 }
 
-/// Who to sign in as. Never printed.
+/// The credentials of a mailbox. Never printed.
 #[derive(Clone)]
-pub enum Login {
-    /// By AUTHENTICATE PLAIN or LOGIN.
+pub enum ImapLogin {
+    /// A password, for AUTHENTICATE PLAIN or LOGIN.
     Password {
-        /// The user name, as the server wants it.
+        /// The user name, as the server expects it.
         username: String,
-        /// Its password.
+        /// The password.
         password: SecretString,
     },
-    /// By AUTHENTICATE XOAUTH2.
+    /// A token, for AUTHENTICATE XOAUTH2.
     OAuth2 {
-        /// The user name, as the server wants it.
+        /// The user name, as the server expects it.
         username: String,
         /// A bearer token that has not expired.
         token: SecretString,
     },
 }
 
-impl fmt::Debug for Login {
+impl fmt::Debug for ImapLogin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Password { .. } => "Password(hidden)",
@@ -63,18 +63,18 @@ impl fmt::Debug for Login {
     }
 }
 
-/// How long each step may take, as a whole.
+/// How long each step may take in total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Deadlines {
-    /// Name lookup and TCP connection, through the proxy if there is one; then the same again for TLS.
+pub struct ImapDeadlines {
+    /// Name lookup and TCP connection, through the proxy if there is one; then the same time again for TLS.
     pub connect: Duration,
     /// One command with all its responses, or the greeting.
     pub reply: Duration,
-    /// One mail on its way here.
+    /// The transfer of one mail.
     pub mail: Duration,
 }
 
-impl Default for Deadlines {
+impl Default for ImapDeadlines {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(30),
@@ -84,8 +84,8 @@ impl Default for Deadlines {
     }
 }
 
-impl Deadlines {
-    /// The same short limit for every step; for tests and probes.
+impl ImapDeadlines {
+    /// The same limit for every step, for tests and probes.
     pub fn uniform(limit: Duration) -> Self {
         Self { connect: limit, reply: limit, mail: limit }
     }
@@ -97,11 +97,11 @@ mod tests {
 
     #[test]
     fn credentials_are_not_printed() {
-        let connection = Connection {
+        let connection = ImapConnection {
             host: "imap.example.org".into(),
             port: 993,
-            tls: TlsMode::Implicit,
-            login: Login::Password { username: "bob@example.org".into(), password: "hunter2".into() },
+            tls: ImapTlsMode::Implicit,
+            login: ImapLogin::Password { username: "bob@example.org".into(), password: "hunter2".into() },
             extra_roots_pem: None,
             proxy: Some("socks5://eve:sesame@proxy.example.org".parse().unwrap()),
             guard: Arc::default(),

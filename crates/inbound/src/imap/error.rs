@@ -1,49 +1,50 @@
-//! What can go wrong with a mailbox, and whose turn it is to act.
+//! The errors of a mailbox, and whether waiting or a change of settings helps.
 
 use std::io;
 
 use postway_net::NetError;
 use thiserror::Error;
 
-/// The most characters of a server's own words that an error repeats.
+/// The most characters of a server's text that an error repeats.
 pub(super) const WORDS_MAX: usize = 200;
 
-/// A mailbox could not be used. Reads as a sentence for whoever set it up; holds no credentials.
+/// A mailbox could not be used. The text is a sentence for the person who set the mailbox up, and contains no
+/// credentials.
 #[derive(Debug, Error)]
 #[error("mailbox at {server}: {fault}")]
 pub struct MailboxError {
     /// Host and port of the server.
     pub server: String,
     /// What went wrong.
-    pub fault: Fault,
+    pub fault: ImapFault,
 }
 
 impl MailboxError {
-    /// True when the set-up is at fault (name, TLS, login, folder), so that waiting alone cannot help.
+    /// Whether the settings are at fault (name, TLS, login, folder), so that waiting alone cannot help.
     pub fn is_setup(&self) -> bool {
         match &self.fault {
-            // A proxy that refuses our credentials is reported as a connection denied.
-            Fault::Net(error) => error.is_setup() || error.kind() == io::ErrorKind::PermissionDenied,
-            Fault::NoStarttls
-            | Fault::Preauthenticated
-            | Fault::NotImap(_)
-            | Fault::LoginUnsupported(_)
-            | Fault::LoginRefused(_)
-            | Fault::Unwritable(_)
-            | Fault::NoFolder { .. } => true,
-            Fault::Io(_)
-            | Fault::Closed
-            | Fault::Timeout(_)
-            | Fault::Bye(_)
-            | Fault::StarttlsInjected
-            | Fault::Refused { .. }
-            | Fault::TooMuch { .. }
-            | Fault::Garbled(_)
-            | Fault::OutOfStep => false,
+            // A proxy that refuses the credentials is reported as a connection denied.
+            ImapFault::Net(error) => error.is_setup() || error.kind() == io::ErrorKind::PermissionDenied,
+            ImapFault::NoStarttls
+            | ImapFault::Preauthenticated
+            | ImapFault::NotImap(_)
+            | ImapFault::LoginUnsupported(_)
+            | ImapFault::LoginRefused(_)
+            | ImapFault::Unwritable(_)
+            | ImapFault::NoFolder { .. } => true,
+            ImapFault::Io(_)
+            | ImapFault::Closed
+            | ImapFault::Timeout(_)
+            | ImapFault::Bye(_)
+            | ImapFault::StarttlsInjected
+            | ImapFault::Refused { .. }
+            | ImapFault::TooMuch { .. }
+            | ImapFault::Garbled(_)
+            | ImapFault::OutOfStep => false,
         }
     }
 
-    /// True when the session can go on: the server understood and said no, or was not even asked.
+    /// Whether the session can go on: the server understood and refused, or was not asked at all.
     pub fn leaves_session_usable(&self) -> bool {
         self.fault.is_refusal()
     }
@@ -51,7 +52,7 @@ impl MailboxError {
 
 /// What went wrong with a mailbox.
 #[derive(Debug, Error)]
-pub enum Fault {
+pub enum ImapFault {
     /// No connection, or no TLS.
     #[error(transparent)]
     Net(NetError),
@@ -64,55 +65,55 @@ pub enum Fault {
     /// The deadline passed first.
     #[error("no {0} before the deadline")]
     Timeout(&'static str),
-    /// The server said goodbye, with these words.
+    /// The server ended the session, with this text.
     #[error("the server ended the session: {0}")]
     Bye(String),
-    /// TLS is wanted and not offered.
+    /// TLS is required, and the server does not offer it.
     #[error("the server does not offer STARTTLS; change the mailbox's TLS mode or its port")]
     NoStarttls,
-    /// Somebody put plain text where TLS was to begin.
+    /// Plain text followed where TLS was to begin.
     #[error("plain text followed the answer to STARTTLS; the connection was dropped")]
     StarttlsInjected,
-    /// The server takes us for somebody already signed in.
+    /// The server greets with PREAUTH.
     #[error("the server greets us as already signed in, so nobody knows as whom; check the port")]
     Preauthenticated,
-    /// Something else answers there.
+    /// Another protocol answers at this port.
     #[error("this is no IMAP server, it says {0:?}; check host, port and TLS mode")]
     NotImap(String),
-    /// The server does not take this kind of login.
+    /// The server does not support this kind of login.
     #[error("{0}")]
     LoginUnsupported(&'static str),
-    /// The server refuses user name and password or token.
+    /// The server refuses the user name and the password or token.
     #[error("login refused: {0}; check user name and password or token")]
     LoginRefused(String),
-    /// A value cannot be sent at all.
+    /// A value cannot be sent.
     #[error("{0}")]
     Unwritable(&'static str),
-    /// The folder is not there, or not ours.
+    /// The folder does not exist, or may not be used.
     #[error("folder {folder:?} cannot be used: {words}; check its name and hierarchy separator")]
     NoFolder {
-        /// The folder asked for.
+        /// The name of the folder.
         folder: String,
-        /// The server's words.
+        /// The server's text.
         words: String,
     },
     /// The server understood and refused.
     #[error("the server refused {what}: {words}")]
     Refused {
-        /// What was asked.
+        /// The refused step.
         what: &'static str,
-        /// The server's words.
+        /// The server's text.
         words: String,
     },
-    /// The server sends more than can be wanted.
+    /// The server sent more than the limit.
     #[error("the server sent {what} of more than {max}; the connection was dropped")]
     TooMuch {
-        /// What was too much.
+        /// What exceeded the limit.
         what: &'static str,
-        /// The bound.
+        /// The limit.
         max: u64,
     },
-    /// The server's words make no sense.
+    /// The server's answer cannot be understood.
     #[error("the server's answer makes no sense: {0}")]
     Garbled(&'static str),
     /// An earlier command did not end; the session cannot be used.
@@ -120,7 +121,7 @@ pub enum Fault {
     OutOfStep,
 }
 
-impl Fault {
+impl ImapFault {
     pub(super) fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused { .. } | Self::NoFolder { .. } | Self::Unwritable(_))
     }
@@ -130,9 +131,9 @@ impl Fault {
     }
 }
 
-/// A server's words, fit for one line of an error: bounded, and without control characters.
+/// A server's text for one line of an error: bounded, without control characters.
 pub(super) fn words(text: &[u8]) -> String {
-    // A character has at most four octets; what is behind is not even decoded.
+    // A character has at most four octets; later octets are not decoded at all.
     let text = String::from_utf8_lossy(&text[..text.len().min(WORDS_MAX * 4)]);
     let plain = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
     let words: String = plain.take(WORDS_MAX).collect();

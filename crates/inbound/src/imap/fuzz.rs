@@ -1,13 +1,13 @@
-//! Whatever a server says is read or refused, in bounded memory, and never panics.
+//! Every answer of a server is read or refused, in bounded memory, without a panic.
 
 use postway_fuzz::{feed, imap, try_seeds};
 
 use super::{
-    response::Response,
-    wire::{Text, Wire},
+    response::ImapResponse,
+    wire::{ImapWire, RawMailText},
 };
 
-/// What a mail's text may have here.
+/// The longest mail text in these tests.
 const TEXT_BYTES_MAX: usize = 4_096;
 
 const SEEDS: &[&[u8]] = &[
@@ -48,17 +48,17 @@ fn whatever_a_server_that_knows_the_language_says_is_read_or_refused() {
     try_seeds(|random| read(&imap::answer(random, "A1")));
 }
 
-/// Reads responses up to the first that makes no sense.
+/// Reads responses up to the first one that makes no sense.
 fn read(said: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let mut wire = Wire::new(tokio::io::join(said, tokio::io::sink()));
+        let mut wire = ImapWire::new(tokio::io::join(said, tokio::io::sink()));
         while let Ok(raw) = wire.response(Some(TEXT_BYTES_MAX)).await {
-            if let Some(Text::Whole(text)) = &raw.text {
+            if let Some(RawMailText::Whole(text)) = &raw.text {
                 assert!(text.len() <= TEXT_BYTES_MAX);
             }
             let is_cut = raw.is_cut;
-            if Response::read(raw).is_err() || is_cut {
+            if ImapResponse::read(raw).is_err() || is_cut {
                 break;
             }
         }

@@ -1,88 +1,89 @@
-//! Places in a folder: where to begin reading.
+//! Finds the mail at which reading begins.
 //!
-//! Found by the mails' order, one at a time, never by a search over all of them. Places stay what they are between these
-//! commands: a server may not remove mails from a session's view while it answers FETCH (RFC 3501 7.4.1).
+//! Mails are found by bisection over their order, never by a SEARCH over the whole folder. Sequence numbers
+//! do not change between these commands: a server may not remove mails from a session's view while it answers
+//! FETCH (RFC 3501 7.4.1).
 
 use jiff::Timestamp;
 
 use super::{
-    command::Command,
-    error::{Fault, MailboxError},
-    response::{Mail, Response},
-    session::Session,
+    command::ImapCommand,
+    error::{ImapFault, MailboxError},
+    response::{FetchResponse, ImapResponse},
+    session::ImapSession,
 };
 
-/// How many neighbours are asked where a mail was removed meanwhile.
+/// How many neighbours are tried if a mail was removed meanwhile.
 const NEIGHBOURS_MAX: u32 = 8;
 
-/// Where the first mail of some kind is.
+/// The first mail that meets a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum FirstMail {
     /// It has this UID.
     At(u32),
-    /// There is none.
-    Nowhere,
-    /// The server did not tell of a mail that was asked for on the way.
+    /// No mail meets the condition.
+    Absent,
+    /// The server did not answer for a mail that the bisection needed.
     Unknown,
 }
 
-impl Session {
-    /// The UID of the first of the newest `count` mails; `None` where there is none.
+impl ImapSession {
+    /// The UID of the first of the newest `count` mails; `None` if the folder is empty.
     pub async fn first_of_newest(&mut self, count: u32) -> Result<Option<u32>, MailboxError> {
         self.try_newest(count).await.map_err(|fault| fault.at(&self.server))
     }
 
-    async fn try_newest(&mut self, count: u32) -> Result<Option<u32>, Fault> {
+    async fn try_newest(&mut self, count: u32) -> Result<Option<u32>, ImapFault> {
         if count == 0 || self.exists == 0 {
             return Ok(None);
         }
-        let place = self.exists.saturating_sub(count - 1).max(1);
-        match self.probe_near(place).await? {
+        let sequence_number = self.exists.saturating_sub(count - 1).max(1);
+        match self.probe_near(sequence_number).await? {
             Some(mail) => Ok(mail.uid),
-            None => Err(untold()),
+            None => Err(not_answered()),
         }
     }
 
-    /// The UID of the first mail that came at `since` or later; `None` where there is none.
+    /// The UID of the first mail that arrived at `since` or later; `None` if there is no such mail.
     ///
-    /// Takes the mails for ordered by their dates, as they are unless somebody moved old ones in: then some from before may
-    /// be behind the place found, and some from after it in front of it.
+    /// Assumes that mails are ordered by their dates. If somebody moved old mails into the folder, some older
+    /// ones may follow the result, and some newer ones may precede it.
     pub async fn first_since(&mut self, since: Timestamp) -> Result<Option<u32>, MailboxError> {
-        let found = self.halve(|mail| mail.date.is_some_and(|date| date >= since)).await;
-        let found = found.and_then(|place| match place {
-            Place::At(uid) => Ok(Some(uid)),
-            Place::Nowhere => Ok(None),
-            Place::Unknown => Err(untold()),
+        let found = self.bisect(|mail| mail.date.is_some_and(|date| date >= since)).await;
+        let found = found.and_then(|sequence_number| match sequence_number {
+            FirstMail::At(uid) => Ok(Some(uid)),
+            FirstMail::Absent => Ok(None),
+            FirstMail::Unknown => Err(not_answered()),
         });
         found.map_err(|fault| fault.at(&self.server))
     }
 
-    /// Where the first mail of this UID or a higher one is.
-    pub(super) async fn first_from(&mut self, uid: u32) -> Result<Place, Fault> {
-        self.halve(|mail| mail.uid.is_some_and(|found| found >= uid)).await
+    /// The first mail with this UID or a higher one.
+    pub(super) async fn first_from(&mut self, uid: u32) -> Result<FirstMail, ImapFault> {
+        self.bisect(|mail| mail.uid.is_some_and(|found| found >= uid)).await
     }
 
-    /// Where the first mail is that is late, all behind it being late too.
-    async fn halve(&mut self, is_late: impl Fn(&Mail) -> bool) -> Result<Place, Fault> {
+    /// The first mail that is late, given that all mails behind it are late too.
+    async fn bisect(&mut self, is_late: impl Fn(&FetchResponse) -> bool) -> Result<FirstMail, ImapFault> {
         let (mut low, mut high) = (1, self.exists);
-        let mut found = Place::Nowhere;
+        let mut found = FirstMail::Absent;
         while low <= high {
             let middle = low + (high - low) / 2;
             match self.probe_near(middle).await? {
                 Some(mail) if is_late(&mail) => {
-                    found = mail.uid.map_or(Place::Unknown, Place::At);
+                    found = mail.uid.map_or(FirstMail::Unknown, FirstMail::At);
                     high = middle - 1;
                 }
                 Some(_) => low = middle + 1,
-                None => return Ok(Place::Unknown),
+                None => return Ok(FirstMail::Unknown),
             }
         }
         Ok(found)
     }
 
-    /// UID and date of the mail at this place, or of one close behind it.
-    async fn probe_near(&mut self, place: u32) -> Result<Option<Mail>, Fault> {
-        for neighbour in place..=self.exists.min(place.saturating_add(NEIGHBOURS_MAX)) {
+    /// UID and date of the mail with this sequence number, or of one close behind it.
+    async fn probe_near(&mut self, sequence_number: u32) -> Result<Option<FetchResponse>, ImapFault> {
+        for neighbour in sequence_number..=self.exists.min(sequence_number.saturating_add(NEIGHBOURS_MAX)) {
             if let Some(mail) = self.probe(neighbour).await? {
                 return Ok(Some(mail));
             }
@@ -90,16 +91,21 @@ impl Session {
         Ok(None)
     }
 
-    /// UID and date of the mail at this place; `None` where the server tells of none.
-    pub(super) async fn probe(&mut self, place: u32) -> Result<Option<Mail>, Fault> {
+    /// UID and date of the mail with this sequence number; `None` if the server does not answer for it.
+    pub(super) async fn probe(&mut self, sequence_number: u32) -> Result<Option<FetchResponse>, ImapFault> {
         let mut found = None;
-        let command = Command::new(&format!("FETCH {place} (UID INTERNALDATE)"));
+        let command = ImapCommand::new(&format!("FETCH {sequence_number} (UID INTERNALDATE)"));
         self.run(command, |response| {
-            if let Response::Mail(mail) = response
-                && mail.place == u64::from(place)
+            if let ImapResponse::Mail(mail) = response
+                && mail.sequence_number == u64::from(sequence_number)
                 && mail.uid.is_some()
             {
-                found = Some(Mail { place: mail.place, uid: mail.uid, date: mail.date, ..Mail::default() });
+                found = Some(FetchResponse {
+                    sequence_number: mail.sequence_number,
+                    uid: mail.uid,
+                    date: mail.date,
+                    ..FetchResponse::default()
+                });
             }
         })
         .await?;
@@ -107,9 +113,9 @@ impl Session {
     }
 }
 
-fn untold() -> Fault {
-    Fault::Refused {
-        what: "a look at one mail",
-        words: "it tells nothing of mails that it says are there".to_owned(),
+fn not_answered() -> ImapFault {
+    ImapFault::Refused {
+        what: "a check of one mail",
+        words: "it does not answer for mails that it lists".to_owned(),
     }
 }

@@ -1,25 +1,25 @@
-//! The words of a response: atoms, strings, parentheses (RFC 3501 9).
+//! The syntax of responses: atoms, strings, parentheses (RFC 3501 9).
 
 use std::{borrow::Cow, slice};
 
-/// One word.
+/// One word of a response.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Word<'r> {
-    /// An atom, a number, a flag; with a section in brackets where it has one.
+pub(super) enum ResponseWord<'r> {
+    /// An atom, a number or a flag; with its section in brackets, if it has one.
     Atom(&'r [u8]),
-    /// What a quoted string or a literal holds.
+    /// The content of a quoted string or a literal.
     Text(Cow<'r, [u8]>),
     Open,
     Close,
 }
 
-/// Gives the words of a line one by one.
-pub(super) struct Words<'r> {
+/// Iterates over the words of a line.
+pub(super) struct ResponseWords<'r> {
     rest: &'r [u8],
     literals: slice::Iter<'r, Vec<u8>>,
 }
 
-impl<'r> Words<'r> {
+impl<'r> ResponseWords<'r> {
     pub(super) fn new(line: &'r [u8], literals: &'r [Vec<u8>]) -> Self {
         Self { rest: line, literals: literals.iter() }
     }
@@ -27,24 +27,24 @@ impl<'r> Words<'r> {
     /// The next word as a number.
     pub(super) fn number(&mut self) -> Option<u64> {
         match self.next()? {
-            Word::Atom(atom) => number(atom),
-            Word::Text(_) | Word::Open | Word::Close => None,
+            ResponseWord::Atom(atom) => number(atom),
+            ResponseWord::Text(_) | ResponseWord::Open | ResponseWord::Close => None,
         }
     }
 
-    /// The next word as a UID or a place in the mailbox, which are never zero.
+    /// The next word as a UID or a sequence number, which are never zero.
     pub(super) fn index(&mut self) -> Option<u32> {
         self.number().and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0)
     }
 
-    /// Passes over one value: a word, or all between parentheses, however deep.
+    /// Skips one value: a word, or everything between parentheses, however deep.
     pub(super) fn pass_over(&mut self) -> Option<()> {
         let mut depth = 0_usize;
         loop {
             match self.next()? {
-                Word::Open => depth += 1,
-                Word::Close => depth = depth.checked_sub(1)?,
-                Word::Atom(_) | Word::Text(_) => {}
+                ResponseWord::Open => depth += 1,
+                ResponseWord::Close => depth = depth.checked_sub(1)?,
+                ResponseWord::Atom(_) | ResponseWord::Text(_) => {}
             }
             if depth == 0 {
                 return Some(());
@@ -58,7 +58,7 @@ impl<'r> Words<'r> {
         taken
     }
 
-    fn quoted(&mut self) -> Option<Word<'r>> {
+    fn quoted(&mut self) -> Option<ResponseWord<'r>> {
         let inside = self.rest.get(1..)?;
         let mut has_escape = false;
         let mut at = 0;
@@ -75,17 +75,17 @@ impl<'r> Words<'r> {
         self.take(at + 2);
         let text = &inside[..at];
         if !has_escape {
-            return Some(Word::Text(Cow::Borrowed(text)));
+            return Some(ResponseWord::Text(Cow::Borrowed(text)));
         }
         let mut plain = Vec::with_capacity(text.len());
         let mut octets = text.iter();
         while let Some(&octet) = octets.next() {
             plain.push(if octet == b'\\' { *octets.next()? } else { octet });
         }
-        Some(Word::Text(Cow::Owned(plain)))
+        Some(ResponseWord::Text(Cow::Owned(plain)))
     }
 
-    fn atom(&mut self) -> Word<'r> {
+    fn atom(&mut self) -> ResponseWord<'r> {
         let mut in_section = false;
         let end = self.rest.iter().position(|&octet| {
             match octet {
@@ -95,24 +95,24 @@ impl<'r> Words<'r> {
             }
             !in_section && matches!(octet, b' ' | b'(' | b')' | b'"')
         });
-        Word::Atom(self.take(end.unwrap_or(self.rest.len())))
+        ResponseWord::Atom(self.take(end.unwrap_or(self.rest.len())))
     }
 }
 
-impl<'r> Iterator for Words<'r> {
-    type Item = Word<'r>;
+impl<'r> Iterator for ResponseWords<'r> {
+    type Item = ResponseWord<'r>;
 
-    /// `None` at the end, and for good where the line makes no sense.
-    fn next(&mut self) -> Option<Word<'r>> {
+    /// Returns `None` at the end, and always after a syntax error.
+    fn next(&mut self) -> Option<ResponseWord<'r>> {
         self.rest = self.rest.trim_ascii_start();
         match self.rest.first()? {
             b'(' => {
                 self.take(1);
-                Some(Word::Open)
+                Some(ResponseWord::Open)
             }
             b')' => {
                 self.take(1);
-                Some(Word::Close)
+                Some(ResponseWord::Close)
             }
             b'"' => {
                 let word = self.quoted();
@@ -128,14 +128,14 @@ impl<'r> Iterator for Words<'r> {
                 if literal.is_none() {
                     self.rest = &[];
                 }
-                literal.map(|octets| Word::Text(Cow::Borrowed(octets)))
+                literal.map(|octets| ResponseWord::Text(Cow::Borrowed(octets)))
             }
             _ => Some(self.atom()),
         }
     }
 }
 
-/// A number of digits alone.
+/// Parses a number that consists of digits only.
 pub(super) fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -150,17 +150,17 @@ mod tests {
     #[test]
     fn words_are_told_apart() {
         let literals = [b"lit )".to_vec()];
-        let words = Words::new(br#"(A1 "q \"\\" {5} BODY[H (X Y)]<0> NIL) x"#, &literals);
-        let text = |text: &'static [u8]| Word::Text(Cow::Borrowed(text));
+        let words = ResponseWords::new(br#"(A1 "q \"\\" {5} BODY[H (X Y)]<0> NIL) x"#, &literals);
+        let text = |text: &'static [u8]| ResponseWord::Text(Cow::Borrowed(text));
         let expected = [
-            Word::Open,
-            Word::Atom(b"A1"),
+            ResponseWord::Open,
+            ResponseWord::Atom(b"A1"),
             text(br#"q "\"#),
             text(b"lit )"),
-            Word::Atom(b"BODY[H (X Y)]<0>"),
-            Word::Atom(b"NIL"),
-            Word::Close,
-            Word::Atom(b"x"),
+            ResponseWord::Atom(b"BODY[H (X Y)]<0>"),
+            ResponseWord::Atom(b"NIL"),
+            ResponseWord::Close,
+            ResponseWord::Atom(b"x"),
         ];
         assert!(words.eq(expected));
     }
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn nonsense_ends_the_words() {
         for line in [&b"\"abc"[..], b"\"abc\\", b"{5}", b"{", b"\"", b"\"\\\""] {
-            let mut words = Words::new(line, &[]);
+            let mut words = ResponseWords::new(line, &[]);
             assert_eq!(words.next(), None, "{}", line.escape_ascii());
             assert_eq!(words.next(), None);
         }
@@ -177,11 +177,11 @@ mod tests {
     #[test]
     fn any_depth_is_passed_over_in_one_go() {
         let line = ["(".repeat(30_000), ")".repeat(30_000), " 7".to_owned()].concat();
-        let mut words = Words::new(line.as_bytes(), &[]);
+        let mut words = ResponseWords::new(line.as_bytes(), &[]);
         assert_eq!(words.pass_over(), Some(()));
         assert_eq!(words.index(), Some(7));
-        assert_eq!(Words::new(b"((a)", &[]).pass_over(), None);
-        assert_eq!(Words::new(b") a", &[]).pass_over(), None);
+        assert_eq!(ResponseWords::new(b"((a)", &[]).pass_over(), None);
+        assert_eq!(ResponseWords::new(b") a", &[]).pass_over(), None);
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
             assert_eq!(number(text.as_bytes()), None, "{text}");
         }
         assert_eq!(number(b"4294967296"), Some(4_294_967_296));
-        assert_eq!(Words::new(b"0", &[]).index(), None);
-        assert_eq!(Words::new(b"4294967296", &[]).index(), None);
+        assert_eq!(ResponseWords::new(b"0", &[]).index(), None);
+        assert_eq!(ResponseWords::new(b"4294967296", &[]).index(), None);
     }
 }

@@ -1,8 +1,8 @@
 //! Folder names on the wire: modified UTF-7 (RFC 3501 5.1.3).
 //!
-//! Every IMAP4rev1 server reads it as long as nobody has enabled UTF8=ACCEPT, which we never do. What it makes of any
-//! text is printable ASCII: a line end in a name cannot end a command. It could end an answer, though: Dovecot repeats the
-//! name as it was meant, line end and all, so that names with control characters are not sent at all.
+//! Every IMAP4rev1 server reads it unless UTF8=ACCEPT is enabled, which this client never does. The encoded
+//! name is printable ASCII, so a line end in a name cannot end a command. It could break an answer, though:
+//! Dovecot repeats the decoded name with its line end. So names with control characters are not sent at all.
 
 use base64::{
     Engine,
@@ -10,19 +10,19 @@ use base64::{
     engine::{GeneralPurpose, general_purpose::NO_PAD},
 };
 
-use super::error::Fault;
+use super::error::ImapFault;
 
 const ENGINE: GeneralPurpose = GeneralPurpose::new(&IMAP_MUTF7, NO_PAD);
 
 /// Refuses a name that a server could not repeat.
-pub(super) fn check(name: &str) -> Result<(), Fault> {
+pub(super) fn check(name: &str) -> Result<(), ImapFault> {
     match name.chars().any(char::is_control) {
-        true => Err(Fault::Unwritable("the name of a folder cannot contain control characters")),
+        true => Err(ImapFault::Unwritable("the name of a folder cannot contain control characters")),
         false => Ok(()),
     }
 }
 
-/// A folder's name as it goes over the wire.
+/// Encodes a folder's name for the wire.
 pub(super) fn encode(name: &str) -> String {
     let mut encoded = String::with_capacity(name.len());
     let mut shifted: Vec<u8> = Vec::new();

@@ -1,83 +1,83 @@
-//! Octets from and to the server, bounded.
+//! Reads and writes octets, within bounds.
 //!
-//! A response is read as its line, with each literal taken out of it and kept beside. The line and its literals together
-//! stay under a bound, except for the literal that is the text of a mail, which has a bound of the caller's. Nothing is
-//! reserved because the server announced it. Deadlines are the caller's affair; a read that was broken off leaves the
-//! conversation out of step.
+//! A response is read as its line, with the literals taken out and stored beside it. The line and its
+//! literals together stay below a limit, except for the literal that is the text of a mail, for which the
+//! caller sets the limit. Memory is not reserved because the server announced a length. The caller sets
+//! deadlines; a read that is cancelled leaves the session out of step.
 
 use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::error::Fault;
+use super::error::ImapFault;
 
-/// How much is read at once, and by how much a mail's buffer grows at least.
+/// How much is read at once, and the least growth of a mail's buffer.
 const READ_BYTES: usize = 32 * 1024;
 /// The longest response, with its literals but without a mail's text.
 const RESPONSE_BYTES_MAX: usize = 64 * 1024;
 /// The most octets of a mail's text that are read only to be dropped, so that the session can go on.
 pub(super) const SKIP_BYTES_MAX: u64 = 32 << 20;
 
-/// A connection with what was read from it and not yet used.
+/// A connection, with the input that was read and not used yet.
 #[derive(Debug)]
-pub(super) struct Wire<S> {
+pub(super) struct ImapWire<S> {
     stream: S,
     input: BytesMut,
 }
 
-/// A response, as it came.
+/// A response, as received.
 #[derive(Debug, Default)]
-pub(super) struct Raw {
-    /// The line, without its literals' octets.
+pub(super) struct RawResponse {
+    /// The line, without the octets of its literals.
     pub(super) line: Vec<u8>,
-    /// What the literals in the line hold, in order; empty for the mail's text.
+    /// The contents of the literals, in order; empty for the mail's text.
     pub(super) literals: Vec<Vec<u8>>,
     /// The text of a mail.
-    pub(super) text: Option<Text>,
-    /// The text was too long to be passed over: the response ends here, and so does the session.
+    pub(super) text: Option<RawMailText>,
+    /// The text was too long to be skipped: the response ends here, and so does the session.
     pub(super) is_cut: bool,
 }
 
-/// The text of a mail, if it may be as long as it is.
+/// The text of a mail, or its length if that exceeds the limit.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Text {
+pub(super) enum RawMailText {
     Whole(Vec<u8>),
     TooLong(u64),
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> ImapWire<S> {
     pub(super) fn new(stream: S) -> Self {
         Self { stream, input: BytesMut::new() }
     }
 
-    /// True when the server has said more than was read.
+    /// Whether there is input that was not read yet.
     pub(super) fn has_unread(&self) -> bool {
         !self.input.is_empty()
     }
 
-    /// Gives the stream away.
+    /// Returns the stream.
     pub(super) fn into_stream(self) -> S {
         self.stream
     }
 
     /// Writes and flushes.
-    pub(super) async fn write(&mut self, octets: &[u8]) -> Result<(), Fault> {
-        self.stream.write_all(octets).await.map_err(Fault::Io)?;
-        self.stream.flush().await.map_err(Fault::Io)
+    pub(super) async fn write(&mut self, octets: &[u8]) -> Result<(), ImapFault> {
+        self.stream.write_all(octets).await.map_err(ImapFault::Io)?;
+        self.stream.flush().await.map_err(ImapFault::Io)
     }
 
-    /// Ends the stream in good order.
-    pub(super) async fn shutdown(&mut self) -> Result<(), Fault> {
-        self.stream.shutdown().await.map_err(Fault::Io)
+    /// Shuts the stream down.
+    pub(super) async fn shutdown(&mut self) -> Result<(), ImapFault> {
+        self.stream.shutdown().await.map_err(ImapFault::Io)
     }
 
-    /// Waits until there is something to read. May be broken off without harm.
-    pub(super) async fn ready(&mut self) -> Result<(), Fault> {
+    /// Waits until there is something to read. May be cancelled without harm.
+    pub(super) async fn ready(&mut self) -> Result<(), ImapFault> {
         if self.input.is_empty() { self.fill().await } else { Ok(()) }
     }
 
     /// Reads one response. A mail's text may have `text_bytes_max` octets; with `None`, no text is expected.
-    pub(super) async fn response(&mut self, text_bytes_max: Option<usize>) -> Result<Raw, Fault> {
-        let mut raw = Raw::default();
+    pub(super) async fn response(&mut self, text_bytes_max: Option<usize>) -> Result<RawResponse, ImapFault> {
+        let mut raw = RawResponse::default();
         let mut room = RESPONSE_BYTES_MAX;
         loop {
             let start = raw.line.len();
@@ -95,18 +95,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 continue;
             };
             if raw.text.is_some() {
-                return Err(Fault::Garbled("one response with two mails"));
+                return Err(ImapFault::Garbled("one response with two mails"));
             }
-            // Its place among the literals.
+            // A placeholder, so that later literals keep their order.
             raw.literals.push(Vec::new());
             match usize::try_from(length).ok().filter(|length| *length <= max) {
                 Some(length) => {
                     let mut text = Vec::new();
                     self.octets(length, &mut text).await?;
-                    raw.text = Some(Text::Whole(text));
+                    raw.text = Some(RawMailText::Whole(text));
                 }
                 None => {
-                    raw.text = Some(Text::TooLong(length));
+                    raw.text = Some(RawMailText::TooLong(length));
                     if length > SKIP_BYTES_MAX {
                         raw.is_cut = true;
                         return Ok(raw);
@@ -117,8 +117,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// Adds a line of at most `max` octets, without its end, to `line`.
-    async fn line(&mut self, line: &mut Vec<u8>, max: usize) -> Result<(), Fault> {
+    /// Appends a line of at most `max` octets, without its end, to `line`.
+    async fn line(&mut self, line: &mut Vec<u8>, max: usize) -> Result<(), ImapFault> {
         let mut searched = 0;
         let end = loop {
             if let Some(at) = self.input[searched..].iter().position(|&b| b == b'\n') {
@@ -139,8 +139,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Ok(())
     }
 
-    /// Adds exactly `count` octets to `into`.
-    async fn octets(&mut self, count: usize, into: &mut Vec<u8>) -> Result<(), Fault> {
+    /// Appends exactly `count` octets to `into`.
+    async fn octets(&mut self, count: usize, into: &mut Vec<u8>) -> Result<(), ImapFault> {
         let ready = count.min(self.input.len());
         into.reserve_exact(count.min(READ_BYTES));
         into.extend_from_slice(&self.input[..ready]);
@@ -148,20 +148,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         let mut rest = count - ready;
         while rest > 0 {
             if into.len() == into.capacity() {
-                // Twice as much as has come, but never more than is to come.
+                // Doubles what has arrived, but never reserves more than is announced.
                 into.reserve_exact(rest.min(into.len().max(READ_BYTES)));
             }
-            let read = self.stream.read_buf(&mut (&mut *into).limit(rest)).await.map_err(Fault::Io)?;
+            let read = self.stream.read_buf(&mut (&mut *into).limit(rest)).await.map_err(ImapFault::Io)?;
             if read == 0 {
-                return Err(Fault::Closed);
+                return Err(ImapFault::Closed);
             }
             rest -= read;
         }
         Ok(())
     }
 
-    /// Reads that many octets and keeps none.
-    async fn skip(&mut self, mut count: u64) -> Result<(), Fault> {
+    /// Reads and drops `count` octets.
+    async fn skip(&mut self, mut count: u64) -> Result<(), ImapFault> {
         loop {
             let ready = usize::try_from(count).unwrap_or(usize::MAX).min(self.input.len());
             self.input.advance(ready);
@@ -173,21 +173,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// Reads a little more.
-    async fn fill(&mut self) -> Result<(), Fault> {
+    /// Reads some more input.
+    async fn fill(&mut self) -> Result<(), ImapFault> {
         self.input.reserve(READ_BYTES);
         match self.stream.read_buf(&mut (&mut self.input).limit(READ_BYTES)).await {
-            Ok(0) => Err(Fault::Closed),
+            Ok(0) => Err(ImapFault::Closed),
             Ok(_) => Ok(()),
-            Err(error) => Err(Fault::Io(error)),
+            Err(error) => Err(ImapFault::Io(error)),
         }
     }
 }
 
-const TOO_LONG: Fault = Fault::TooMuch { what: "a response", max: RESPONSE_BYTES_MAX as u64 };
+const TOO_LONG: ImapFault = ImapFault::TooMuch { what: "a response", max: RESPONSE_BYTES_MAX as u64 };
 
-/// The length of the literal that a line announces at its end, in the part that begins at `start`. Only responses with
-/// data have any: the rest of the others is text for people, whatever it ends in.
+/// The length of the literal that a line announces at its end, in the part that begins at `start`. Only data
+/// responses have literals: the others end in text for people, which may look like one.
 fn announced(line: &[u8], start: usize) -> Option<u64> {
     let data = line.strip_prefix(b"* ")?;
     let word = data.split(|&b| b == b' ').next()?;
@@ -199,11 +199,11 @@ fn announced(line: &[u8], start: usize) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    // More than a number can hold is more than anyone can send.
+    // A number too large for the type is treated as the largest.
     Some(std::str::from_utf8(digits).ok()?.parse().unwrap_or(u64::MAX))
 }
 
-/// Whether the literal announced at a line's end is the text of a mail.
+/// Whether the literal at a line's end is the text of a mail.
 fn is_text(line: &[u8]) -> bool {
     let name = line.rsplitn(2, |&b| b == b' ').nth(1).unwrap_or_default();
     let name = name.rsplit(|&b| b == b' ' || b == b'(').next().unwrap_or_default();
@@ -222,7 +222,7 @@ mod tests {
 
     use super::*;
 
-    /// Says `head`, then `again` for ever; counts what was taken from it.
+    /// Sends `head`, then repeats `again` for ever, and counts what was read.
     struct Flood {
         head: &'static [u8],
         again: &'static [u8],
@@ -257,11 +257,11 @@ mod tests {
         }
     }
 
-    fn flood(head: &'static [u8], again: &'static [u8]) -> Wire<Flood> {
-        Wire::new(Flood { head, again, taken: 0 })
+    fn flood(head: &'static [u8], again: &'static [u8]) -> ImapWire<Flood> {
+        ImapWire::new(Flood { head, again, taken: 0 })
     }
 
-    async fn read(text: &'static [u8], text_bytes_max: Option<usize>) -> Raw {
+    async fn read(text: &'static [u8], text_bytes_max: Option<usize>) -> RawResponse {
         flood(text, b"").response(text_bytes_max).await.unwrap()
     }
 
@@ -279,7 +279,7 @@ mod tests {
             let mut wire = flood(head, again);
             let fault = wire.response(None).await.unwrap_err();
             assert!(
-                matches!(fault, Fault::TooMuch { max, .. } if max == RESPONSE_BYTES_MAX as u64),
+                matches!(fault, ImapFault::TooMuch { max, .. } if max == RESPONSE_BYTES_MAX as u64),
                 "{fault}"
             );
             assert!(wire.stream.taken <= RESPONSE_BYTES_MAX + 2 * READ_BYTES, "{}", wire.stream.taken);
@@ -291,7 +291,7 @@ mod tests {
     async fn a_mail_beyond_the_skip_is_told_before_any_of_it_is_read() {
         let mut wire = flood(b"* 1 FETCH (UID 7 BODY[] {9999999999}\r\n", b"xxxxxxxxxxxxxxxx");
         let raw = wire.response(Some(1000)).await.unwrap();
-        assert_eq!(raw.text, Some(Text::TooLong(9_999_999_999)));
+        assert_eq!(raw.text, Some(RawMailText::TooLong(9_999_999_999)));
         assert!(raw.is_cut);
         assert!(wire.stream.taken <= READ_BYTES, "{}", wire.stream.taken);
     }
@@ -301,17 +301,17 @@ mod tests {
         let again = b")\r\n".repeat(READ_BYTES).leak();
         let mut wire = flood(b"* 1 FETCH (UID 7 BODY[] {33554432}\r\n", again);
         let raw = wire.response(Some(1000)).await.unwrap();
-        assert_eq!((raw.text, raw.is_cut), (Some(Text::TooLong(SKIP_BYTES_MAX)), false));
+        assert_eq!((raw.text, raw.is_cut), (Some(RawMailText::TooLong(SKIP_BYTES_MAX)), false));
         assert!(wire.stream.taken as u64 > SKIP_BYTES_MAX);
         assert!(wire.input.capacity() <= 4 * READ_BYTES, "{}", wire.input.capacity());
     }
 
     #[tokio::test]
     async fn a_mail_takes_no_more_room_than_has_come() {
-        // Of twenty-five million octets announced, a hundred thousand come.
+        // Of the twenty-five million octets announced, a hundred thousand arrive.
         let mut text = Vec::new();
         let fault = flood(&[b'x'; 100_000], b"").octets(25_000_000, &mut text).await.unwrap_err();
-        assert!(matches!(fault, Fault::Closed), "{fault}");
+        assert!(matches!(fault, ImapFault::Closed), "{fault}");
         assert_eq!(text.len(), 100_000);
         assert!(text.capacity() <= 2 * text.len() + READ_BYTES, "{} for {}", text.capacity(), text.len());
         let mut text = Vec::new();
@@ -323,19 +323,19 @@ mod tests {
     async fn literals_are_taken_out_and_words_for_people_have_none() {
         let raw = read(b"* 3 FETCH (BODY[] {5}\r\nab\r\nc UID 7 X {2}\r\n{3)\r\n", Some(10)).await;
         assert_eq!(raw.line, b"* 3 FETCH (BODY[] {5} UID 7 X {2})");
-        assert_eq!(raw.text, Some(Text::Whole(b"ab\r\nc".to_vec())));
+        assert_eq!(raw.text, Some(RawMailText::Whole(b"ab\r\nc".to_vec())));
         assert_eq!(raw.literals, [&b""[..], b"{3"]);
         for line in ["* OK smile {5}", "* BYE {5}", "A1 NO {5}", "+ {5}", "* X {}", "* X {a}", "* X {-1}"] {
             let text: &'static [u8] = format!("{line}\r\n").leak().as_bytes();
             assert_eq!(read(text, None).await.line, line.as_bytes());
         }
-        // A literal may be the last of a response.
+        // A literal may be the last part of a response.
         let raw = read(b"* LIST () \"/\" {5}\r\nINBOX\r\n", None).await;
         assert_eq!(
             (raw.line.as_slice(), raw.literals),
             (&b"* LIST () \"/\" {5}"[..], vec![b"INBOX".to_vec()])
         );
-        // Line ends without CR are forgiven.
+        // Line ends without CR are accepted.
         assert_eq!(read(b"* OK\n", None).await.line, b"* OK");
     }
 

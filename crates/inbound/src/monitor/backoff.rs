@@ -1,19 +1,19 @@
-//! How long a mailbox is left alone after something went wrong.
+//! How long a mailbox is left alone after a fault.
 
 use std::time::Duration;
 
 use rand::Rng;
 
-/// The first wait after a fault that may pass; doubles up to the longest.
+/// The first wait after a passing fault; it doubles up to the longest.
 const FIRST: Duration = Duration::from_secs(1);
-/// The first wait where the set-up is at fault: nothing changes by itself, and a refused password that is tried too often
-/// locks its account.
+/// The first wait if the settings are at fault: nothing changes by itself, and a refused password that is
+/// tried too often locks its account.
 const FIRST_SETUP: Duration = Duration::from_secs(60);
 /// The longest wait.
 const LONGEST: Duration = Duration::from_secs(5 * 60);
 
-/// The wait after the `nth` fault in a row, from 0; up to a quarter shorter, so that mailboxes of one server that failed
-/// together do not come again together.
+/// The wait after the `nth` fault in a row, from 0. It is up to a quarter shorter, so that the mailboxes of
+/// one server do not come back together.
 pub(super) fn wait(nth: u32, is_setup: bool, random: &mut impl Rng) -> Duration {
     let first = if is_setup { FIRST_SETUP } else { FIRST };
     let wait = first.saturating_mul(1 << nth.min(12)).min(LONGEST);

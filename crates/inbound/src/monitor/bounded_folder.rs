@@ -1,7 +1,9 @@
-//! An open folder while a mailbox has a seat: whatever the server does, each call ends when the seat must be given back.
+//! An open folder while a mailbox has a slot: whatever the server does, each call ends when the slot must be
+//! given back.
 //!
-//! The deadlines of the client are for single answers. A server that meets each of them by a byte, or that always has one page more,
-//! would be read for ever; here is the end of a round, and the end of a seat that others need.
+//! The deadlines of the client apply to single answers. A server that meets each of them by a byte, or that
+//! always has one more page, would be read for ever. This module ends the round, and gives up a slot that
+//! others need.
 
 use std::time::Duration;
 
@@ -12,45 +14,46 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use crate::source::{OpenFolder, Source, SourceError};
+use crate::source::{FolderSource, OpenFolder, SourceError};
 use crate::{
-    imap::{Fetched, Folder, Listed, Page},
-    tenant_slots::TenantSeat,
+    imap::{FetchedMail, FolderPage, FolderStatus, ListedMail},
+    tenant_slots::TenantSlot,
 };
 
-/// How long a round begins new pages and mails. What is left is read in the next round.
+/// How long a round begins new pages and mails. The remaining mail is read in the next round.
 const ROUND_READS: Duration = Duration::from_secs(60);
-/// How long a round may take in all: one mail of the largest size may come slowly.
+/// How long a round may take in total: one mail of the largest size may arrive slowly.
 const ROUND_MAX: Duration = Duration::from_secs(6 * 60);
-/// How long a round may go on once somebody else needs the seat.
+/// How long a round may go on after its slot was recalled.
 const RECALLED_MAX: Duration = Duration::from_secs(30);
-/// How long the goodbye may take.
+/// How long closing the folder may take.
 const CLOSE_MAX: Duration = Duration::from_secs(5);
 
-/// See the module.
-pub(super) struct SeatedFolder<'s> {
+/// An open folder with the limits of its round. See the module.
+pub(super) struct BoundedFolder<'s> {
     folder: Box<dyn OpenFolder>,
-    seat: &'s TenantSeat,
+    slot: &'s TenantSlot,
     round_began: Instant,
     was_cut: bool,
 }
 
-impl<'s> SeatedFolder<'s> {
-    /// Opens the mailbox's folder within the time of a round; none where somebody else needed the seat before it was open.
+impl<'s> BoundedFolder<'s> {
+    /// Opens the mailbox's folder within the time of a round; `None` if the slot was recalled before it was
+    /// open.
     pub(super) async fn open(
-        source: &dyn Source,
+        source: &dyn FolderSource,
         mailbox: &WatchedMailbox,
-        seat: &'s TenantSeat,
+        slot: &'s TenantSlot,
     ) -> Result<Option<Self>, SourceError> {
         let round_began = Instant::now();
         let folder = tokio::select! {
             biased;
             opened = source.open(mailbox) => opened?,
-            () = ends(seat, round_began) => {
-                return if seat.is_recalled() { Ok(None) } else { Err(SourceError::passing(TOO_SLOW)) };
+            () = ends(slot, round_began) => {
+                return if slot.is_recalled() { Ok(None) } else { Err(SourceError::passing(TOO_SLOW)) };
             }
         };
-        Ok(Some(Self { folder, seat, round_began, was_cut: false }))
+        Ok(Some(Self { folder, slot, round_began, was_cut: false }))
     }
 
     /// Begins another round.
@@ -58,29 +61,29 @@ impl<'s> SeatedFolder<'s> {
         self.round_began = Instant::now();
     }
 
-    /// Whether nothing new is to be begun in this round: it has had its time, or somebody else needs the seat.
+    /// Whether nothing new may begin in this round: its time is over, or the slot was recalled.
     pub(super) fn is_round_over(&self) -> bool {
-        self.seat.is_recalled() || self.round_began.elapsed() >= ROUND_READS
+        self.slot.is_recalled() || self.round_began.elapsed() >= ROUND_READS
     }
 
-    /// Whether a call was broken off because its time was over. Then the folder is of no further use.
+    /// Whether a call was cut off because its time was over. Then the folder cannot be used any more.
     pub(super) fn was_cut(&self) -> bool {
         self.was_cut
     }
 
-    /// Says goodbye.
+    /// Closes the folder.
     pub(super) async fn leave(self) {
-        // Nothing depends on whether the server hears it.
+        // Nothing depends on whether the server answers.
         let _ = timeout(CLOSE_MAX, self.folder.close()).await;
     }
 }
 
-/// What a call that was broken off fails with.
+/// The error of a call that was cut off.
 const TOO_SLOW: &str = "the server is too slow: nothing was read in the time of a round";
 
-/// Pends until a round that began then must be over.
-async fn ends(seat: &TenantSeat, round_began: Instant) {
-    let recalled = async { sleep_until(seat.recalled().await + RECALLED_MAX).await };
+/// Completes when a round that began at `round_began` must end.
+async fn ends(slot: &TenantSlot, round_began: Instant) {
+    let recalled = async { sleep_until(slot.recalled().await + RECALLED_MAX).await };
     tokio::select! {
         biased;
         () = sleep_until(round_began + ROUND_MAX) => {}
@@ -94,7 +97,7 @@ macro_rules! within_round {
         tokio::select! {
             biased;
             answered = $call => answered,
-            () = ends($self.seat, $self.round_began) => {
+            () = ends($self.slot, $self.round_began) => {
                 $self.was_cut = true;
                 Err(SourceError::passing(TOO_SLOW))
             }
@@ -103,20 +106,20 @@ macro_rules! within_round {
 }
 
 #[async_trait]
-impl OpenFolder for SeatedFolder<'_> {
-    async fn look(&mut self) -> Result<Folder, SourceError> {
-        within_round!(self, self.folder.look())
+impl OpenFolder for BoundedFolder<'_> {
+    async fn status(&mut self) -> Result<FolderStatus, SourceError> {
+        within_round!(self, self.folder.status())
     }
 
-    async fn list(&mut self, first: u32, last: u32, limit: usize) -> Result<Page, SourceError> {
+    async fn list(&mut self, first: u32, last: u32, limit: usize) -> Result<FolderPage, SourceError> {
         within_round!(self, self.folder.list(first, last, limit))
     }
 
     async fn fetch(
         &mut self,
-        mails: &[Listed],
+        mails: &[ListedMail],
         mail_bytes_max: usize,
-        out: mpsc::Sender<Fetched>,
+        out: mpsc::Sender<FetchedMail>,
     ) -> Result<(), SourceError> {
         within_round!(self, self.folder.fetch(mails, mail_bytes_max, out))
     }
@@ -129,11 +132,11 @@ impl OpenFolder for SeatedFolder<'_> {
         within_round!(self, self.folder.first_since(since))
     }
 
-    /// Between rounds: ends at once when somebody else needs the seat.
+    /// Waits between rounds; ends at once when the slot is recalled.
     async fn wait(&mut self, poll: Duration) -> Result<(), SourceError> {
         tokio::select! {
             biased;
-            _ = self.seat.recalled() => Ok(()),
+            _ = self.slot.recalled() => Ok(()),
             waited = self.folder.wait(poll) => waited,
         }
     }

@@ -1,9 +1,10 @@
-//! Reading a page: mails become what the store registers.
+//! Reads a page of mails into the records that the store registers.
 //!
-//! Memory is bounded: bodies too large for a row go to the depot as they come, large mails are read one at a time, and what is
-//! on its way is taken from one budget of all mailboxes before it is asked for, of which a tenant has half. A server's word on
-//! the size of a mail decides how much is taken, so no more than that is read: a mail that is larger than the server said is
-//! read again with room for the largest, and a page that is larger ends where it has had its room.
+//! Memory is bounded: bodies too large for a row become blobs as they arrive, large mails are read one at a
+//! time, and every fetch takes its bytes in advance from one budget of all mailboxes, of which a tenant has
+//! at most half. The size that the server announces decides how much is taken, and no more than that is read:
+//! a mail that is larger than announced is read again with the largest size, and a page that is larger ends
+//! when its bytes are used up.
 
 use std::{
     collections::BTreeMap,
@@ -27,28 +28,28 @@ use tokio::sync::mpsc;
 
 use super::start_position::arrived_at;
 use crate::{
-    imap::{Content, Fetched, Listed},
-    mail::{Mail, Summary, bounded},
+    imap::{FetchedContent, FetchedMail, ListedMail},
+    mail::{MailSummary, ParsedMail, bounded},
     source::{OpenFolder, SourceError},
 };
 
 /// Mails up to this size are read together.
 const SMALL_BYTES_MAX: usize = 1024 * 1024;
-/// Mails that are read together have at most so many bytes.
+/// The most bytes of mails that are read together.
 const TOGETHER_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// What may be on its way at the same time, of all mailboxes and of those of one tenant.
+/// The most bytes that are fetched at the same time, for all mailboxes and for those of one tenant.
 const UNDERWAY_BYTES_MAX: usize = 128 * 1024 * 1024;
 const UNDERWAY_OF_TENANT_BYTES_MAX: usize = UNDERWAY_BYTES_MAX / 2;
 const _: () = assert!(MailboxSettings::MAIL_BYTES_MOST as usize <= UNDERWAY_OF_TENANT_BYTES_MAX);
-/// How long to wait until as much may be on its way.
+/// How long a fetch waits for its part of the budget.
 const UNDERWAY_WAIT_MAX: Duration = Duration::from_secs(60);
-/// The longest text that tells why a mail was not read.
+/// The longest reason why a mail was not read.
 const REASON_CHARS_MAX: usize = 300;
-/// How often a mail that the server does not give is asked for.
+/// How often a mail that the server withholds is asked for.
 const WITHHELD_MAX: u32 = 3;
 
-/// What reading needs.
-pub(super) struct Reader {
+/// Reads mails. See the module.
+pub(super) struct PageReader {
     pub store: Arc<dyn Store>,
     pub depot: Arc<Depot>,
     pub clock: Arc<dyn Clock>,
@@ -56,16 +57,16 @@ pub(super) struct Reader {
     uids: RisingUids,
 }
 
-/// What was read of a page, and what ended it before its end.
-pub(super) struct Read {
-    /// In the order of the page, without gaps.
+/// The mails that were read, and the fault that ended reading, if there was one.
+pub(super) struct ReadMails {
+    /// The mails, in the order of the page, without gaps.
     pub mails: Vec<NewInbound>,
-    /// How many of the page's mails these are.
+    /// The number of the page's mails that were answered.
     pub answered: usize,
     pub fault: Option<ReadFault>,
 }
 
-/// Why reading broke off.
+/// Why reading was ended.
 pub(super) enum ReadFault {
     Source(SourceError),
     Store(StoreError),
@@ -74,21 +75,21 @@ pub(super) enum ReadFault {
 /// How often mails were asked for in vain, by UID.
 pub(super) type Withheld = BTreeMap<u32, u32>;
 
-impl Reader {
+impl PageReader {
     pub(super) fn new(store: Arc<dyn Store>, depot: Arc<Depot>, clock: Arc<dyn Clock>) -> Self {
         let underway = FairBudget::new(UNDERWAY_BYTES_MAX, UNDERWAY_OF_TENANT_BYTES_MAX);
         Self { store, depot, clock, underway, uids: RisingUids::default() }
     }
 
-    /// Reads the first of these mails that can be read together; at least one of them is answered for unless there is a
-    /// fault.
+    /// Reads as many of the first mails as can be read together. At least one of them is answered unless
+    /// there is a fault.
     pub(super) async fn read(
         &self,
         folder: &mut dyn OpenFolder,
         mailbox: &WatchedMailbox,
-        mails: &[Listed],
+        mails: &[ListedMail],
         withheld: &mut Withheld,
-    ) -> Read {
+    ) -> ReadMails {
         let largest = mailbox.settings.mail_bytes_max();
         let together = &mails[..together(mails)];
         let mut kept: BTreeMap<u32, NewInbound> = BTreeMap::new();
@@ -99,12 +100,14 @@ impl Reader {
         {
             larger.push(*large);
         } else {
-            let room = page_room(together);
-            fault = self.fetch(folder, mailbox, together, room, &mut kept, withheld).await.err();
-            // Of these the server had told another size.
+            let budget = page_budget(together);
+            fault = self.fetch(folder, mailbox, together, budget, &mut kept, withheld).await.err();
+            // The server had announced another size for these.
             larger = together
                 .iter()
-                .filter(|mail| kept.get(&mail.uid).is_some_and(|kept| is_larger_than_told(kept, largest)))
+                .filter(|mail| {
+                    kept.get(&mail.uid).is_some_and(|kept| is_larger_than_announced(kept, largest))
+                })
                 .copied()
                 .collect();
             larger.iter().for_each(|mail| drop(kept.remove(&mail.uid)));
@@ -113,57 +116,59 @@ impl Reader {
             if fault.is_some() {
                 break;
             }
-            let told = usize::try_from(mail.size).unwrap_or(largest).min(largest);
-            // What was said to be small and is not may have any size.
-            let first = if told > SMALL_BYTES_MAX { told } else { largest };
-            let room = PageRoom { bytes: first, mail_bytes_max: first };
-            fault = self.fetch(folder, mailbox, &[mail], room, &mut kept, withheld).await.err();
-            if fault.is_none() && kept.get(&mail.uid).is_some_and(|kept| is_larger_than_told(kept, largest)) {
+            let announced = usize::try_from(mail.size).unwrap_or(largest).min(largest);
+            // A mail that was announced as small and is not may have any size.
+            let first = if announced > SMALL_BYTES_MAX { announced } else { largest };
+            let budget = PageBudget { bytes: first, mail_bytes_max: first };
+            fault = self.fetch(folder, mailbox, &[mail], budget, &mut kept, withheld).await.err();
+            if fault.is_none()
+                && kept.get(&mail.uid).is_some_and(|kept| is_larger_than_announced(kept, largest))
+            {
                 kept.remove(&mail.uid);
-                let room = PageRoom { bytes: largest, mail_bytes_max: largest };
-                fault = self.fetch(folder, mailbox, &[mail], room, &mut kept, withheld).await.err();
+                let budget = PageBudget { bytes: largest, mail_bytes_max: largest };
+                fault = self.fetch(folder, mailbox, &[mail], budget, &mut kept, withheld).await.err();
             }
         }
         let mut answered = Vec::new();
         for mail in together {
             let Some(new) = kept.remove(&mail.uid) else { break };
-            // In the order of the folder, whatever the order in which the server gave them.
+            // The uids follow the order of the folder, whatever the order in which the server sent the mails.
             let uid = self.uids.next(self.clock.now(), &mut rand::rng());
             answered.push(NewInbound { uid, ..new });
         }
-        Read { answered: answered.len(), mails: answered, fault }
+        ReadMails { answered: answered.len(), mails: answered, fault }
     }
 
     async fn fetch(
         &self,
         folder: &mut dyn OpenFolder,
         mailbox: &WatchedMailbox,
-        mails: &[Listed],
-        room: PageRoom,
+        mails: &[ListedMail],
+        budget: PageBudget,
         kept: &mut BTreeMap<u32, NewInbound>,
         withheld: &mut Withheld,
     ) -> Result<(), ReadFault> {
-        let Some(_held) = self.underway.wait(&mailbox.tenant, room.bytes, UNDERWAY_WAIT_MAX).await else {
-            let why = "other mail took all the room there is; it is read later".to_owned();
+        let Some(_share) = self.underway.wait(&mailbox.tenant, budget.bytes, UNDERWAY_WAIT_MAX).await else {
+            let why = "other mail takes all the memory for reading; it is read later".to_owned();
             return Err(ReadFault::Source(SourceError::passing(why)));
         };
         let (out, mut fetched) = mpsc::channel(1);
-        // It takes the receiving end along: when it breaks off, so does the fetching.
+        // The task owns the receiver: if it ends, the fetch ends too.
         let keeping = async move {
             let mut bytes = 0;
-            while let Some(Fetched { uid, content }) = fetched.recv().await {
+            while let Some(FetchedMail { uid, content }) = fetched.recv().await {
                 let Some(listed) = mails.iter().find(|mail| mail.uid == uid) else { continue };
                 let new = self.keep(mailbox, listed, content, withheld).await?;
                 bytes += new.body.as_ref().and_then(Body::inline).map_or(0, Bytes::len);
                 kept.insert(uid, new);
-                if bytes > room.bytes {
+                if bytes > budget.bytes {
                     let why = "the server sent far more than it had said; it is read on later".to_owned();
                     return Err(ReadFault::Source(SourceError::passing(why)));
                 }
             }
             Ok(())
         };
-        let (fetched, keeping) = tokio::join!(folder.fetch(mails, room.mail_bytes_max, out), keeping);
+        let (fetched, keeping) = tokio::join!(folder.fetch(mails, budget.mail_bytes_max, out), keeping);
         keeping?;
         fetched.map_err(ReadFault::Source)
     }
@@ -171,8 +176,8 @@ impl Reader {
     async fn keep(
         &self,
         mailbox: &WatchedMailbox,
-        listed: &Listed,
-        content: Content,
+        listed: &ListedMail,
+        content: FetchedContent,
         withheld: &mut Withheld,
     ) -> Result<NewInbound, ReadFault> {
         let now = self.clock.now();
@@ -193,21 +198,21 @@ impl Reader {
             error: error.map(|error| bounded(&error, REASON_CHARS_MAX)),
         };
         match content {
-            Content::Mail(bytes) => {
+            FetchedContent::Mail(bytes) => {
                 let read = unread(InboundState::Received, None);
                 self.fill(read, &mailbox.tenant, bytes, now).await.map_err(ReadFault::Store)
             }
-            Content::TooLarge { size } => {
+            FetchedContent::TooLarge { size } => {
                 let largest = mailbox.settings.mail_bytes_max();
                 let why = format!(
                     "it has {size} bytes: at most {largest} are read (mail_bytes_max of the mailbox)"
                 );
                 Ok(NewInbound { size, ..unread(InboundState::Dead, Some(why)) })
             }
-            Content::Gone => {
+            FetchedContent::Gone => {
                 Ok(unread(InboundState::Gone, Some("it was removed before it could be read".to_owned())))
             }
-            Content::Withheld(words) => {
+            FetchedContent::Withheld(words) => {
                 let times = withheld.entry(listed.uid).or_default();
                 *times += 1;
                 let why = format!("the server lists mail {} and does not give it: {words}", listed.uid);
@@ -238,7 +243,7 @@ impl Reader {
         };
         let size = bytes.len() as u64;
         let body = self.depot.keep(&*self.store, tenant, bytes, INLINE_BYTES_MAX, now).await?;
-        let Summary { sender, recipients, subject, message_id, dated_at } = summary;
+        let MailSummary { sender, recipients, subject, message_id, dated_at } = summary;
         Ok(NewInbound {
             digest: Some(digest),
             size,
@@ -253,30 +258,32 @@ impl Reader {
     }
 }
 
-/// What lists show of a mail. One that breaks the parser is kept without it: the cursor must pass it, or the mailbox would be read no
-/// further.
-fn summary(bytes: &Bytes) -> Summary {
-    catch_unwind(AssertUnwindSafe(|| Summary::of(&Mail::new(bytes)))).unwrap_or_default()
+/// The summary of a mail. A mail that makes the parser panic is stored without one: the cursor must pass it,
+/// or the mailbox would be stuck.
+fn summary(bytes: &Bytes) -> MailSummary {
+    catch_unwind(AssertUnwindSafe(|| MailSummary::from_mail(&ParsedMail::new(bytes)))).unwrap_or_default()
 }
 
-/// What reading some mails may take of memory.
+/// The memory that reading some mails may take.
 #[derive(Clone, Copy)]
-struct PageRoom {
-    /// All of them.
+struct PageBudget {
+    /// For all of them together.
     bytes: usize,
-    /// Each of them.
+    /// For each of them.
     mail_bytes_max: usize,
 }
 
-/// The room for mails that are read together. Servers that only estimate sizes are not far off: twice as much is enough for them.
-fn page_room(mails: &[Listed]) -> PageRoom {
-    let told = mails.iter().fold(0_u64, |sum, mail| sum.saturating_add(mail.size)).min(TOGETHER_BYTES_MAX);
-    let told = usize::try_from(told).unwrap_or(SMALL_BYTES_MAX);
-    PageRoom { bytes: told * 2 + SMALL_BYTES_MAX, mail_bytes_max: SMALL_BYTES_MAX }
+/// The budget of mails that are read together. Servers that only estimate sizes are not far off: twice the
+/// sum is enough.
+fn page_budget(mails: &[ListedMail]) -> PageBudget {
+    let announced =
+        mails.iter().fold(0_u64, |sum, mail| sum.saturating_add(mail.size)).min(TOGETHER_BYTES_MAX);
+    let announced = usize::try_from(announced).unwrap_or(SMALL_BYTES_MAX);
+    PageBudget { bytes: announced * 2 + SMALL_BYTES_MAX, mail_bytes_max: SMALL_BYTES_MAX }
 }
 
-/// How many of these mails are read together: as many as are small, up to a bound, or one that is not.
-fn together(mails: &[Listed]) -> usize {
+/// How many of these mails are read together: as many as are small, up to a limit, or one large mail.
+fn together(mails: &[ListedMail]) -> usize {
     let mut bytes = 0_u64;
     let small = mails.iter().take_while(|mail| {
         bytes = bytes.saturating_add(mail.size);
@@ -285,8 +292,8 @@ fn together(mails: &[Listed]) -> usize {
     small.count().max(1).min(mails.len())
 }
 
-/// Whether a mail was not read only because the server had told another size.
-fn is_larger_than_told(mail: &NewInbound, largest: usize) -> bool {
+/// Whether a mail was not read only because the server had announced another size.
+fn is_larger_than_announced(mail: &NewInbound, largest: usize) -> bool {
     mail.state == InboundState::Dead && mail.size > SMALL_BYTES_MAX as u64 && mail.size <= largest as u64
 }
 
@@ -302,7 +309,7 @@ mod tests {
 
     #[test]
     fn small_mails_are_read_together_and_a_large_one_alone() {
-        let mail = |size| Listed { uid: 1, size, internal_date: None };
+        let mail = |size| ListedMail { uid: 1, size, internal_date: None };
         let (small, large) = (mail(1000), mail(5_000_000));
         assert_eq!(together(&[small, small, large, small]), 2);
         assert_eq!(together(&[large, small]), 1);

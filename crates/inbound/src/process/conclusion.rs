@@ -1,4 +1,4 @@
-//! What comes of dealing with a mail, and what follows when it did not work.
+//! The conclusion of processing a mail: what is written, and when a failed mail is tried again.
 
 use std::time::Duration;
 
@@ -10,69 +10,69 @@ use postway_store::{
 use rand::Rng;
 use serde_json::{Map, Value};
 
-use super::imap_actions::Errand;
+use super::imap_actions::ImapActions;
 use crate::mail::bounded;
 
-/// The first wait before a mail is tried again; each next one is four times as long.
+/// The first wait before a mail is tried again; each further wait is four times as long.
 const WAIT_FIRST: Duration = Duration::from_secs(30);
 /// The longest wait.
 const WAIT_MAX: Duration = Duration::from_secs(3_600);
-/// How long a mail waits while the store, or what it needs, is away.
+/// How long a mail waits while the store, or something else that it needs, is away.
 const AWAY: Duration = Duration::from_secs(5);
-/// The longest error that is kept.
+/// The longest error that is stored.
 const ERROR_CHARS_MAX: usize = 1_000;
 
-/// Why a mail could not be dealt with now.
+/// Why a mail could not be processed now.
 #[derive(Debug)]
-pub(super) enum Trouble {
-    /// The store is away: no try is used.
+pub(super) enum ProcessFailure {
+    /// The store is away; this does not count as a try.
     Away(StoreError),
-    /// Something else; a try is used.
+    /// Another failure; it counts as a try.
     Failed(String),
     /// No further try can help.
     Hopeless(String),
-    /// It has to wait for something of ours; no try is used.
+    /// The mail waits for something in Postway; this does not count as a try.
     Postponed { wait: Duration, why: String },
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for ProcessFailure {
     fn from(error: StoreError) -> Self {
         if error.is_transient() { Self::Away(error) } else { Self::Failed(error.to_string()) }
     }
 }
 
-/// What was done so far. What stands here when dealing breaks off is kept.
+/// What has been done so far. It is kept if processing is cut off.
 #[derive(Default)]
-pub(super) struct Progress {
+pub(super) struct MailProgress {
     pub kind: Option<&'static str>,
     pub messages: Vec<(RuleId, MessageUid)>,
     pub tags: Vec<String>,
     pub findings: Vec<Finding>,
     pub received: Option<String>,
     pub result: Map<String, Value>,
-    /// Whether something was done, so that the mail is not lost where the rest of it does not work.
+    /// Whether anything was done, so that the mail does not count as lost if the rest fails.
     pub has_effect: bool,
     pub follow_up: Option<(RuleId, Time)>,
     pub reminders: i64,
 }
 
-impl Progress {
-    /// Nothing done yet.
-    pub(super) fn of(job: &ToRoute) -> Self {
+impl MailProgress {
+    /// The progress of a mail with which nothing has been done yet.
+    pub(super) fn for_job(job: &ToRoute) -> Self {
         Self { reminders: job.reminders, ..Self::default() }
     }
 }
 
-/// How dealing with a mail ended.
-pub(super) enum Verdict {
-    /// Something was done with it.
+/// How processing a mail ended.
+pub(super) enum MailVerdict {
+    /// The mail was used.
     Routed,
-    /// Something was done with it, and there is something to say about the rest.
+    /// The mail was used, and this remark is stored with it.
     RoutedBut(String),
     /// Nothing was to be done, for this reason.
     NoMatch(String),
-    /// Something was done with it, and this is left to do on its server.
-    Errand(Errand),
+    /// The mail was used, and these actions on its server are left.
+    ImapActions(ImapActions),
 }
 
 /// Whether this is a reminder of a mail that was routed before.
@@ -80,12 +80,12 @@ pub(super) fn is_reminder(job: &ToRoute) -> bool {
     job.follow_up.is_some() && job.before != InboundState::Received
 }
 
-/// What to write.
+/// The record to write.
 pub(super) fn conclude(
     job: &ToRoute,
     token: LeaseToken,
-    progress: Progress,
-    ended: Result<Verdict, Trouble>,
+    progress: MailProgress,
+    ended: Result<MailVerdict, ProcessFailure>,
     attempts_max: u32,
     now: Time,
 ) -> Routed {
@@ -96,9 +96,10 @@ pub(super) fn conclude(
         to: InboundState::Routed,
         due_at: None,
         tries: 0,
-        was_tried: !matches!(ended, Err(Trouble::Away(_) | Trouble::Postponed { .. })),
-        // Whoever dealt with it has lived to tell; where the store was away, nobody may have.
-        lost_leases: if matches!(ended, Err(Trouble::Away(_))) { job.lost_leases } else { 0 },
+        was_tried: !matches!(ended, Err(ProcessFailure::Away(_) | ProcessFailure::Postponed { .. })),
+        // This process survived the mail, which clears it of suspicion; if the store was away, processing may
+        // never have begun.
+        lost_leases: if matches!(ended, Err(ProcessFailure::Away(_))) { job.lost_leases } else { 0 },
         error: None,
         kind: progress.kind,
         result: (!progress.result.is_empty()).then(|| Value::Object(progress.result).to_string()),
@@ -109,15 +110,15 @@ pub(super) fn conclude(
         findings: progress.findings,
         received: progress.received,
     };
-    let trouble = match ended {
+    let failure = match ended {
         Ok(verdict) => {
             (routed.follow_up, routed.due_at) =
                 progress.follow_up.map_or((None, None), |(rule, at)| (Some(rule), Some(at)));
             match verdict {
-                // What is left to do is done before it is concluded, or given up.
-                Verdict::Routed | Verdict::Errand(_) => {}
-                Verdict::RoutedBut(words) => routed.error = Some(words),
-                Verdict::NoMatch(why) => {
+                // Actions on the server have been run or given up before this.
+                MailVerdict::Routed | MailVerdict::ImapActions(_) => {}
+                MailVerdict::RoutedBut(text) => routed.error = Some(text),
+                MailVerdict::NoMatch(why) => {
                     routed.to = InboundState::NoMatch;
                     routed.error = Some(why);
                 }
@@ -125,19 +126,19 @@ pub(super) fn conclude(
             routed.error = routed.error.map(|error| bounded(&error, ERROR_CHARS_MAX));
             return routed;
         }
-        Err(trouble) => trouble,
+        Err(failure) => failure,
     };
-    // Told once it is settled, and found again then.
+    // Findings are dropped on failure; the retry computes them again.
     (routed.findings, routed.received) = (Vec::new(), None);
     routed.follow_up = job.follow_up.clone().filter(|_| is_reminder(job));
-    let (tries, wait, error) = match trouble {
-        Trouble::Away(error) => (job.tries, Some(AWAY), format!("waits: {error}")),
-        Trouble::Failed(error) => {
+    let (tries, wait, error) = match failure {
+        ProcessFailure::Away(error) => (job.tries, Some(AWAY), format!("waits: {error}")),
+        ProcessFailure::Failed(error) => {
             let tries = job.tries + 1;
             (tries, (tries < i64::from(attempts_max)).then(|| wait(job.tries, &mut rand::rng())), error)
         }
-        Trouble::Hopeless(error) => (job.tries + 1, None, error),
-        Trouble::Postponed { wait, why } => (job.tries, Some(wait), why),
+        ProcessFailure::Hopeless(error) => (job.tries + 1, None, error),
+        ProcessFailure::Postponed { wait, why } => (job.tries, Some(wait), why),
     };
     routed.tries = tries;
     routed.error = Some(bounded(&error, ERROR_CHARS_MAX));
@@ -146,7 +147,7 @@ pub(super) fn conclude(
             routed.to = InboundState::Waiting;
             routed.due_at = Some(now.plus(wait));
         }
-        // What is on its way is not undone by what did not work besides.
+        // A later failure does not undo what was sent.
         None if progress.has_effect || is_reminder(job) => routed.to = InboundState::Routed,
         None => routed.to = InboundState::Dead,
     }
@@ -158,12 +159,12 @@ pub(super) fn conclude(
     routed
 }
 
-/// A mail that nobody got to because the store was away.
+/// The conclusion of a mail whose mailbox could not be read because the store was away.
 pub(super) fn put_off(job: &ToRoute, token: LeaseToken, error: StoreError, now: Time) -> Routed {
-    conclude(job, token, Progress::of(job), Err(Trouble::Away(error)), u32::MAX, now)
+    conclude(job, token, MailProgress::for_job(job), Err(ProcessFailure::Away(error)), u32::MAX, now)
 }
 
-/// A mail that goes back as it came, with nothing counted.
+/// Gives a mail back unchanged, without counting a try.
 pub(super) fn given_back(job: &ToRoute, token: LeaseToken, now: Time) -> Routed {
     Routed {
         uid: job.uid,
@@ -186,7 +187,7 @@ pub(super) fn given_back(job: &ToRoute, token: LeaseToken, now: Time) -> Routed 
     }
 }
 
-/// The wait after a failed try that was made after `tries` others.
+/// The wait after a failed try that followed `tries` others.
 fn wait(tries: i64, random: &mut impl Rng) -> Duration {
     let power = u32::try_from(tries.clamp(0, 8)).unwrap_or(8);
     let wait = WAIT_FIRST.saturating_mul(4_u32.saturating_pow(power)).min(WAIT_MAX);
@@ -224,25 +225,30 @@ mod tests {
         }
     }
 
-    fn concluded(job: &ToRoute, progress: Progress, ended: Result<Verdict, Trouble>) -> Routed {
+    fn concluded(
+        job: &ToRoute,
+        progress: MailProgress,
+        ended: Result<MailVerdict, ProcessFailure>,
+    ) -> Routed {
         conclude(job, LeaseToken::new(&mut rand::rng()), progress, ended, 3, now())
     }
 
-    fn failed() -> Result<Verdict, Trouble> {
-        Err(Trouble::Failed("no".to_owned()))
+    fn failed() -> Result<MailVerdict, ProcessFailure> {
+        Err(ProcessFailure::Failed("no".to_owned()))
     }
 
     #[test]
     fn a_failed_mail_waits_longer_each_time_and_is_dead_after_the_last_try() {
         let mut waited = Duration::ZERO;
         for tries in 0..2 {
-            let routed = concluded(&job(tries, InboundState::Waiting, None), Progress::default(), failed());
+            let routed =
+                concluded(&job(tries, InboundState::Waiting, None), MailProgress::default(), failed());
             assert_eq!((routed.to, routed.tries), (InboundState::Waiting, tries + 1));
             let wait = routed.due_at.unwrap().since(now());
             assert!(wait > waited);
             waited = wait;
         }
-        let routed = concluded(&job(2, InboundState::Waiting, None), Progress::default(), failed());
+        let routed = concluded(&job(2, InboundState::Waiting, None), MailProgress::default(), failed());
         assert_eq!(
             (routed.to, routed.due_at, routed.error.as_deref()),
             (InboundState::Dead, None, Some("no"))
@@ -251,10 +257,10 @@ mod tests {
 
     #[test]
     fn what_was_done_is_kept_where_the_rest_fails_for_good() {
-        let done = || Progress {
+        let done = || MailProgress {
             has_effect: true,
             messages: vec![("r".parse().unwrap(), MessageUid::new(now(), &mut rand::rng()))],
-            ..Progress::default()
+            ..MailProgress::default()
         };
         let routed = concluded(&job(0, InboundState::Received, None), done(), failed());
         assert_eq!((routed.to, routed.messages.len()), (InboundState::Waiting, 1));
@@ -264,17 +270,17 @@ mod tests {
 
     #[test]
     fn while_the_store_is_away_no_try_is_used() {
-        let away = || Err(Trouble::Away(StoreError::Unavailable("away".to_owned())));
-        let routed = concluded(&job(2, InboundState::Received, None), Progress::default(), away());
+        let away = || Err(ProcessFailure::Away(StoreError::Unavailable("away".to_owned())));
+        let routed = concluded(&job(2, InboundState::Received, None), MailProgress::default(), away());
         assert_eq!((routed.to, routed.tries, routed.lost_leases), (InboundState::Waiting, 2, 1));
     }
 
     #[test]
     fn a_reminder_that_fails_stays_a_reminder_and_one_that_cannot_be_sent_does_not_kill_the_mail() {
         let reminder = job(0, InboundState::Routed, Some("r"));
-        let routed = concluded(&reminder, Progress::default(), failed());
+        let routed = concluded(&reminder, MailProgress::default(), failed());
         assert_eq!((routed.to, routed.follow_up.is_some()), (InboundState::Waiting, true));
-        let routed = concluded(&job(2, InboundState::Waiting, Some("r")), Progress::default(), failed());
+        let routed = concluded(&job(2, InboundState::Waiting, Some("r")), MailProgress::default(), failed());
         assert_eq!((routed.to, routed.tries), (InboundState::Routed, 0));
     }
 
@@ -287,9 +293,9 @@ mod tests {
             assert_eq!((back.due_at, back.follow_up.is_some()), (Some(now()), true));
         }
         let suspect = job(0, InboundState::Waiting, None);
-        assert_eq!(concluded(&suspect, Progress::default(), Ok(Verdict::Routed)).lost_leases, 0);
-        let later = Trouble::Postponed { wait: Duration::ZERO, why: "later".to_owned() };
-        let later = concluded(&suspect, Progress::default(), Err(later));
+        assert_eq!(concluded(&suspect, MailProgress::default(), Ok(MailVerdict::Routed)).lost_leases, 0);
+        let later = ProcessFailure::Postponed { wait: Duration::ZERO, why: "later".to_owned() };
+        let later = concluded(&suspect, MailProgress::default(), Err(later));
         assert_eq!((later.to, later.due_at), (InboundState::Waiting, Some(now())));
         assert_eq!((later.tries, later.lost_leases), (0, 0));
     }
@@ -297,19 +303,21 @@ mod tests {
     #[test]
     fn a_try_is_one_whatever_came_of_it_unless_nobody_got_to_it() {
         let mail = job(0, InboundState::Received, None);
-        let tried = |ended| concluded(&mail, Progress::default(), ended).was_tried;
+        let tried = |ended| concluded(&mail, MailProgress::default(), ended).was_tried;
         assert!(
-            tried(Ok(Verdict::Routed)) && tried(Ok(Verdict::NoMatch("no".to_owned()))) && tried(failed())
+            tried(Ok(MailVerdict::Routed))
+                && tried(Ok(MailVerdict::NoMatch("no".to_owned())))
+                && tried(failed())
         );
-        let later = Trouble::Postponed { wait: Duration::ZERO, why: "later".to_owned() };
+        let later = ProcessFailure::Postponed { wait: Duration::ZERO, why: "later".to_owned() };
         assert!(!tried(Err(later)));
-        assert!(!tried(Err(Trouble::Away(StoreError::Unavailable("away".to_owned())))));
+        assert!(!tried(Err(ProcessFailure::Away(StoreError::Unavailable("away".to_owned())))));
     }
 
     #[test]
     fn no_further_try_is_made_of_what_cannot_work() {
-        let ended = Err(Trouble::Hopeless("too large".to_owned()));
-        let routed = concluded(&job(0, InboundState::Received, None), Progress::default(), ended);
+        let ended = Err(ProcessFailure::Hopeless("too large".to_owned()));
+        let routed = concluded(&job(0, InboundState::Received, None), MailProgress::default(), ended);
         assert_eq!(routed.to, InboundState::Dead);
     }
 }

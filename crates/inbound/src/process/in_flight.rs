@@ -1,7 +1,8 @@
-//! Mail that this node has in hand: being dealt with, or waiting for what is to be done on its server.
+//! The mail that this node has in flight: being processed, or waiting for actions on its server.
 //!
-//! It is counted by tenant and by mailbox, so that claims leave room for the others, and it is known until its task has ended, so that a
-//! stop gives back what did not end. A process that stops in good order has killed nobody: nothing is counted for that mail.
+//! It is counted by tenant and mailbox, so that claims leave capacity for the others. It is known until its
+//! task has ended, so that a stop can give back what did not end. A process that stops in good order was not
+//! killed by its mail, so nothing is counted against that mail.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,23 +10,23 @@ use postway_domain::{LeaseToken, TenantId, Time};
 use postway_store::record::{MailboxKey, Routed, ToRoute};
 use tokio::task::{Id, JoinError, JoinSet};
 
-use super::{conclusion::given_back, mail::ErrandDue};
+use super::{conclusion::given_back, mail::PendingImapActions};
 
-/// Errands in hand at the same time.
-pub(super) const ERRANDS_MAX: usize = 512;
-/// Of one tenant.
-pub(super) const ERRANDS_PER_TENANT_MAX: usize = ERRANDS_MAX / 2;
+/// The most mails that wait for their actions at the same time.
+pub(super) const ACTIONS_IN_FLIGHT_MAX: usize = 512;
+/// The most of them of one tenant.
+pub(super) const ACTIONS_PER_TENANT_MAX: usize = ACTIONS_IN_FLIGHT_MAX / 2;
 
-/// What a task of dealing gives: an errand that is left, where there is one.
-pub(super) type ErrandLeft = Option<Box<ErrandDue>>;
+/// The result of a processing task: the actions that are left, if any.
+pub(super) type ActionsLeft = Option<Box<PendingImapActions>>;
 
-/// See the module.
+/// The mail in flight. See the module.
 #[derive(Default)]
-pub(super) struct MailInHand {
-    dealing: JoinSet<ErrandLeft>,
-    errands: JoinSet<ErrandLeft>,
-    of_dealing: HashMap<Id, LeasedMail>,
-    of_errands: HashMap<Id, LeasedMail>,
+pub(super) struct MailInFlight {
+    processing: JoinSet<ActionsLeft>,
+    imap_actions: JoinSet<ActionsLeft>,
+    processing_mails: HashMap<Id, LeasedMail>,
+    action_mails: HashMap<Id, LeasedMail>,
 }
 
 /// A mail that is leased to this node.
@@ -34,92 +35,94 @@ struct LeasedMail {
     token: LeaseToken,
 }
 
-impl MailInHand {
-    /// Mails that are being dealt with.
-    pub(super) fn dealing(&self) -> usize {
-        self.dealing.len()
+impl MailInFlight {
+    /// How many mails are being processed.
+    pub(super) fn processing(&self) -> usize {
+        self.processing.len()
     }
 
-    /// Begins to deal with a mail.
-    pub(super) fn deal(
+    /// Begins to process a mail.
+    pub(super) fn process_mail(
         &mut self,
         job: Arc<ToRoute>,
         token: LeaseToken,
-        task: impl Future<Output = ErrandLeft> + Send + 'static,
+        task: impl Future<Output = ActionsLeft> + Send + 'static,
     ) {
-        let id = self.dealing.spawn(task).id();
-        self.of_dealing.insert(id, LeasedMail { job, token });
+        let id = self.processing.spawn(task).id();
+        self.processing_mails.insert(id, LeasedMail { job, token });
     }
 
-    /// Whether there is room for an errand of this tenant.
-    pub(super) fn has_room_for_errand(&self, tenant: &TenantId) -> bool {
-        let of_tenant = self.of_errands.values().filter(|mail| mail.job.key.tenant == *tenant).count();
-        self.of_errands.len() < ERRANDS_MAX && of_tenant < ERRANDS_PER_TENANT_MAX
+    /// Whether there is capacity for the actions of another mail of this tenant.
+    pub(super) fn has_capacity_for_actions(&self, tenant: &TenantId) -> bool {
+        let of_tenant = self.action_mails.values().filter(|mail| mail.job.key.tenant == *tenant).count();
+        self.action_mails.len() < ACTIONS_IN_FLIGHT_MAX && of_tenant < ACTIONS_PER_TENANT_MAX
     }
 
-    /// Begins an errand.
-    pub(super) fn run_errand(
+    /// Begins the actions of a mail.
+    pub(super) fn run_actions(
         &mut self,
         job: Arc<ToRoute>,
         token: LeaseToken,
-        task: impl Future<Output = ErrandLeft> + Send + 'static,
+        task: impl Future<Output = ActionsLeft> + Send + 'static,
     ) {
-        let id = self.errands.spawn(task).id();
-        self.of_errands.insert(id, LeasedMail { job, token });
+        let id = self.imap_actions.spawn(task).id();
+        self.action_mails.insert(id, LeasedMail { job, token });
     }
 
-    /// Waits for a task to end; the errand it leaves, where there is one. Pends while there is none.
-    pub(super) async fn next(&mut self) -> ErrandLeft {
+    /// Waits for a task to end; returns the actions that are left, if any. Never completes while there is no
+    /// task.
+    pub(super) async fn next(&mut self) -> ActionsLeft {
         tokio::select! {
             biased;
-            Some(ended) = self.dealing.join_next_with_id() => forget(&mut self.of_dealing, ended),
-            Some(ended) = self.errands.join_next_with_id() => forget(&mut self.of_errands, ended),
+            Some(ended) = self.processing.join_next_with_id() => forget(&mut self.processing_mails, ended),
+            Some(ended) = self.imap_actions.join_next_with_id() => forget(&mut self.action_mails, ended),
             else => std::future::pending().await,
         }
     }
 
-    /// A task that has ended by now; the errand it leaves, where there is one.
-    pub(super) fn try_next(&mut self) -> Option<ErrandLeft> {
-        let dealt = self.dealing.try_join_next_with_id();
-        let ended = dealt.map(|ended| forget(&mut self.of_dealing, ended));
+    /// Returns the result of a task that has already ended.
+    pub(super) fn try_next(&mut self) -> Option<ActionsLeft> {
+        let processed = self.processing.try_join_next_with_id();
+        let ended = processed.map(|ended| forget(&mut self.processing_mails, ended));
         ended.or_else(|| {
-            let run = self.errands.try_join_next_with_id();
-            run.map(|ended| forget(&mut self.of_errands, ended))
+            let run = self.imap_actions.try_join_next_with_id();
+            run.map(|ended| forget(&mut self.action_mails, ended))
         })
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.dealing.is_empty() && self.errands.is_empty()
+        self.processing.is_empty() && self.imap_actions.is_empty()
     }
 
-    /// What is being dealt with, by tenant.
+    /// The number of mails being processed, by tenant.
     pub(super) fn by_tenant(&self) -> HashMap<TenantId, u32> {
         let mut count: HashMap<TenantId, u32> = HashMap::new();
-        for mail in self.of_dealing.values() {
+        for mail in self.processing_mails.values() {
             *count.entry(mail.job.key.tenant.clone()).or_default() += 1;
         }
         count
     }
 
-    /// All that is in hand, by mailbox: a mailbox whose server does not answer waits for it, and nobody else.
+    /// The number of mails in flight, by mailbox: a server that does not answer holds up only its own
+    /// mailbox.
     pub(super) fn by_mailbox(&self) -> HashMap<MailboxKey, u32> {
         let mut count: HashMap<MailboxKey, u32> = HashMap::new();
-        for mail in self.of_dealing.values().chain(self.of_errands.values()) {
+        for mail in self.processing_mails.values().chain(self.action_mails.values()) {
             *count.entry(mail.job.key.clone()).or_default() += 1;
         }
         count
     }
 
-    /// Ends all tasks; what gives their mail back.
+    /// Aborts all tasks; returns the records that give their mail back.
     pub(super) async fn abort(mut self, now: Time) -> Vec<Routed> {
-        self.dealing.shutdown().await;
-        self.errands.shutdown().await;
-        let left = self.of_dealing.into_values().chain(self.of_errands.into_values());
+        self.processing.shutdown().await;
+        self.imap_actions.shutdown().await;
+        let left = self.processing_mails.into_values().chain(self.action_mails.into_values());
         left.map(|mail| given_back(&mail.job, mail.token, now)).collect()
     }
 }
 
-fn forget(of: &mut HashMap<Id, LeasedMail>, ended: Result<(Id, ErrandLeft), JoinError>) -> ErrandLeft {
+fn forget(of: &mut HashMap<Id, LeasedMail>, ended: Result<(Id, ActionsLeft), JoinError>) -> ActionsLeft {
     match ended {
         Ok((id, left)) => {
             of.remove(&id);
@@ -127,8 +130,8 @@ fn forget(of: &mut HashMap<Id, LeasedMail>, ended: Result<(Id, ErrandLeft), Join
         }
         Err(error) => {
             of.remove(&error.id());
-            // Panics of dealing are caught within it: this is a fault of the loop itself.
-            tracing::error!(%error, "dealing with a mail broke off; it is taken back later");
+            // Panics of processing are caught inside it: this is a fault of the loop itself.
+            tracing::error!(%error, "processing a mail broke off; it is taken back later");
             None
         }
     }

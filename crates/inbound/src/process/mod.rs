@@ -1,14 +1,17 @@
-//! The router: deals with mail that was registered, on every node.
+//! The processor: processes registered mail, on every node.
 //!
-//! A loop on the store like every room: lease some mails, some of each tenant, deal with each, and have what came of
-//! it written, fenced by the lease. A crash leaves leases that others take back; what was sent on by then is found again
-//! by its key, so that each mail is sent on once by each rule.
+//! A loop on the store: lease mails in turns of their tenants, process each, and write the outcome, fenced by
+//! the lease. A crash leaves leases that other nodes reclaim. Mail that was forwarded by then is recognised
+//! by its key, so that each rule forwards each mail once.
 //!
-//! No tenant fills the room: while others have mail due, one has at most half of it in hand. What is to be done on a mail's own server is
-//! done outside of it ([`imap_actions`]). A mail whose process died is a suspect: it is dealt with when nothing else is being dealt with, so
-//! that the next death tells, and is set aside after that ([`mail`]).
+//! No tenant takes all capacity: while others have mail due, a tenant has at most half of it in flight.
+//! Actions on a mail's server run outside of this capacity ([`imap_actions`]). A mail whose process died is a
+//! suspect: it is processed while nothing else is, so that the next crash proves its guilt, and after that it
+//! is set aside ([`mail`]).
 
 mod conclusion;
+mod content;
+mod context;
 mod imap_actions;
 mod in_flight;
 mod mail;
@@ -38,318 +41,338 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     conclusion::{given_back, put_off},
-    imap_actions::{ERRAND_MAX, Errands, IDLE_MAX},
-    in_flight::MailInHand,
-    mail::{DealtMail, Desk, ErrandDue, LARGE_KIB_MAX, Means, deal},
+    context::{LARGE_KIB_MAX, MailboxContext, ProcessContext},
+    imap_actions::{ACTIONS_TIMEOUT, IDLE_MAX, ImapActionRunner},
+    in_flight::MailInFlight,
+    mail::{PendingImapActions, ProcessedMail, process_mail},
     time_limit::{
-        DEAL_MAX, THREAD_WAIT_MAX, THREADS_MAX, THREADS_PER_TENANT_MAX, WORK_STOP_MAX, queue_for_thread,
+        PROCESS_MAX, THREAD_WAIT_MAX, THREADS_MAX, THREADS_PER_TENANT_MAX, WORK_STOP_MAX, queue_for_thread,
     },
-    write::{Settled, settle},
+    write::{MailOutcome, write_outcomes},
 };
-use crate::{loop_guard::Marker, rules::RuleSet, source::Source, tenant_slots::TenantSeats};
+use crate::{loop_guard::LoopMarker, rules::RuleSet, source::FolderSource, tenant_slots::TenantSlots};
 
-/// Mails that are dealt with at the same time.
-const IN_HAND_MAX: usize = 64;
-/// Of one tenant, while another has mail due.
-const PER_TENANT_MAX: usize = IN_HAND_MAX / 2;
-/// Of one tenant, while no other has: whoever comes finds room.
-const PER_TENANT_ALONE_MAX: usize = IN_HAND_MAX - ROOM_MIN;
-/// Room that is worth a look: leasing mails one by one would cost a write each.
-const ROOM_MIN: usize = 16;
-/// Of one mailbox at once, with those that wait for its server.
+/// The most mails that are processed at the same time.
+const IN_FLIGHT_MAX: usize = 64;
+/// The most mails of one tenant, while another has mail due.
+const PER_TENANT_MAX: usize = IN_FLIGHT_MAX / 2;
+/// The most mails of one tenant, while no other has mail due: capacity is left for the next tenant.
+const PER_TENANT_ALONE_MAX: usize = IN_FLIGHT_MAX - CAPACITY_MIN;
+/// The least capacity that is worth a claim: leasing mails one by one would cost a write each.
+const CAPACITY_MIN: usize = 16;
+/// The most mails of one mailbox in flight, including those that wait for its server.
 const PER_MAILBOX_MAX: u32 = 32;
-/// How long a lease lasts, and the backstop where a process hangs.
+/// The duration of a lease, and the limit if a process hangs.
 const LEASE: Duration = Duration::from_secs(10 * 60);
-/// Looks are at least this far apart.
-const LOOK_MIN: Duration = Duration::from_millis(10);
-/// How long mails in hand may take once the room stops.
+/// The shortest time between two polls.
+const POLL_MIN: Duration = Duration::from_millis(10);
+/// How long mails in flight may take after the stop.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
-/// How often idle sessions are looked for.
+/// How often idle sessions are closed.
 const TIDY_EVERY: Duration = Duration::from_secs(10);
-/// How long a mail waits whose tenant has too many errands in hand.
-const ERRAND_ROOM_WAIT: Duration = Duration::from_secs(30);
+/// How long a mail waits whose tenant has too many actions in flight.
+const ACTIONS_WAIT: Duration = Duration::from_secs(30);
 
-// No lease lapses under work: all that may be done under one ends before, with time to write it down.
+// No lease expires during work: all work under a lease ends before, with time to write the outcome.
 const _: () = assert!(
-    THREAD_WAIT_MAX.as_secs() + DEAL_MAX.as_secs() + WORK_STOP_MAX.as_secs() + ERRAND_MAX.as_secs() + 60
+    THREAD_WAIT_MAX.as_secs()
+        + PROCESS_MAX.as_secs()
+        + WORK_STOP_MAX.as_secs()
+        + ACTIONS_TIMEOUT.as_secs()
+        + 60
         < LEASE.as_secs()
 );
 
-/// What the router works with.
-pub struct RouterParts {
-    /// Where mail waits.
+/// The dependencies of the processor.
+pub struct MailProcessorParts {
+    /// The store.
     pub store: Arc<dyn Store>,
-    /// Where large mail is.
+    /// The blobs of large mails.
     pub depot: Arc<Depot>,
-    /// The one way in, for mail that is sent on.
+    /// The intake, for forwarded mail.
     pub door: Arc<Door>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Knows envelope senders that were signed with it, and marks forwarded mail.
+    /// Verifies signed envelope senders, and marks forwarded mail.
     pub secret_key: Arc<SecretKey>,
-    /// The way to the servers, to mark and move mail.
-    pub source: Arc<dyn Source>,
-    /// Whom signatures of certified mail must lead to.
+    /// Opens folders, to mark and move mail.
+    pub source: Arc<dyn FolderSource>,
+    /// The certificates that signatures of certified mail must lead to.
     pub trust: TrustStore,
-    /// This life of this process.
+    /// This incarnation of the process.
     pub incarnation: Incarnation,
-    /// How often waiting mail is looked for: [`RouterParts::POLL`].
+    /// How often to poll for waiting mail: [`MailProcessorParts::POLL`].
     pub poll: Duration,
 }
 
-impl RouterParts {
+impl MailProcessorParts {
     /// How often to poll: a wake-up is a hint, polling is the guarantee.
     pub const POLL: Duration = Duration::from_secs(1);
 }
 
-/// See the module. One for the whole process.
-pub struct Router {
-    means: Arc<Means>,
+/// The processor. There is one for each process.
+pub struct MailProcessor {
+    context: Arc<ProcessContext>,
     incarnation: Incarnation,
     poll: Duration,
 }
 
-impl Router {
-    /// A router at rest.
-    pub fn new(parts: RouterParts) -> Self {
-        let RouterParts { store, depot, door, clock, secret_key, source, trust, incarnation, poll } = parts;
-        let means = Means {
+impl MailProcessor {
+    /// Creates a processor that is not running yet.
+    pub fn new(parts: MailProcessorParts) -> Self {
+        let MailProcessorParts { store, depot, door, clock, secret_key, source, trust, incarnation, poll } =
+            parts;
+        let context = ProcessContext {
             store,
             depot,
             door,
             clock,
             verp_key: VerpKey::new(&secret_key),
-            marker: Marker::new(&secret_key),
+            marker: LoopMarker::new(&secret_key),
             trust,
-            errands: Errands::new(source),
-            threads: TenantSeats::new(THREADS_MAX, THREADS_PER_TENANT_MAX),
+            imap_actions: ImapActionRunner::new(source),
+            threads: TenantSlots::new(THREADS_MAX, THREADS_PER_TENANT_MAX),
             large: Semaphore::new(LARGE_KIB_MAX),
             turns: Arc::default(),
         };
-        Self { means: Arc::new(means), incarnation, poll }
+        Self { context: Arc::new(context), incarnation, poll }
     }
 
-    /// Works until it is stopped, then lets what is in hand end, within bounds, and gives the rest back.
+    /// Works until it is stopped, then lets mail in flight end, within bounds, and gives back all other mail.
     pub async fn run(self, stop: CancellationToken) {
-        let (outcomes, received) = mpsc::channel(IN_HAND_MAX);
-        let settling = tokio::spawn(settle(self.means.store.clone(), received, stop.clone()));
-        let mut shift = RouterShift {
+        let (outcomes, received) = mpsc::channel(IN_FLIGHT_MAX);
+        let settling = tokio::spawn(write_outcomes(self.context.store.clone(), received, stop.clone()));
+        let mut run = ProcessorRun {
             router: &self,
             outcomes,
-            in_hand: MailInHand::default(),
+            in_flight: MailInFlight::default(),
             suspect: None,
             careful: false,
         };
         let (mut is_well, mut tidy_at) = (true, Instant::now() + TIDY_EVERY);
-        // Whether the last look found something, so that nobody needs to ask; and when to look where it did not.
-        let (mut has_more, mut look_at) = (false, Instant::now());
+        // Whether the last claim got mail, so that no poll is needed; and otherwise when to poll next.
+        let (mut has_more, mut poll_at) = (false, Instant::now());
         while !stop.is_cancelled() {
             let began = Instant::now();
-            let room = shift.room();
-            if room > 0 && (has_more || began >= look_at || shift.in_hand.dealing() <= PER_TENANT_MAX) {
-                let wait = match shift.look(room, has_more).await {
-                    Ok(looked) => {
-                        (is_well, has_more) = (true, looked.has_more);
-                        looked.wait
+            let capacity = run.capacity();
+            if capacity > 0 && (has_more || began >= poll_at || run.in_flight.processing() <= PER_TENANT_MAX)
+            {
+                let wait = match run.poll(capacity, has_more).await {
+                    Ok(polled) => {
+                        (is_well, has_more) = (true, polled.has_more);
+                        polled.wait
                     }
                     Err(error) => {
-                        // Told once, not at each try.
+                        // Logged once, not at each try.
                         if is_well {
-                            tracing::warn!(%error, "mail that waits to be dealt with could not be read");
+                            tracing::warn!(%error, "mail that waits to be processed could not be read");
                         }
                         (is_well, has_more) = (false, false);
                         self.poll
                     }
                 };
-                look_at = Instant::now() + wait;
+                poll_at = Instant::now() + wait;
             }
             if tidy_at <= Instant::now() {
-                self.means.errands.close_idle(IDLE_MAX, None).await;
+                self.context.imap_actions.close_idle(IDLE_MAX, None).await;
                 tidy_at = Instant::now() + TIDY_EVERY;
             }
-            shift.start_suspect();
-            let has_room = shift.room() > 0;
+            run.start_suspect();
+            let has_room = run.capacity() > 0;
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
-                left = shift.in_hand.next() => {
-                    shift.ended(left).await;
-                    while let Some(left) = shift.in_hand.try_next() {
-                        shift.ended(left).await;
+                left = run.in_flight.next() => {
+                    run.ended(left).await;
+                    while let Some(left) = run.in_flight.try_next() {
+                        run.ended(left).await;
                     }
                 }
-                () = self.means.store.inbound_woken(), if has_room => look_at = Instant::now(),
-                () = tokio::time::sleep_until(look_at), if has_room => {}
+                () = self.context.store.inbound_woken(), if has_room => poll_at = Instant::now(),
+                () = tokio::time::sleep_until(poll_at), if has_room => {}
             }
-            tokio::time::sleep_until(began + LOOK_MIN).await;
+            tokio::time::sleep_until(began + POLL_MIN).await;
         }
-        let left = shift.end().await;
+        let left = run.end().await;
         if let Err(error) = settling.await {
-            tracing::error!(%error, "writing what came of mails broke off; they are dealt with again later");
+            tracing::error!(%error, "writing the outcomes of mails broke off; they are processed again later");
         }
-        // Behind all outcomes: of what was written by then, the lease is gone.
+        // After all outcomes: a mail whose outcome was written has no lease any more.
         if !left.is_empty()
-            && let Err(error) = self.means.store.settle_inbound(left).await
+            && let Err(error) = self.context.store.settle_inbound(left).await
         {
             tracing::warn!(%error, "mail in hand at the stop could not be given back; it is taken back later");
         }
-        self.means.errands.close_idle(Duration::ZERO, None).await;
+        self.context.imap_actions.close_idle(Duration::ZERO, None).await;
     }
 
     /// The mailboxes of these mails, with their rules.
-    async fn desks(&self, jobs: &[ToRoute]) -> Result<HashMap<MailboxKey, Arc<Desk>>, StoreError> {
-        let mut desks = HashMap::new();
+    async fn mailboxes(
+        &self,
+        jobs: &[ToRoute],
+    ) -> Result<HashMap<MailboxKey, Arc<MailboxContext>>, StoreError> {
+        let mut mailboxes = HashMap::new();
         for job in jobs {
-            if desks.contains_key(&job.key) {
+            if mailboxes.contains_key(&job.key) {
                 continue;
             }
-            let Some((mailbox, _)) = self.means.store.mailbox(&job.key).await? else { continue };
-            let rules = self.means.store.rules(&job.key.tenant, Some(&job.key.mailbox)).await?;
-            let desk = Desk { mailbox, rules: RuleSet::new(rules), marks: self.means.marker.marks(&job.key) };
-            desks.insert(job.key.clone(), Arc::new(desk));
+            let Some((mailbox, _)) = self.context.store.mailbox(&job.key).await? else { continue };
+            let rules = self.context.store.rules(&job.key.tenant, Some(&job.key.mailbox)).await?;
+            let mailbox_context = MailboxContext {
+                mailbox,
+                rules: RuleSet::new(rules),
+                marks: self.context.marker.marks(&job.key),
+            };
+            mailboxes.insert(job.key.clone(), Arc::new(mailbox_context));
         }
-        Ok(desks)
+        Ok(mailboxes)
     }
 }
 
-/// What a look found.
-struct Looked {
-    /// How long there is nothing more to look for.
+/// The result of a claim.
+struct ClaimResult {
+    /// How long to wait before the next poll.
     wait: Duration,
     has_more: bool,
 }
 
-/// A mail that is leased, with its mailbox; or why that is not known.
+/// A leased mail with its mailbox, or the error of reading the mailbox.
 struct LeasedJob {
     job: Arc<ToRoute>,
     token: LeaseToken,
-    desk: Result<Option<Arc<Desk>>, StoreError>,
+    mailbox_context: Result<Option<Arc<MailboxContext>>, StoreError>,
 }
 
-/// The router while it runs.
-struct RouterShift<'r> {
-    router: &'r Router,
-    outcomes: mpsc::Sender<Settled>,
-    in_hand: MailInHand,
-    /// A mail whose process died: it may be what killed it.
+/// The processor while it runs.
+struct ProcessorRun<'r> {
+    router: &'r MailProcessor,
+    outcomes: mpsc::Sender<MailOutcome>,
+    in_flight: MailInFlight,
+    /// A mail whose process died, and which may have killed it.
     suspect: Option<LeasedJob>,
-    /// While suspects are about, one mail is claimed at a time.
+    /// While there are suspects, one mail is claimed at a time.
     careful: bool,
 }
 
-impl RouterShift<'_> {
-    /// How many mails may be leased now. None as long as a suspect waits to be alone, or is.
-    fn room(&self) -> usize {
-        let room = IN_HAND_MAX - self.in_hand.dealing();
+impl ProcessorRun<'_> {
+    /// How many mails may be leased now; zero while a suspect is processed or waits for that.
+    fn capacity(&self) -> usize {
+        let capacity = IN_FLIGHT_MAX - self.in_flight.processing();
         match (self.suspect.is_some(), self.careful) {
             (true, _) => 0,
-            (false, true) => usize::from(self.in_hand.dealing() == 0),
-            (false, false) => Some(room).filter(|room| *room >= ROOM_MIN).unwrap_or(0),
+            (false, true) => usize::from(self.in_flight.processing() == 0),
+            (false, false) => Some(capacity).filter(|capacity| *capacity >= CAPACITY_MIN).unwrap_or(0),
         }
     }
 
-    /// Deals with the suspect once nothing else is being dealt with.
+    /// Processes the suspect once nothing else is being processed.
     fn start_suspect(&mut self) {
-        if self.in_hand.dealing() > 0 {
+        if self.in_flight.processing() > 0 {
             return;
         }
         if let Some(suspect) = self.suspect.take() {
             let (job, tenant) = (&suspect.job, &suspect.job.key.tenant);
-            tracing::warn!(uid = %job.uid, %tenant, "dealing alone with a mail whose process died");
+            tracing::warn!(uid = %job.uid, %tenant, "processing a mail whose process died, alone");
             self.start(suspect);
         }
     }
 
-    /// Leases what there is room for and begins with it.
-    async fn look(&mut self, room: usize, had_more: bool) -> Result<Looked, StoreError> {
-        let (means, poll) = (self.router.means.clone(), self.router.poll);
-        let now = means.clock.now();
+    /// Leases as many mails as there is capacity for, and begins to process them.
+    async fn poll(&mut self, capacity: usize, had_more: bool) -> Result<ClaimResult, StoreError> {
+        let (context, poll) = (self.router.context.clone(), self.router.poll);
+        let now = context.clock.now();
         if !had_more {
-            let state = means.store.route_state(now).await?;
+            let state = context.store.route_state(now).await?;
             if state.due == 0 {
                 self.careful = false;
                 let next = state.next_due_at.map_or(poll, |due| due.since(now));
-                let wait = next.clamp(LOOK_MIN, poll.max(LOOK_MIN));
-                return Ok(Looked { wait, has_more: false });
+                let wait = next.clamp(POLL_MIN, poll.max(POLL_MIN));
+                return Ok(ClaimResult { wait, has_more: false });
             }
         }
         let token = LeaseToken::new(&mut rand::rng());
         let lease = Lease { incarnation: self.router.incarnation, token, until: now.plus(LEASE) };
-        let jobs = means.store.claim_inbound(self.request(lease, now, room)).await?;
-        // A mailbox gives out a part of its mail at a time: less than wanted is not all there is.
+        let jobs = context.store.claim_inbound(self.request(lease, now, capacity)).await?;
+        // A mailbox gives out its mail in parts: fewer mails than wanted need not be all.
         let has_more = !jobs.is_empty();
-        let desks = self.router.desks(&jobs).await;
+        let mailboxes = self.router.mailboxes(&jobs).await;
         let mut suspects = Vec::new();
         self.careful = false;
         for job in jobs {
-            let desk = match &desks {
-                Ok(desks) => Ok(desks.get(&job.key).cloned()),
+            let mailbox_context = match &mailboxes {
+                Ok(mailboxes) => Ok(mailboxes.get(&job.key).cloned()),
                 Err(error) => Err(error.clone()),
             };
-            let leased = LeasedJob { job: Arc::new(job), token, desk };
+            let leased = LeasedJob { job: Arc::new(job), token, mailbox_context };
             if is_suspect(&leased.job) { suspects.push(leased) } else { self.start(leased) }
         }
         if !suspects.is_empty() {
             self.examine(suspects).await;
         }
-        Ok(Looked { wait: if has_more { LOOK_MIN } else { poll }, has_more })
+        Ok(ClaimResult { wait: if has_more { POLL_MIN } else { poll }, has_more })
     }
 
-    fn request(&self, lease: Lease, now: postway_domain::Time, room: usize) -> RouteRequest {
+    fn request(&self, lease: Lease, now: postway_domain::Time, capacity: usize) -> RouteRequest {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         RouteRequest {
             per_mailbox: PER_MAILBOX_MAX,
             per_tenant: count(PER_TENANT_MAX),
             per_tenant_alone: count(PER_TENANT_ALONE_MAX),
-            alone_room_min: count(ROOM_MIN.min(room)),
-            mailboxes_in_hand: self.in_hand.by_mailbox(),
-            tenants_in_hand: self.in_hand.by_tenant(),
-            ..RouteRequest::new(lease, now, count(room))
+            alone_room_min: count(CAPACITY_MIN.min(capacity)),
+            mailboxes_in_hand: self.in_flight.by_mailbox(),
+            tenants_in_hand: self.in_flight.by_tenant(),
+            ..RouteRequest::new(lease, now, count(capacity))
         }
     }
 
-    /// Keeps one suspect and gives the others back before it is dealt with: what is leased when it kills the process is
-    /// counted as lost with it.
+    /// Keeps one suspect and gives the others back before it is processed: if it kills the process,
+    /// everything leased counts as lost with it.
     async fn examine(&mut self, mut suspects: Vec<LeasedJob>) {
         self.careful = true;
         let first = suspects.remove(0);
-        let now = self.router.means.clock.now();
+        let now = self.router.context.clock.now();
         let others: Vec<Routed> =
             suspects.iter().map(|other| given_back(&other.job, other.token, now)).collect();
         self.suspect = Some(first);
         if others.is_empty() {
             return;
         }
-        if let Err(error) = self.router.means.store.settle_inbound(others).await {
+        if let Err(error) = self.router.context.store.settle_inbound(others).await {
             tracing::warn!(%error, "mail could not be given back; it is taken back later");
         }
     }
 
-    /// Begins to deal with a mail.
+    /// Begins to process a mail.
     fn start(&mut self, leased: LeasedJob) {
-        let LeasedJob { job, token, desk } = leased;
-        let (means, outcomes) = (self.router.means.clone(), self.outcomes.clone());
-        let turn = means.turns.join(&job);
-        let known = desk.as_ref().ok().and_then(Option::as_ref);
-        let place = known.and_then(|desk| queue_for_thread(&means, desk, &job));
+        let LeasedJob { job, token, mailbox_context } = leased;
+        let (context, outcomes) = (self.router.context.clone(), self.outcomes.clone());
+        let turn = context.turns.join(&job);
+        let known = mailbox_context.as_ref().ok().and_then(Option::as_ref);
+        let place = known.and_then(|mailbox_context| queue_for_thread(&context, mailbox_context, &job));
         let task = {
             let job = job.clone();
             async move {
-                // Until it is dealt with; what is left to do on its server holds up nobody.
+                // The turn lasts until the mail is processed; actions on its server hold up no other mail.
                 let _turn = turn;
-                let dealt = match desk {
-                    Ok(Some(desk)) => deal(&means, &desk, &job, token, place).await,
-                    // Its mailbox is gone, and it goes with it.
+                let processed = match mailbox_context {
+                    Ok(Some(mailbox_context)) => {
+                        process_mail(&context, &mailbox_context, &job, token, place).await
+                    }
+                    // The mailbox was deleted, and its mail with it.
                     Ok(None) => return None,
-                    Err(error) => DealtMail::Over(put_off(&job, token, error, means.clock.now()).into()),
+                    Err(error) => {
+                        ProcessedMail::Over(put_off(&job, token, error, context.clock.now()).into())
+                    }
                 };
-                match dealt {
-                    DealtMail::Errand(due) => Some(due),
-                    DealtMail::Over(routed) => {
-                        let (outcome, written) = Settled::new(job.key.clone(), *routed);
-                        // Closed only if the settling task died, which is told when the room stops; leases end by themselves.
+                match processed {
+                    ProcessedMail::ImapActions(due) => Some(due),
+                    ProcessedMail::Over(routed) => {
+                        let (outcome, written) = MailOutcome::new(job.key.clone(), *routed);
+                        // The channel is closed only if the writing task died, which is logged on stop;
+                        // leases end by themselves.
                         let _ = outcomes.send(outcome).await;
-                        // A suspect that has lived must not be leased any more when the next one kills the process.
+                        // A suspect that survived must not be leased any more when the next one kills the
+                        // process.
                         if is_suspect(&job) {
                             let _ = written.await;
                         }
@@ -358,45 +381,45 @@ impl RouterShift<'_> {
                 }
             }
         };
-        self.in_hand.deal(job, token, task);
+        self.in_flight.process_mail(job, token, task);
     }
 
-    /// Goes on with a mail that was dealt with: an errand on its server is left, or nothing.
-    async fn ended(&mut self, left: Option<Box<ErrandDue>>) {
+    /// Takes the result of a task: begins the actions that are left, if any.
+    async fn ended(&mut self, left: Option<Box<PendingImapActions>>) {
         let Some(due) = left else { return };
-        let (means, outcomes) = (self.router.means.clone(), self.outcomes.clone());
+        let (context, outcomes) = (self.router.context.clone(), self.outcomes.clone());
         let key = due.job.key.clone();
-        if !self.in_hand.has_room_for_errand(&key.tenant) {
-            let (outcome, _) = Settled::new(key, due.postpone(&means, ERRAND_ROOM_WAIT));
+        if !self.in_flight.has_capacity_for_actions(&key.tenant) {
+            let (outcome, _) = MailOutcome::new(key, due.postpone(&context, ACTIONS_WAIT));
             let _ = outcomes.send(outcome).await;
             return;
         }
         let (job, token) = (Arc::new(due.job.clone()), due.token);
-        self.in_hand.run_errand(job, token, async move {
-            let (outcome, _) = Settled::new(key, due.run(&means).await);
+        self.in_flight.run_actions(job, token, async move {
+            let (outcome, _) = MailOutcome::new(key, due.run(&context).await);
             let _ = outcomes.send(outcome).await;
             None
         });
     }
 
-    /// Lets what is in hand end, within bounds; what gives back the rest.
+    /// Lets mail in flight end, within bounds; returns the records that give back the rest.
     async fn end(mut self) -> Vec<Routed> {
         let ending = async {
-            while !self.in_hand.is_empty() {
-                let left = self.in_hand.next().await;
+            while !self.in_flight.is_empty() {
+                let left = self.in_flight.next().await;
                 self.ended(left).await;
             }
         };
         if timeout(STOP_WITHIN, ending).await.is_err() {
-            tracing::warn!("some mail was still being dealt with at the stop; it is given back");
+            tracing::warn!("some mail was still being processed at the stop; it is given back");
         }
-        let now = self.router.means.clock.now();
+        let now = self.router.context.clock.now();
         let suspect = self.suspect.map(|suspect| given_back(&suspect.job, suspect.token, now));
-        self.in_hand.abort(now).await.into_iter().chain(suspect).collect()
+        self.in_flight.abort(now).await.into_iter().chain(suspect).collect()
     }
 }
 
-/// Whether a mail must be dealt with alone. One that is to be set aside harms nobody.
+/// Whether a mail must be processed alone. A mail that is about to be set aside is not processed at all.
 fn is_suspect(job: &ToRoute) -> bool {
     (1..LOST_LEASES_MAX).contains(&job.lost_leases)
 }

@@ -1,7 +1,7 @@
-//! Mails of a mailbox are sent on in the order in which they came.
+//! The mails of a mailbox are forwarded in the order in which they arrived.
 //!
-//! Rules are asked of many mails at once; what is to be sent on goes through the door in turn. A mail whose work takes long, or ends
-//! without being sent on, holds up the others for a bounded time only.
+//! Many mails are checked by the rules at once, but forwarded in turn. A mail whose processing takes long, or
+//! ends without forwarding, holds up the others only for a bounded time.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,17 +14,17 @@ use postway_domain::MessageUid;
 use postway_store::record::{MailboxKey, ToRoute};
 use tokio::{sync::Notify, time::timeout};
 
-/// How long a mail waits for those that came before it.
+/// How long a mail waits for earlier ones.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// The mails in hand, in their order.
+/// The mails in flight, in their order.
 #[derive(Default)]
 pub(super) struct MailTurns {
     lines: Mutex<HashMap<MailboxKey, VecDeque<MessageUid>>>,
     on_left: Notify,
 }
 
-/// A mail's place in the line of its mailbox; it leaves when this is dropped.
+/// A mail's position in the queue of its mailbox; dropping it leaves the queue.
 pub(super) struct MailTurn {
     turns: Arc<MailTurns>,
     key: MailboxKey,
@@ -33,21 +33,21 @@ pub(super) struct MailTurn {
 
 impl MailTurns {
     fn lines(&self) -> MutexGuard<'_, HashMap<MailboxKey, VecDeque<MessageUid>>> {
-        // Every critical section leaves the lines whole.
+        // Every critical section leaves the queues consistent.
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A mail joins at the end. Called in the order of arrival.
+    /// Appends a mail to the queue. Called in the order of arrival.
     pub(super) fn join(self: &Arc<Self>, job: &ToRoute) -> MailTurn {
         self.lines().entry(job.key.clone()).or_default().push_back(job.uid);
         MailTurn { turns: self.clone(), key: job.key.clone(), uid: job.uid }
     }
 
-    /// Waits until all that came before a mail are done with.
+    /// Waits until all earlier mails have left the queue.
     pub(super) async fn wait(&self, job: &ToRoute) {
         let first = async {
             loop {
-                // Registered before the look, so that nobody who leaves now is missed.
+                // Registered before the check, so that no departure is missed.
                 let mut left = pin!(self.on_left.notified());
                 left.as_mut().enable();
                 if self.is_first(job) {
@@ -64,7 +64,7 @@ impl MailTurns {
     fn is_first(&self, job: &ToRoute) -> bool {
         let lines = self.lines();
         let line = lines.get(&job.key);
-        // Who never joined waits for nobody.
+        // A mail that never joined waits for no other.
         line.is_none_or(|line| line.front() == Some(&job.uid) || !line.contains(&job.uid))
     }
 }

@@ -1,4 +1,4 @@
-//! What readers of our mail write back: answers, and that they leave a stream.
+//! Mail from the readers of sent messages: replies, and requests to leave a stream.
 
 use bytes::Bytes;
 use postway_domain::EventKind;
@@ -6,20 +6,21 @@ use postway_store::record::ReaderDecision;
 use serde_json::json;
 
 use super::{
-    conclusion::{Progress, Trouble},
-    mail::{Desk, Means, realm},
+    conclusion::{MailProgress, ProcessFailure},
+    context::{MailboxContext, ProcessContext},
 };
-use crate::{correlate, mail::Mail};
+use crate::{correlate, mail::ParsedMail};
 
-/// Tells the message that a mail answers of it; whether there is one.
-pub(super) async fn take_reply(
-    means: &Means,
-    desk: &Desk,
+/// Records that a mail replies to a message; returns whether there is such a message.
+pub(super) async fn record_reply(
+    context: &ProcessContext,
+    mailbox_context: &MailboxContext,
     raw: &Bytes,
-    progress: &mut Progress,
-) -> Result<bool, Trouble> {
-    let mail = Mail::new(raw);
-    let Some((traced, proof)) = correlate::answered(&*means.store, &realm(desk), &mail).await? else {
+    progress: &mut MailProgress,
+) -> Result<bool, ProcessFailure> {
+    let mail = ParsedMail::new(raw);
+    let Some((traced, proof)) = correlate::answered(&*context.store, &mailbox_context.scope(), &mail).await?
+    else {
         return Ok(false);
     };
     progress.result.insert("message".to_owned(), json!(traced.uid));
@@ -29,19 +30,21 @@ pub(super) async fn take_reply(
     Ok(true)
 }
 
-/// Takes a reader out of a stream who wrote to leave it: the sealed word in the subject, which the link in the message's header had
-/// put there, says who it is. Whether that is what the mail is. A mail that is dealt with once more changes nothing.
-pub(super) async fn leave_stream(
-    means: &Means,
-    desk: &Desk,
+/// Unsubscribes a reader who wrote to leave a stream: the sealed token in the subject, which comes from the
+/// link in the message's header, identifies the reader. Returns whether the mail is such a request.
+/// Processing the mail again changes nothing.
+pub(super) async fn record_unsubscribe(
+    context: &ProcessContext,
+    mailbox_context: &MailboxContext,
     raw: &Bytes,
-    progress: &mut Progress,
-) -> Result<bool, Trouble> {
-    let mail = Mail::new(raw);
-    let Some(link) = mail.subject().and_then(|subject| means.door.read_unsubscribe_subject(&subject)) else {
+    progress: &mut MailProgress,
+) -> Result<bool, ProcessFailure> {
+    let mail = ParsedMail::new(raw);
+    let Some(link) = mail.subject().and_then(|subject| context.door.read_unsubscribe_subject(&subject))
+    else {
         return Ok(false);
     };
-    if link.tenant != desk.mailbox.tenant && !desk.mailbox.settings.all_tenants {
+    if link.tenant != mailbox_context.mailbox.tenant && !mailbox_context.mailbox.settings.all_tenants {
         return Ok(false);
     }
     progress.result.insert("message".to_owned(), json!(link.uid));
@@ -54,9 +57,9 @@ pub(super) async fn leave_stream(
         address: link.address,
         leaves: true,
         via: "mail",
-        at: means.clock.now(),
+        at: context.clock.now(),
     };
-    means.store.decide(decision).await?;
+    context.store.decide(decision).await?;
     progress.has_effect = true;
     Ok(true)
 }

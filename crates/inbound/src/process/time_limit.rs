@@ -1,8 +1,9 @@
-//! Work on one mail has an end in time, also where it is computing and not waiting.
+//! Limits the time of processing a mail, even while it computes without waiting.
 //!
-//! What may take long runs on a thread of its own: there are few of them, tenants share them, and a thread is free again only when its
-//! work has ended. Work whose time is over is told to stop, and does so at its next step; each step is bounded by the size of what it
-//! looks at. So a lease, which lasts longer than all of it together, never lapses under work that goes on.
+//! Long work runs on a thread of its own. There are few such threads, tenants share them, and a thread is
+//! free again only when its work has ended. Work whose time is over is asked to stop, and stops at its next
+//! step; each step is bounded by the size of its input. So a lease, which lasts longer than all of this
+//! together, never expires during work.
 
 use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -11,59 +12,68 @@ use postway_store::record::{Body, ToRoute};
 use tokio::{runtime::Handle, task::JoinError, time::timeout};
 
 use super::{
-    conclusion::{Progress, Trouble, Verdict},
-    mail::{Desk, Means, deal_with},
+    conclusion::{MailProgress, MailVerdict, ProcessFailure},
+    content::process_content,
+    context::{MailboxContext, ProcessContext},
 };
 use crate::{
     rules::{RuleSet, WorkStop},
-    tenant_slots::TenantSeat,
+    tenant_slots::TenantSlot,
 };
 
-/// How long dealing with one mail may take.
-pub(super) const DEAL_MAX: Duration = Duration::from_secs(120);
+/// How long processing one mail may take.
+pub(super) const PROCESS_MAX: Duration = Duration::from_secs(120);
 /// How long a mail that needs a thread may wait for one.
 pub(super) const THREAD_WAIT_MAX: Duration = Duration::from_secs(120);
-/// How long work that was told to stop may take to do so: the longest single step of it.
+/// How long work may take to stop once it was asked to: its longest single step.
 pub(super) const WORK_STOP_MAX: Duration = Duration::from_secs(30);
-/// How long a mail waits that found no thread.
+/// How long a mail waits that did not get a thread.
 const CROWDED_WAIT: Duration = Duration::from_secs(5);
-/// From here on, looking at a mail takes longer than a runtime's thread may be kept.
+/// Mails of more bytes take longer to read than a thread of the runtime may be blocked.
 const HEAVY_BYTES: u64 = 256 * 1024;
-/// How much of a mail conditions look at: its header.
+/// The most bytes of a mail that conditions read: its header.
 const CONDITION_BYTES_MAX: u64 = 256 * 1024;
-/// So many bytes are looked at by a condition in the time of one byte of a mail that is taken apart.
+/// A condition reads this many bytes in the time that parsing takes for one.
 const CONDITION_BYTES_PER_BYTE: u64 = 4;
-/// Threads for work that takes long.
+/// The number of threads for long work.
 pub(super) const THREADS_MAX: usize = 8;
-/// Of one tenant.
+/// The most threads of one tenant.
 pub(super) const THREADS_PER_TENANT_MAX: usize = THREADS_MAX / 2;
 
 /// What was done, and how it ended.
-pub(super) type MailWork = (Progress, Result<Verdict, Trouble>);
+pub(super) type MailWork = (MailProgress, Result<MailVerdict, ProcessFailure>);
 
-/// A mail's place in the line for a thread of its own.
-pub(super) type ThreadPlace = BoxFuture<'static, TenantSeat>;
+/// A mail's position in the queue for a thread.
+pub(super) type ThreadWait = BoxFuture<'static, TenantSlot>;
 
-/// Joins the line for a thread, where work on a mail may be long. Called in the order of arrival: one that has a thread may wait there
-/// for its [turn](super::order), so those before it must not come later to theirs.
-pub(super) fn queue_for_thread(means: &Means, desk: &Desk, job: &ToRoute) -> Option<ThreadPlace> {
-    is_heavy(&desk.rules, job).then(|| means.threads.queue(&job.key.tenant).boxed())
+/// Joins the queue for a thread, if processing the mail may take long. Called in the order of arrival: a mail
+/// that has a thread may wait there for its [turn](super::order), so earlier mails must not get their threads
+/// later.
+pub(super) fn queue_for_thread(
+    context: &ProcessContext,
+    mailbox_context: &MailboxContext,
+    job: &ToRoute,
+) -> Option<ThreadWait> {
+    is_heavy(&mailbox_context.rules, job).then(|| context.threads.queue(&job.key.tenant).boxed())
 }
 
-/// Works on a mail within its time, on a thread of its own where it has a place in the line for one; what was done, and how it ended.
-pub(super) async fn work_on(
-    means: &Arc<Means>,
-    desk: &Arc<Desk>,
+/// Processes a mail within its time, on a thread of its own if it queued for one; returns what was done and
+/// how it ended.
+pub(super) async fn process_in_time(
+    context: &Arc<ProcessContext>,
+    mailbox_context: &Arc<MailboxContext>,
     job: &Arc<ToRoute>,
-    place: Option<ThreadPlace>,
+    place: Option<ThreadWait>,
 ) -> MailWork {
     let stop = WorkStop::default();
     let work = {
-        let (means, desk, job, stop) = (means.clone(), desk.clone(), job.clone(), stop.clone());
+        let (context, mailbox_context, job, stop) =
+            (context.clone(), mailbox_context.clone(), job.clone(), stop.clone());
         async move {
-            let mut progress = Progress::of(&job);
-            let dealing = AssertUnwindSafe(deal_with(&means, &desk, &job, &stop, &mut progress));
-            let ended = match timeout(DEAL_MAX, dealing.catch_unwind()).await {
+            let mut progress = MailProgress::for_job(&job);
+            let processing =
+                AssertUnwindSafe(process_content(&context, &mailbox_context, &job, &stop, &mut progress));
+            let ended = match timeout(PROCESS_MAX, processing.catch_unwind()).await {
                 Ok(Ok(ended)) => ended,
                 Ok(Err(_)) => Err(broke_inside()),
                 Err(_) => Err(took_too_long()),
@@ -72,26 +82,26 @@ pub(super) async fn work_on(
         }
     };
     let Some(place) = place else { return work.await };
-    let Ok(seat) = timeout(THREAD_WAIT_MAX, place).await else {
+    let Ok(slot) = timeout(THREAD_WAIT_MAX, place).await else {
         let why = "it waits for work on other large mail".to_owned();
-        return (Progress::of(job), Err(Trouble::Postponed { wait: CROWDED_WAIT, why }));
+        return (MailProgress::for_job(job), Err(ProcessFailure::Postponed { wait: CROWDED_WAIT, why }));
     };
     let runtime = Handle::current();
     let thread = tokio::task::spawn_blocking(move || {
-        // Held until the work has ended, whoever still waits for it.
-        let _seat = seat;
+        // Taken until the work has ended, even if its caller is gone.
+        let _slot = slot;
         runtime.block_on(work)
     });
-    ended_within(thread, &stop).await.unwrap_or_else(|trouble| (Progress::of(job), Err(trouble)))
+    ended_within(thread, &stop).await.unwrap_or_else(|failure| (MailProgress::for_job(job), Err(failure)))
 }
 
-/// Waits for work on a thread; tells it to stop when its time is over, or when nobody waits for it any more.
+/// Waits for work on a thread; asks it to stop when its time is over, or when this future is dropped.
 async fn ended_within(
     mut thread: impl Future<Output = Result<MailWork, JoinError>> + Unpin,
     stop: &WorkStop,
-) -> Result<MailWork, Trouble> {
-    let _stopped = stop.at_drop();
-    if let Ok(ended) = timeout(DEAL_MAX, &mut thread).await {
+) -> Result<MailWork, ProcessFailure> {
+    let _stopped = stop.stop_on_drop();
+    if let Ok(ended) = timeout(PROCESS_MAX, &mut thread).await {
         return ended.map_err(|_| broke_inside());
     }
     stop.stop();
@@ -102,15 +112,15 @@ async fn ended_within(
     }
 }
 
-fn broke_inside() -> Trouble {
-    Trouble::Failed("dealing with it failed inside Postway: see the log for the time".to_owned())
+fn broke_inside() -> ProcessFailure {
+    ProcessFailure::Failed("processing it failed inside Postway: see the log for the time".to_owned())
 }
 
-fn took_too_long() -> Trouble {
-    Trouble::Failed(format!("dealing with it took longer than {} s", DEAL_MAX.as_secs()))
+fn took_too_long() -> ProcessFailure {
+    ProcessFailure::Failed(format!("processing it took longer than {} s", PROCESS_MAX.as_secs()))
 }
 
-/// Whether work on a mail may take longer than a runtime's thread may be kept.
+/// Whether processing a mail may take longer than a thread of the runtime may be blocked.
 fn is_heavy(rules: &RuleSet, job: &ToRoute) -> bool {
     let bytes = match &job.body {
         Body::Inline(bytes) => bytes.len() as u64,
@@ -192,20 +202,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn work_that_does_not_end_is_told_to_stop_and_then_left() {
         let stop = WorkStop::default();
-        // It stops when it is told to.
-        let told = stop.clone();
+        // It stops when it is asked to.
+        let event_data = stop.clone();
         let obedient = async {
-            while !told.is_stopped() {
+            while !event_data.is_stopped() {
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
-            Ok((Progress::default(), Ok(Verdict::Routed)))
+            Ok((MailProgress::default(), Ok(MailVerdict::Routed)))
         };
         let ended = ended_within(std::pin::pin!(obedient), &stop).await;
-        assert!(matches!(ended, Ok((_, Err(Trouble::Failed(why)))) if why.contains("took longer")));
+        assert!(matches!(ended, Ok((_, Err(ProcessFailure::Failed(why)))) if why.contains("took longer")));
         let began = tokio::time::Instant::now();
         let deaf = ended_within(std::future::pending(), &WorkStop::default()).await;
-        assert!(matches!(deaf, Err(Trouble::Failed(why)) if why.contains("took longer")));
-        assert!(began.elapsed() <= DEAL_MAX + WORK_STOP_MAX + Duration::from_secs(1));
+        assert!(matches!(deaf, Err(ProcessFailure::Failed(why)) if why.contains("took longer")));
+        assert!(began.elapsed() <= PROCESS_MAX + WORK_STOP_MAX + Duration::from_secs(1));
     }
 
     #[tokio::test]

@@ -1,88 +1,74 @@
-//! Writing what came of mails: whatever has come in while the last write ran is written in one.
+//! Writes the outcomes of mails: all that arrive while a write runs are written together by the next one.
 //!
-//! Tries until the store has it. What could not be written when the process stops is taken back by others and dealt with
-//! once more; what was sent because of it is found again by its key.
+//! Tries until the store has them. An outcome that could not be written when the process stops is lost with
+//! its lease: another node processes the mail again, and mail that was forwarded is recognised by its key.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use postway_domain::InboundState;
 use postway_store::{
     Store,
     record::{MailboxKey, Routed},
+    until_durable,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{crash::crash_point, mailbox_metrics};
 
-/// Outcomes of one write.
+/// The most outcomes of one write.
 const AT_ONCE_MAX: usize = 64;
-/// The first wait when the store does not answer; doubles up to the last.
-const WAIT_FIRST: Duration = Duration::from_millis(50);
-/// The longest wait between tries.
-const WAIT_MAX: Duration = Duration::from_secs(5);
-
-/// An outcome, and of which mailbox.
-pub(super) struct Settled {
+/// An outcome, and its mailbox.
+pub(super) struct MailOutcome {
     key: MailboxKey,
     routed: Routed,
-    /// Dropped once the outcome is written, or given up.
+    /// Dropped once the outcome is written or given up.
     _writing: oneshot::Sender<()>,
 }
 
-impl Settled {
-    /// An outcome to send to [`settle`], and what ends when it is written, or given up.
+impl MailOutcome {
+    /// An outcome to send to [`write_outcomes`], and a receiver that ends when it is written or given up.
     pub(super) fn new(key: MailboxKey, routed: Routed) -> (Self, oneshot::Receiver<()>) {
         let (writing, written) = oneshot::channel();
         (Self { key, routed, _writing: writing }, written)
     }
 }
 
-/// Writes outcomes until there is nobody left to send any.
-pub(super) async fn settle(
+/// Writes outcomes until the channel is closed.
+pub(super) async fn write_outcomes(
     store: Arc<dyn Store>,
-    mut outcomes: mpsc::Receiver<Settled>,
+    mut outcomes: mpsc::Receiver<MailOutcome>,
     stop: CancellationToken,
 ) {
     let mut batch = Vec::with_capacity(AT_ONCE_MAX);
     while outcomes.recv_many(&mut batch, AT_ONCE_MAX).await > 0 {
-        write(&*store, std::mem::take(&mut batch), &stop).await;
+        write_batch(&*store, std::mem::take(&mut batch), &stop).await;
     }
 }
 
-async fn write(store: &dyn Store, batch: Vec<Settled>, stop: &CancellationToken) {
-    let mut wait = WAIT_FIRST;
-    loop {
-        let is_last = stop.is_cancelled();
+async fn write_batch(store: &dyn Store, batch: Vec<MailOutcome>, stop: &CancellationToken) {
+    let write = || {
         crash_point("inbound_before_settle");
-        match store.settle_inbound(batch.iter().map(|one| one.routed.clone()).collect()).await {
-            Ok(held) => return count(&batch, &held),
-            // One that the store does not understand must not hold up the others.
-            Err(error) if !error.is_transient() && batch.len() > 1 => {
-                for one in batch {
-                    Box::pin(write(store, vec![one], stop)).await;
-                }
-                return;
+        store.settle_inbound(batch.iter().map(|one| one.routed.clone()).collect())
+    };
+    match until_durable("outcomes of inbound mail", stop.cancelled(), write).await {
+        Ok(applied) => count(&batch, &applied),
+        // The lease ends by itself, and the mail is processed again.
+        Err(error) if error.is_transient() => {}
+        // One outcome that the store does not understand must not hold up the others.
+        Err(_) if batch.len() > 1 => {
+            for one in batch {
+                Box::pin(write_batch(store, vec![one], stop)).await;
             }
-            Err(error) if !error.is_transient() => {
-                tracing::error!(%error, "what came of a mail cannot be stored; it is dealt with again later");
-                return;
-            }
-            Err(error) => tracing::warn!(%error, "what came of mails could not be stored yet"),
         }
-        if is_last {
-            return;
+        Err(error) => {
+            tracing::error!(%error, "the outcome of a mail cannot be stored; the mail is processed again later");
         }
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = tokio::time::sleep(wait) => {}
-        }
-        wait = (wait * 2).min(WAIT_MAX);
     }
 }
 
-fn count(batch: &[Settled], held: &[bool]) {
-    for (Settled { key, routed, .. }, _) in batch.iter().zip(held).filter(|(_, held)| **held) {
+fn count(batch: &[MailOutcome], applied: &[bool]) {
+    for (MailOutcome { key, routed, .. }, _) in batch.iter().zip(applied).filter(|(_, applied)| **applied) {
         mailbox_metrics::tried(key, routed.to == InboundState::Waiting);
         match routed.to {
             InboundState::Routed | InboundState::NoMatch => mailbox_metrics::processed(key),
@@ -90,6 +76,6 @@ fn count(batch: &[Settled], held: &[bool]) {
             InboundState::Received | InboundState::Routing | InboundState::Gone | InboundState::Waiting => {}
         }
         let (tenant, mailbox, state) = (&key.tenant, &key.mailbox, routed.to.as_str());
-        tracing::debug!(uid = %routed.uid, %tenant, %mailbox, state, kind = routed.kind, "dealt with");
+        tracing::debug!(uid = %routed.uid, %tenant, %mailbox, state, kind = routed.kind, "processed");
     }
 }

@@ -1,4 +1,4 @@
-//! Folders on IMAP servers: settings and secrets become a connection, a session becomes an open folder.
+//! Folders on IMAP servers: turns settings and secrets into a connection, and a session into an open folder.
 
 use std::{str::FromStr, sync::Arc, time::Duration};
 
@@ -15,53 +15,56 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use tokio::{sync::mpsc, time::Instant};
 
-use super::{OpenFolder, Source, SourceError};
+use super::{FolderSource, OpenFolder, SourceError};
 use crate::imap::{
-    Connection, Deadlines, Fault, Fetched, Folder, Listed, Login, MailboxError, Page, Session, TlsMode,
+    FetchedMail, FolderPage, FolderStatus, ImapConnection, ImapDeadlines, ImapFault, ImapLogin, ImapSession,
+    ImapTlsMode, ListedMail, MailboxError,
 };
 
 /// Opens folders on IMAP servers.
 pub struct ImapSource {
     /// Opens stored passwords and tokens.
     pub secret_key: Arc<SecretKey>,
-    /// What mailboxes that a tenant's own key named may connect to.
+    /// Decides what mailboxes that were set up with a tenant's own key may connect to.
     pub guard: Arc<Guard>,
-    /// One for all connections.
+    /// The TLS client of all connections.
     pub tls: TlsClient,
     /// How long each step may take.
-    pub deadlines: Deadlines,
-    /// Where the tokens of grants come from.
+    pub deadlines: ImapDeadlines,
+    /// Provides the tokens of grants.
     tokens: Option<OAuthTokens>,
 }
 
-/// The way to a mailbox, with the token that it is signed in to with.
+/// How to reach a mailbox, with the token of its login.
 pub struct MailboxAccess {
-    /// How to reach it.
-    pub connection: Connection,
+    /// The connection.
+    pub connection: ImapConnection,
     token: Option<(TokenSource, AccessToken)>,
 }
 
 impl MailboxAccess {
     fn with(self, token: &AccessToken) -> Self {
         let mut access = self;
-        if let Login::OAuth2 { token: given, .. } = &mut access.connection.login {
+        if let ImapLogin::OAuth2 { token: given, .. } = &mut access.connection.login {
             *given = token.expose().into();
         }
         access
     }
 
-    /// Connects, secures and signs in; once more, with another token, where the token is refused: it may have been withdrawn
-    /// before its time.
-    pub async fn open(self, tls: &TlsClient, deadlines: Deadlines) -> Result<Session, MailboxError> {
-        let refusal = match Session::open(&self.connection, tls, deadlines).await {
-            Err(error) if matches!(error.fault, Fault::LoginRefused(_)) => error,
+    /// Connects, establishes TLS and signs in; tries once more with another token if the token is refused,
+    /// because it may have been revoked early.
+    pub async fn open(self, tls: &TlsClient, deadlines: ImapDeadlines) -> Result<ImapSession, MailboxError> {
+        let refusal = match ImapSession::open(&self.connection, tls, deadlines).await {
+            Err(error) if matches!(error.fault, ImapFault::LoginRefused(_)) => error,
             opened => return opened,
         };
         let Some((source, refused)) = self.token.clone() else { return Err(refusal) };
         match (source.another(&refused).await, refusal) {
-            (Ok(Some(another)), _) => Session::open(&self.with(&another).connection, tls, deadlines).await,
-            (Err(error), MailboxError { server, fault: Fault::LoginRefused(words) }) => {
-                Err(MailboxError { server, fault: Fault::LoginRefused(format!("{words}; then {error}")) })
+            (Ok(Some(another)), _) => {
+                ImapSession::open(&self.with(&another).connection, tls, deadlines).await
+            }
+            (Err(error), MailboxError { server, fault: ImapFault::LoginRefused(words) }) => {
+                Err(MailboxError { server, fault: ImapFault::LoginRefused(format!("{words}; then {error}")) })
             }
             (Ok(None) | Err(_), refusal) => Err(refusal),
         }
@@ -69,17 +72,17 @@ impl MailboxAccess {
 }
 
 impl ImapSource {
-    /// With the usual deadlines.
+    /// A source with the usual deadlines.
     pub fn new(secret_key: Arc<SecretKey>, guard: Arc<Guard>) -> Self {
-        Self { secret_key, guard, tls: TlsClient::new(), deadlines: Deadlines::default(), tokens: None }
+        Self { secret_key, guard, tls: TlsClient::new(), deadlines: ImapDeadlines::default(), tokens: None }
     }
 
-    /// The same with tokens for mailboxes that have a grant.
+    /// Adds tokens, for mailboxes that have a grant.
     pub fn with_tokens(self, tokens: OAuthTokens) -> Self {
         Self { tokens: Some(tokens), ..self }
     }
 
-    /// How to reach a mailbox, with a token that is good now where it has a grant.
+    /// How to reach a mailbox, with a valid token if it has a grant.
     pub async fn access(&self, mailbox: &WatchedMailbox) -> Result<MailboxAccess, SourceError> {
         let secrets = self.secrets(mailbox)?;
         let Some(grant) = &mailbox.settings.oauth else {
@@ -99,31 +102,35 @@ impl ImapSource {
             true => SourceError::passing(error.to_string()),
             false => SourceError::setup(error.to_string()),
         })?;
-        let secrets = Secrets { token: Some(token.expose().to_owned()), ..secrets };
+        let secrets = MailboxSecrets { token: Some(token.expose().to_owned()), ..secrets };
         Ok(MailboxAccess { connection: self.connection(mailbox, secrets)?, token: Some((source, token)) })
     }
 
-    fn connection(&self, mailbox: &WatchedMailbox, secrets: Secrets) -> Result<Connection, SourceError> {
+    fn connection(
+        &self,
+        mailbox: &WatchedMailbox,
+        secrets: MailboxSecrets,
+    ) -> Result<ImapConnection, SourceError> {
         let settings = &mailbox.settings;
         let (username, missing) = (settings.username.clone(), || {
             SourceError::setup("the mailbox has no password or token: set one")
         });
         let login = match settings.auth {
             MailboxAuth::Password => {
-                Login::Password { username, password: secrets.password.ok_or_else(missing)?.into() }
+                ImapLogin::Password { username, password: secrets.password.ok_or_else(missing)?.into() }
             }
             MailboxAuth::Xoauth2 => {
                 let token = secrets.token.or(secrets.password).ok_or_else(missing)?;
-                Login::OAuth2 { username, token: token.into() }
+                ImapLogin::OAuth2 { username, token: token.into() }
             }
         };
-        Ok(Connection {
+        Ok(ImapConnection {
             host: settings.host.clone(),
             port: settings.port,
             tls: match settings.tls {
-                MailboxTls::Implicit => TlsMode::Implicit,
-                MailboxTls::Starttls => TlsMode::Starttls,
-                MailboxTls::None => TlsMode::None,
+                MailboxTls::Implicit => ImapTlsMode::Implicit,
+                MailboxTls::Starttls => ImapTlsMode::Starttls,
+                MailboxTls::None => ImapTlsMode::None,
             },
             login,
             extra_roots_pem: settings.ca_pem.clone(),
@@ -132,8 +139,8 @@ impl ImapSource {
         })
     }
 
-    fn secrets(&self, mailbox: &WatchedMailbox) -> Result<Secrets, SourceError> {
-        let Some(sealed) = &mailbox.secret else { return Ok(Secrets::default()) };
+    fn secrets(&self, mailbox: &WatchedMailbox) -> Result<MailboxSecrets, SourceError> {
+        let Some(sealed) = &mailbox.secret else { return Ok(MailboxSecrets::default()) };
         let place = WatchedMailbox::secret_place(&mailbox.tenant, &mailbox.id);
         let text: SecretString = self
             .secret_key
@@ -146,9 +153,9 @@ impl ImapSource {
     }
 }
 
-/// What is sealed with a mailbox.
+/// The sealed secrets of a mailbox.
 #[derive(Default, Deserialize)]
-struct Secrets {
+struct MailboxSecrets {
     #[serde(default)]
     password: Option<String>,
     #[serde(default)]
@@ -169,7 +176,7 @@ fn proxy(settings: &MailboxSettings, password: Option<&str>) -> Result<Option<Pr
 }
 
 #[async_trait]
-impl Source for ImapSource {
+impl FolderSource for ImapSource {
     async fn open(&self, mailbox: &WatchedMailbox) -> Result<Box<dyn OpenFolder>, SourceError> {
         let access = self.access(mailbox).await?;
         let session = access.open(&self.tls, self.deadlines).await?;
@@ -178,25 +185,25 @@ impl Source for ImapSource {
 }
 
 struct ImapFolder {
-    session: Session,
+    session: ImapSession,
     folder: String,
 }
 
 #[async_trait]
 impl OpenFolder for ImapFolder {
-    async fn look(&mut self) -> Result<Folder, SourceError> {
+    async fn status(&mut self) -> Result<FolderStatus, SourceError> {
         Ok(self.session.select(&self.folder).await?)
     }
 
-    async fn list(&mut self, first: u32, last: u32, limit: usize) -> Result<Page, SourceError> {
+    async fn list(&mut self, first: u32, last: u32, limit: usize) -> Result<FolderPage, SourceError> {
         Ok(self.session.list(first, last, limit).await?)
     }
 
     async fn fetch(
         &mut self,
-        mails: &[Listed],
+        mails: &[ListedMail],
         mail_bytes_max: usize,
-        out: mpsc::Sender<Fetched>,
+        out: mpsc::Sender<FetchedMail>,
     ) -> Result<(), SourceError> {
         let mut fetch = self.session.fetch(mails, mail_bytes_max);
         while let Some(fetched) = fetch.next().await? {
@@ -219,10 +226,10 @@ impl OpenFolder for ImapFolder {
 
     async fn wait(&mut self, poll: Duration) -> Result<(), SourceError> {
         if self.session.has_idle() {
-            // The server's word is a hint: the folder is looked at in any case.
+            // The server's answer is only a hint: the folder is read in any case.
             match self.session.idle(Instant::now() + poll).await {
                 Ok(_) => return Ok(()),
-                // It offers IDLE and refuses it: then it is asked like one that does not.
+                // A server that offers IDLE and refuses it is polled.
                 Err(error) if error.leaves_session_usable() => {}
                 Err(error) => return Err(error.into()),
             }

@@ -1,7 +1,7 @@
-//! Where mail is read from: a folder on a server, as the monitor and the router see it.
+//! The source of mail: a folder on a server, as the monitor and the processor see it.
 //!
-//! The one in use is [`ImapSource`](ImapSource); tests have their own, so that reading, cursors and crashes can be
-//! tested without a server.
+//! Production uses [`ImapSource`]; tests have sources of their own, so that reading, cursors and crashes can
+//! be tested without a server.
 
 mod imap_source;
 
@@ -11,41 +11,44 @@ use async_trait::async_trait;
 use postway_domain::{Time, WatchedMailbox};
 use tokio::sync::mpsc;
 
-use crate::imap::{Fetched, Folder, Listed, MailboxError, Page};
+use crate::imap::{FetchedMail, FolderPage, FolderStatus, ListedMail, MailboxError};
 
 pub use self::imap_source::ImapSource;
 
 /// Opens folders.
 #[async_trait]
-pub trait Source: Send + Sync {
+pub trait FolderSource: Send + Sync {
     /// Connects, signs in and opens the mailbox's folder.
     async fn open(&self, mailbox: &WatchedMailbox) -> Result<Box<dyn OpenFolder>, SourceError>;
 }
 
-/// A folder that is open. After an error that is not [`SourceError::is_usable`] it is of no further use.
+/// An open folder. After an error that is not [`SourceError::is_usable`] it cannot be used any more.
 #[async_trait]
 pub trait OpenFolder: Send {
-    /// The folder as it is now.
-    async fn look(&mut self) -> Result<Folder, SourceError>;
+    /// The current status of the folder.
+    async fn status(&mut self) -> Result<FolderStatus, SourceError>;
 
-    /// The mails of lowest UID in this range, at most `limit` of them; says how far it got, which is always further.
-    async fn list(&mut self, first: u32, last: u32, limit: usize) -> Result<Page, SourceError>;
+    /// Lists the mails with the lowest UIDs in this range, at most `limit`. The page says how far it reaches,
+    /// and always makes progress.
+    async fn list(&mut self, first: u32, last: u32, limit: usize) -> Result<FolderPage, SourceError>;
 
-    /// Gives out each of these mails exactly once, or fails. None larger than `mail_bytes_max` is read.
+    /// Sends exactly one result for each of these mails, or fails. No mail larger than `mail_bytes_max` is
+    /// read.
     async fn fetch(
         &mut self,
-        mails: &[Listed],
+        mails: &[ListedMail],
         mail_bytes_max: usize,
-        out: mpsc::Sender<Fetched>,
+        out: mpsc::Sender<FetchedMail>,
     ) -> Result<(), SourceError>;
 
-    /// The UID of the first of the newest mails.
+    /// The UID of the first of the newest `count` mails.
     async fn first_of_newest(&mut self, count: u32) -> Result<Option<u32>, SourceError>;
 
-    /// The UID of the first mail that came then or later.
+    /// The UID of the first mail that arrived at `since` or later.
     async fn first_since(&mut self, since: Time) -> Result<Option<u32>, SourceError>;
 
-    /// Waits until there may be news: until the server tells, or for so long where it does not tell by itself.
+    /// Waits until there may be new mail: until the server reports some, or for `poll` if it does not report
+    /// by itself.
     async fn wait(&mut self, poll: Duration) -> Result<(), SourceError>;
 
     /// Marks a mail as read.
@@ -54,24 +57,25 @@ pub trait OpenFolder: Send {
     /// Moves a mail to another folder.
     async fn move_to(&mut self, uid: u32, folder: &str) -> Result<(), SourceError>;
 
-    /// Says goodbye.
+    /// Logs out.
     async fn close(self: Box<Self>);
 }
 
-/// A folder could not be used. Reads as a sentence for whoever set the mailbox up; holds no credentials.
+/// A folder could not be used. The text is a sentence for the person who set the mailbox up, and contains no
+/// credentials.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SourceError {
     /// What went wrong.
     pub message: String,
-    /// Whether the set-up is at fault, so that waiting alone cannot help.
+    /// Whether the settings are at fault, so that waiting alone cannot help.
     pub is_setup: bool,
-    /// Whether the folder can be used further: the server understood and said no.
+    /// Whether the folder can be used further: the server understood and refused.
     pub is_usable: bool,
 }
 
 impl SourceError {
-    /// A fault of the set-up.
+    /// A fault of the settings.
     pub fn setup(message: impl Into<String>) -> Self {
         Self { message: message.into(), is_setup: true, is_usable: false }
     }

@@ -1,6 +1,6 @@
 //! Marking and moving.
 
-use postway_inbound::imap::{Fault, Session, TlsMode};
+use postway_inbound::imap::{ImapFault, ImapSession, ImapTlsMode};
 use postway_net::TlsClient;
 use postway_testkit::{ImapAct, ImapSink, dovecot::Dovecot};
 
@@ -31,7 +31,7 @@ async fn a_mail_is_moved_into_a_folder_that_is_there() {
     session.move_to(1, "Done & dusted").await.unwrap();
     session.move_to(1, "Done & dusted").await.unwrap();
     let error = session.move_to(2, "Nowhere").await.unwrap_err();
-    assert!(error.is_setup() && matches!(error.fault, Fault::NoFolder { .. }), "{error}");
+    assert!(error.is_setup() && matches!(error.fault, ImapFault::NoFolder { .. }), "{error}");
     assert_eq!(session.select("INBOX").await.unwrap().exists, 1);
     assert_eq!(session.select("Done & dusted").await.unwrap().exists, 1);
 }
@@ -46,8 +46,8 @@ async fn without_move_a_mail_is_copied_and_only_it_is_removed() {
         ("IMAP4rev1", vec!["UID COPY 7 \"Done\"", "UID STORE 7 +FLAGS.SILENT (\\Deleted)"]),
     ] {
         let sink = ImapSink::builder().capabilities(capabilities).start().await;
-        let connection = connection(sink.port(), "copied", TlsMode::None);
-        let mut session = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap();
+        let connection = connection(sink.port(), "copied", ImapTlsMode::None);
+        let mut session = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap();
         session.move_to(7, "Done").await.unwrap();
         let commands = sink.commands();
         assert_eq!(commands[commands.len() - expected.len()..], expected);
@@ -61,8 +61,8 @@ async fn a_mail_that_could_not_be_copied_is_not_removed() {
         .on("UID COPY", ImapAct::say("TAG NO [OVERQUOTA] full\r\n"))
         .start()
         .await;
-    let connection = connection(sink.port(), "full", TlsMode::None);
-    let mut session = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap();
+    let connection = connection(sink.port(), "full", ImapTlsMode::None);
+    let mut session = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap();
     let error = session.move_to(7, "Done").await.unwrap_err();
     assert!(!error.is_setup() && error.to_string().contains("full"), "{error}");
     assert!(sink.commands().last().unwrap().starts_with("UID COPY"));

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use postway_inbound::imap::{Content, Deadlines, Fault, MailboxError, Session, TlsMode, Woken};
+use postway_inbound::imap::{
+    FetchedContent, IdleEnd, ImapDeadlines, ImapFault, ImapSession, ImapTlsMode, MailboxError,
+};
 use postway_net::TlsClient;
 use postway_testkit::{ImapAct, ImapSink, TestCert, imap_sink::ImapSinkBuilder};
 use tokio::time::Instant;
@@ -12,18 +14,18 @@ use crate::{LONG, connection, deadlines, listed};
 /// What a flood may fill besides our buffers: those of the two sockets.
 const SOCKETS_BYTES_MAX: u64 = 24 << 20;
 
-async fn start(builder: ImapSinkBuilder) -> (ImapSink, Session) {
+async fn start(builder: ImapSinkBuilder) -> (ImapSink, ImapSession) {
     start_with(builder, deadlines()).await
 }
 
-async fn start_with(builder: ImapSinkBuilder, deadlines: Deadlines) -> (ImapSink, Session) {
+async fn start_with(builder: ImapSinkBuilder, deadlines: ImapDeadlines) -> (ImapSink, ImapSession) {
     let sink = builder.start().await;
-    let connection = connection(sink.port(), "victim", TlsMode::None);
-    let session = Session::open(&connection, &TlsClient::new(), deadlines).await.unwrap();
+    let connection = connection(sink.port(), "victim", ImapTlsMode::None);
+    let session = ImapSession::open(&connection, &TlsClient::new(), deadlines).await.unwrap();
     (sink, session)
 }
 
-async fn fetch_error(session: &mut Session, uids: &[u32]) -> MailboxError {
+async fn fetch_error(session: &mut ImapSession, uids: &[u32]) -> MailboxError {
     let mails: Vec<_> = uids.iter().map(|uid| listed(*uid)).collect();
     let mut fetch = session.fetch(&mails, 10_000);
     loop {
@@ -42,13 +44,13 @@ async fn a_mail_of_ten_billion_octets_is_told_and_ends_the_session() {
         start(ImapSink::builder().on("UID FETCH", ImapAct::flood(head, "xxxxxxxx"))).await;
     {
         let mut fetch = session.fetch(&[listed(1), listed(2), listed(3)], 10_000);
-        assert_eq!(fetch.next().await.unwrap().unwrap().content, Content::Mail("hello".into()));
+        assert_eq!(fetch.next().await.unwrap().unwrap().content, FetchedContent::Mail("hello".into()));
         let second = fetch.next().await.unwrap().unwrap();
-        assert_eq!((second.uid, second.content), (2, Content::TooLarge { size: 9_999_999_999 }));
+        assert_eq!((second.uid, second.content), (2, FetchedContent::TooLarge { size: 9_999_999_999 }));
         let error = fetch.next().await.unwrap_err();
-        assert!(matches!(error.fault, Fault::TooMuch { .. }), "{error}");
+        assert!(matches!(error.fault, ImapFault::TooMuch { .. }), "{error}");
     }
-    assert!(matches!(session.select("INBOX").await.unwrap_err().fault, Fault::OutOfStep));
+    assert!(matches!(session.select("INBOX").await.unwrap_err().fault, ImapFault::OutOfStep));
     assert!(sink.sent_bytes() < SOCKETS_BYTES_MAX, "{}", sink.sent_bytes());
 }
 
@@ -65,7 +67,7 @@ async fn a_literal_or_a_line_without_end_is_given_up() {
         let builder = ImapSink::builder().on("UID FETCH", ImapAct::flood(head, again));
         let (sink, mut session) = start(builder).await;
         let error = session.list(1, 100, 10).await.unwrap_err();
-        assert!(matches!(error.fault, Fault::TooMuch { .. }), "{head}: {error}");
+        assert!(matches!(error.fault, ImapFault::TooMuch { .. }), "{head}: {error}");
         assert!(!error.is_setup());
         assert!(sink.sent_bytes() < SOCKETS_BYTES_MAX, "{}", sink.sent_bytes());
     }
@@ -76,7 +78,7 @@ async fn responses_that_never_end_are_counted() {
     let (_sink, mut session) =
         start(ImapSink::builder().on("UID FETCH", ImapAct::flood("", "* 5 EXISTS\r\n"))).await;
     let error = session.list(1, 100, 10).await.unwrap_err();
-    assert!(matches!(error.fault, Fault::TooMuch { .. }), "{error}");
+    assert!(matches!(error.fault, ImapFault::TooMuch { .. }), "{error}");
 }
 
 #[tokio::test]
@@ -115,8 +117,8 @@ async fn a_mail_that_does_not_come_is_gone_only_if_it_is_not_listed() {
         .on("UID FETCH", ImapAct::say("* 1 FETCH (UID 1)\r\n* 7 FETCH (UID 7)\r\nTAG OK\r\n"));
     let (sink, mut session) = start(builder).await;
     let fetched = crate::fetch_all(&mut session, &[listed(1), listed(2)], 10_000).await;
-    assert_eq!(fetched[0].content, Content::Withheld("disk on fire".into()));
-    assert_eq!(fetched[1].content, Content::Gone);
+    assert_eq!(fetched[0].content, FetchedContent::Withheld("disk on fire".into()));
+    assert_eq!(fetched[1].content, FetchedContent::Gone);
     let commands = sink.commands();
     assert_eq!(
         commands[commands.len() - 3..],
@@ -137,7 +139,7 @@ async fn a_goodbye_or_a_cut_at_any_point_is_a_passing_fault() {
             start(ImapSink::builder().on("UID FETCH", ImapAct::say_and_cut(words))).await;
         let error = fetch_error(&mut session, &[1, 2]).await;
         assert!(!error.is_setup(), "{error}");
-        assert_eq!(matches!(error.fault, Fault::Bye(_)), is_goodbye, "{words:?}: {error}");
+        assert_eq!(matches!(error.fault, ImapFault::Bye(_)), is_goodbye, "{words:?}: {error}");
     }
 }
 
@@ -149,16 +151,16 @@ async fn tls_that_is_cut_in_a_mail_is_a_passing_fault() {
         .on("UID FETCH", ImapAct::say_and_cut("* 1 FETCH (UID 1 BODY[] {500}\r\nhello"))
         .start()
         .await;
-    let mut connection = connection(sink.port(), "cut", TlsMode::Implicit);
+    let mut connection = connection(sink.port(), "cut", ImapTlsMode::Implicit);
     connection.extra_roots_pem = Some(cert.ca_pem.clone());
-    let mut session = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap();
+    let mut session = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap();
     let error = fetch_error(&mut session, &[1]).await;
-    assert!(!error.is_setup() && matches!(error.fault, Fault::Io(_) | Fault::Closed), "{error}");
+    assert!(!error.is_setup() && matches!(error.fault, ImapFault::Io(_) | ImapFault::Closed), "{error}");
 }
 
 #[tokio::test]
 async fn silence_ends_at_the_deadline_wherever_it_begins() {
-    let short = Deadlines::uniform(Duration::from_secs(1));
+    let short = ImapDeadlines::uniform(Duration::from_secs(1));
     let tls = TlsClient::new();
     for builder in [
         ImapSink::builder().greeting(ImapAct::Silence),
@@ -166,19 +168,20 @@ async fn silence_ends_at_the_deadline_wherever_it_begins() {
         ImapSink::builder().on("AUTHENTICATE", ImapAct::Silence),
     ] {
         let sink = builder.start().await;
-        let error =
-            Session::open(&connection(sink.port(), "mute", TlsMode::None), &tls, short).await.unwrap_err();
-        assert!(matches!(error.fault, Fault::Timeout(_)) && !error.is_setup(), "{error}");
+        let error = ImapSession::open(&connection(sink.port(), "mute", ImapTlsMode::None), &tls, short)
+            .await
+            .unwrap_err();
+        assert!(matches!(error.fault, ImapFault::Timeout(_)) && !error.is_setup(), "{error}");
     }
     let silent = |command| ImapSink::builder().on(command, ImapAct::Silence);
     let (_sink, mut session) = start_with(silent("SELECT"), short).await;
-    assert!(matches!(session.select("INBOX").await.unwrap_err().fault, Fault::Timeout(_)));
+    assert!(matches!(session.select("INBOX").await.unwrap_err().fault, ImapFault::Timeout(_)));
     let (_sink, mut session) = start_with(silent("UID FETCH"), short).await;
-    assert!(matches!(fetch_error(&mut session, &[1]).await.fault, Fault::Timeout(_)));
+    assert!(matches!(fetch_error(&mut session, &[1]).await.fault, ImapFault::Timeout(_)));
     // IDLE is told to end and is not heard.
     let (_sink, mut session) = start_with(silent("+ DONE"), short).await;
     let error = session.idle(Instant::now() + Duration::from_millis(20)).await.unwrap_err();
-    assert!(matches!(error.fault, Fault::Timeout("end of IDLE")), "{error}");
+    assert!(matches!(error.fault, ImapFault::Timeout("end of IDLE")), "{error}");
 }
 
 #[tokio::test]
@@ -189,8 +192,8 @@ async fn idle_survives_chatter_and_hears_the_news_in_it() {
     let (sink, mut session) = start(builder.on("+ DONE", ImapAct::say("TAG OK\r\n"))).await;
     session.select("INBOX").await.unwrap();
     let soon = Instant::now() + Duration::from_millis(20);
-    assert_eq!(session.idle(soon).await.unwrap(), Woken::Quiet);
-    assert_eq!(session.idle(Instant::now() + LONG).await.unwrap(), Woken::News);
+    assert_eq!(session.idle(soon).await.unwrap(), IdleEnd::Quiet);
+    assert_eq!(session.idle(Instant::now() + LONG).await.unwrap(), IdleEnd::News);
     assert_eq!(sink.commands().iter().filter(|command| *command == "+ DONE").count(), 2);
 }
 
@@ -199,8 +202,8 @@ async fn answers_out_of_step_are_not_believed() {
     for words in ["A99 OK\r\n", "* 1 FETCH (UID x)\r\nTAG OK\r\n", "+ more?\r\n", "nonsense\r\n", "\r\n"] {
         let (_sink, mut session) = start(ImapSink::builder().on("UID FETCH", ImapAct::say(words))).await;
         let error = session.list(1, 10, 10).await.unwrap_err();
-        assert!(matches!(error.fault, Fault::Garbled(_)), "{words:?}: {error}");
-        assert!(matches!(session.select("INBOX").await.unwrap_err().fault, Fault::OutOfStep));
+        assert!(matches!(error.fault, ImapFault::Garbled(_)), "{words:?}: {error}");
+        assert!(matches!(session.select("INBOX").await.unwrap_err().fault, ImapFault::OutOfStep));
     }
 }
 
@@ -210,7 +213,7 @@ async fn a_fetch_left_half_way_ends_the_session() {
         "* 1 FETCH (UID 1 BODY[] {5}\r\nhello)\r\n* 2 FETCH (UID 2 BODY[] {5}\r\nhello)\r\nTAG OK\r\n";
     let (_sink, mut session) = start(ImapSink::builder().on("UID FETCH", ImapAct::say(words))).await;
     session.fetch(&[listed(1), listed(2)], 100).next().await.unwrap();
-    assert!(matches!(session.select("INBOX").await.unwrap_err().fault, Fault::OutOfStep));
+    assert!(matches!(session.select("INBOX").await.unwrap_err().fault, ImapFault::OutOfStep));
 }
 
 #[tokio::test]
@@ -229,10 +232,10 @@ async fn a_folder_is_known_also_where_the_server_tells_little() {
         let folder = session.select("INBOX").await;
         match expected {
             Some(next) => assert_eq!(folder.unwrap().uid_next, next),
-            None => assert!(matches!(folder.unwrap_err().fault, Fault::Garbled(_))),
+            None => assert!(matches!(folder.unwrap_err().fault, ImapFault::Garbled(_))),
         }
     }
     let (_sink, mut session) =
         start(ImapSink::builder().on("SELECT", ImapAct::say("* 3 EXISTS\r\nTAG OK\r\n"))).await;
-    assert!(matches!(session.select("INBOX").await.unwrap_err().fault, Fault::Garbled(_)));
+    assert!(matches!(session.select("INBOX").await.unwrap_err().fault, ImapFault::Garbled(_)));
 }

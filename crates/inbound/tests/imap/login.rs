@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postway_inbound::imap::{Fault, Login, Session, TlsMode};
+use postway_inbound::imap::{ImapFault, ImapLogin, ImapSession, ImapTlsMode};
 use postway_net::{Guard, TlsClient};
 use postway_testkit::{
     ImapAct, ImapSink, TestCert,
@@ -19,13 +19,13 @@ use crate::{connection, deadlines};
 async fn a_mailbox_opens_in_every_tls_mode() {
     let dovecot = Dovecot::shared();
     for (port, mode) in [
-        (dovecot.port(), TlsMode::None),
-        (dovecot.port(), TlsMode::Starttls),
-        (dovecot.tls_port(), TlsMode::Implicit),
+        (dovecot.port(), ImapTlsMode::None),
+        (dovecot.port(), ImapTlsMode::Starttls),
+        (dovecot.tls_port(), ImapTlsMode::Implicit),
     ] {
         let mut connection = connection(port, "modes", mode);
         connection.extra_roots_pem = Some(dovecot.ca_pem().to_owned());
-        let mut session = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap();
+        let mut session = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap();
         assert!(session.has_idle(), "{mode:?}");
         assert!(session.select("INBOX").await.unwrap().uid_validity > 0);
         session.logout().await;
@@ -35,9 +35,11 @@ async fn a_mailbox_opens_in_every_tls_mode() {
 #[tokio::test]
 async fn a_certificate_of_an_unknown_authority_is_a_fault_of_the_set_up() {
     let dovecot = Dovecot::shared();
-    for (port, mode) in [(dovecot.port(), TlsMode::Starttls), (dovecot.tls_port(), TlsMode::Implicit)] {
-        let error =
-            Session::open(&connection(port, "ca", mode), &TlsClient::new(), deadlines()).await.unwrap_err();
+    for (port, mode) in [(dovecot.port(), ImapTlsMode::Starttls), (dovecot.tls_port(), ImapTlsMode::Implicit)]
+    {
+        let error = ImapSession::open(&connection(port, "ca", mode), &TlsClient::new(), deadlines())
+            .await
+            .unwrap_err();
         assert!(error.is_setup(), "{error}");
         assert!(error.to_string().contains(&format!("localhost:{port}")), "{error}");
     }
@@ -45,18 +47,18 @@ async fn a_certificate_of_an_unknown_authority_is_a_fault_of_the_set_up() {
 
 #[tokio::test]
 async fn a_wrong_password_is_a_fault_of_the_set_up_and_is_not_printed() {
-    let mut connection = connection(Dovecot::shared().port(), "wrong", TlsMode::None);
-    connection.login = Login::Password { username: "wrong".into(), password: "hunter2hunter2".into() };
-    let error = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
-    assert!(error.is_setup() && matches!(error.fault, Fault::LoginRefused(_)), "{error}");
+    let mut connection = connection(Dovecot::shared().port(), "wrong", ImapTlsMode::None);
+    connection.login = ImapLogin::Password { username: "wrong".into(), password: "hunter2hunter2".into() };
+    let error = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
+    assert!(error.is_setup() && matches!(error.fault, ImapFault::LoginRefused(_)), "{error}");
     assert!(!error.to_string().contains("hunter2"), "{error}");
 }
 
 #[tokio::test]
 async fn a_guard_keeps_a_mailbox_off_private_networks() {
-    let mut connection = connection(Dovecot::shared().port(), "guarded", TlsMode::None);
+    let mut connection = connection(Dovecot::shared().port(), "guarded", ImapTlsMode::None);
     connection.guard = Arc::new(Guard::default());
-    let error = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
+    let error = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
     assert!(error.is_setup(), "{error}");
 }
 
@@ -77,10 +79,10 @@ async fn a_mailbox_opens_through_a_proxy_under_tls() {
         near.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
         copy_bidirectional(&mut near, &mut far).await.ok();
     });
-    let mut connection = connection(target, "proxied", TlsMode::Implicit);
+    let mut connection = connection(target, "proxied", ImapTlsMode::Implicit);
     connection.extra_roots_pem = Some(dovecot.ca_pem().to_owned());
     connection.proxy = Some(format!("http://127.0.0.1:{proxy_port}").parse().unwrap());
-    let session = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap();
+    let session = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap();
     session.logout().await;
     serving.await.unwrap();
 }
@@ -101,9 +103,9 @@ async fn the_way_to_sign_in_is_the_best_that_is_offered() {
             .on("+", ImapAct::say("TAG OK [CAPABILITY IMAP4rev1] hello\r\n"))
             .start()
             .await;
-        let mut connection = connection(sink.port(), user, TlsMode::None);
-        connection.login = Login::Password { username: user.into(), password: password.into() };
-        Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap();
+        let mut connection = connection(sink.port(), user, ImapTlsMode::None);
+        connection.login = ImapLogin::Password { username: user.into(), password: password.into() };
+        ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap();
         let mut commands = sink.commands();
         commands.retain(|command| !command.starts_with("CAPABILITY"));
         assert_eq!(commands, expected, "{capabilities}");
@@ -113,9 +115,9 @@ async fn the_way_to_sign_in_is_the_best_that_is_offered() {
 #[tokio::test]
 async fn a_password_is_not_sent_where_the_server_takes_none() {
     let sink = ImapSink::builder().capabilities("IMAP4rev1 LOGINDISABLED").start().await;
-    let connection = connection(sink.port(), "disabled", TlsMode::None);
-    let error = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
-    assert!(error.is_setup() && matches!(error.fault, Fault::LoginUnsupported(_)), "{error}");
+    let connection = connection(sink.port(), "disabled", ImapTlsMode::None);
+    let error = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
+    assert!(error.is_setup() && matches!(error.fault, ImapFault::LoginUnsupported(_)), "{error}");
     assert_eq!(sink.commands(), ["CAPABILITY"]);
 }
 
@@ -128,14 +130,14 @@ async fn a_bearer_token_signs_in_and_its_refusal_is_heard_out() {
         .on("+", ImapAct::say("TAG NO [AUTHENTICATIONFAILED] token expired\r\n"))
         .start()
         .await;
-    let mut connection = connection(sink.port(), "bearer", TlsMode::None);
-    connection.login = Login::OAuth2 {
+    let mut connection = connection(sink.port(), "bearer", ImapTlsMode::None);
+    connection.login = ImapLogin::OAuth2 {
         username: "someuser@example.com".into(),
         token: "ya29.vF9dft4qmTc2Nvb3RlckBhdHRhdmlzdGEuY29tCg".into(),
     };
-    let session = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap();
+    let session = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap();
     assert!(session.has_idle());
-    let error = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
+    let error = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
     let told = error.to_string();
     assert!(error.is_setup() && told.contains(r#"token expired ({"status":"400"})"#), "{told}");
     let sent = "AUTHENTICATE XOAUTH2 dXNlcj1zb21ldXNlckBleGFtcGxlLmNvbQFhdXRoPUJlYXJlciB5YTI5LnZGOWRmdDRxbVRjMk52YjNSbGNrQmhkSFJoZG1semRHRXVZMjl0Q2cBAQ==";
@@ -150,9 +152,9 @@ async fn a_server_without_xoauth2_is_signed_in_to_by_oauthbearer() {
         .on("+", ImapAct::say("TAG NO [AUTHENTICATIONFAILED] no\r\n"))
         .start()
         .await;
-    let mut connection = connection(sink.port(), "bearer", TlsMode::None);
-    connection.login = Login::OAuth2 { username: "a=b,c@example.com".into(), token: "t0p-s3cret".into() };
-    let error = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
+    let mut connection = connection(sink.port(), "bearer", ImapTlsMode::None);
+    connection.login = ImapLogin::OAuth2 { username: "a=b,c@example.com".into(), token: "t0p-s3cret".into() };
+    let error = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
     assert!(error.to_string().contains("invalid_token"), "{error}");
     // `n,a=a=3Db=2Cc@example.com,^Aauth=Bearer t0p-s3cret^A^A`, and the consent that RFC 7628 asks for.
     let sent =
@@ -172,8 +174,8 @@ async fn a_refusal_that_repeats_the_password_is_not_quoted() {
     ] {
         let act = ImapAct::say_and_cut(format!("{words}\r\n"));
         let sink = ImapSink::builder().on("AUTHENTICATE", act).start().await;
-        let connection = connection(sink.port(), "joe", TlsMode::None);
-        let error = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
+        let connection = connection(sink.port(), "joe", ImapTlsMode::None);
+        let error = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
         let text = error.to_string();
         assert!(!text.contains(PASSWORD) && !text.contains("AGpvZQ"), "{text}");
         assert_eq!(!text.contains("not repeated"), is_quoted, "{text}");
@@ -185,10 +187,13 @@ async fn a_server_too_busy_for_a_login_is_tried_again() {
     for words in ["[UNAVAILABLE] later", "[ALERT] Too many simultaneous connections. (Failure)"] {
         let sink =
             ImapSink::builder().on("AUTHENTICATE", ImapAct::say(format!("TAG NO {words}\r\n"))).start().await;
-        let error =
-            Session::open(&connection(sink.port(), "busy", TlsMode::None), &TlsClient::new(), deadlines())
-                .await
-                .unwrap_err();
+        let error = ImapSession::open(
+            &connection(sink.port(), "busy", ImapTlsMode::None),
+            &TlsClient::new(),
+            deadlines(),
+        )
+        .await
+        .unwrap_err();
         assert!(!error.is_setup(), "{error}");
     }
 }
@@ -201,19 +206,19 @@ async fn words_in_front_of_tls_are_not_taken_for_words_under_it() {
         .on("STARTTLS", ImapAct::StartTls(b"* CAPABILITY IMAP4rev1 AUTH=PLAIN\r\n".to_vec()))
         .start()
         .await;
-    let mut connection = connection(sink.port(), "injected", TlsMode::Starttls);
+    let mut connection = connection(sink.port(), "injected", ImapTlsMode::Starttls);
     connection.extra_roots_pem = Some(cert.ca_pem.clone());
-    let error = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
-    assert!(matches!(error.fault, Fault::StarttlsInjected), "{error}");
+    let error = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
+    assert!(matches!(error.fault, ImapFault::StarttlsInjected), "{error}");
     assert_eq!(sink.commands(), ["CAPABILITY", "STARTTLS"]);
 }
 
 #[tokio::test]
 async fn without_starttls_no_password_is_sent() {
     let sink = ImapSink::builder().start().await;
-    let connection = connection(sink.port(), "stripped", TlsMode::Starttls);
-    let error = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
-    assert!(error.is_setup() && matches!(error.fault, Fault::NoStarttls), "{error}");
+    let connection = connection(sink.port(), "stripped", ImapTlsMode::Starttls);
+    let error = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
+    assert!(error.is_setup() && matches!(error.fault, ImapFault::NoStarttls), "{error}");
     assert_eq!(sink.commands(), ["CAPABILITY"]);
 }
 
@@ -226,8 +231,8 @@ async fn a_greeting_that_is_none_says_what_came() {
         ("* BYE overloaded\r\n", false),
     ] {
         let sink = ImapSink::builder().greeting(ImapAct::say(greeting)).start().await;
-        let connection = connection(sink.port(), "greeted", TlsMode::None);
-        let error = Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
+        let connection = connection(sink.port(), "greeted", ImapTlsMode::None);
+        let error = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
         assert_eq!(error.is_setup(), is_setup, "{error}");
         assert!(error.to_string().contains(&format!("localhost:{}", sink.port())), "{error}");
         assert_eq!(sink.commands(), [""; 0]);

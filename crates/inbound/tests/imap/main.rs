@@ -10,33 +10,36 @@ mod read;
 
 use std::{sync::Arc, time::Duration};
 
-use postway_inbound::imap::{Connection, Content, Deadlines, Fetched, Listed, Login, Session, TlsMode};
+use postway_inbound::imap::{
+    FetchedContent, FetchedMail, ImapConnection, ImapDeadlines, ImapLogin, ImapSession, ImapTlsMode,
+    ListedMail,
+};
 use postway_net::{Guard, TlsClient};
 use postway_testkit::dovecot::{Dovecot, PASSWORD};
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
 
-fn connection(port: u16, user: &str, tls: TlsMode) -> Connection {
-    Connection {
+fn connection(port: u16, user: &str, tls: ImapTlsMode) -> ImapConnection {
+    ImapConnection {
         host: "localhost".into(),
         port,
         tls,
-        login: Login::Password { username: user.into(), password: PASSWORD.into() },
+        login: ImapLogin::Password { username: user.into(), password: PASSWORD.into() },
         extra_roots_pem: None,
         proxy: None,
         guard: Arc::new(Guard::with_loopback()),
     }
 }
 
-fn deadlines() -> Deadlines {
-    Deadlines::uniform(LONG)
+fn deadlines() -> ImapDeadlines {
+    ImapDeadlines::uniform(LONG)
 }
 
 /// A session with the shared Dovecot.
-async fn open(user: &str) -> Session {
-    let connection = connection(Dovecot::shared().port(), user, TlsMode::None);
-    Session::open(&connection, &TlsClient::new(), deadlines()).await.unwrap()
+async fn open(user: &str) -> ImapSession {
+    let connection = connection(Dovecot::shared().port(), user, ImapTlsMode::None);
+    ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap()
 }
 
 /// A mail of that many octets.
@@ -50,11 +53,11 @@ fn mail(number: usize, bytes: usize) -> Vec<u8> {
     mail
 }
 
-fn listed(uid: u32) -> Listed {
-    Listed { uid, size: 10, internal_date: None }
+fn listed(uid: u32) -> ListedMail {
+    ListedMail { uid, size: 10, internal_date: None }
 }
 
-async fn fetch_all(session: &mut Session, mails: &[Listed], bytes_max: usize) -> Vec<Fetched> {
+async fn fetch_all(session: &mut ImapSession, mails: &[ListedMail], bytes_max: usize) -> Vec<FetchedMail> {
     let mut fetch = session.fetch(mails, bytes_max);
     let mut all = Vec::new();
     while let Some(fetched) = fetch.next().await.unwrap() {
@@ -64,9 +67,9 @@ async fn fetch_all(session: &mut Session, mails: &[Listed], bytes_max: usize) ->
     all
 }
 
-fn text(content: &Content) -> &[u8] {
+fn text(content: &FetchedContent) -> &[u8] {
     match content {
-        Content::Mail(raw) => raw,
+        FetchedContent::Mail(raw) => raw,
         other => panic!("{other:?}"),
     }
 }

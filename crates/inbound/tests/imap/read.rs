@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postway_inbound::imap::{Content, Fault, Page, Session, TlsMode, Woken};
+use postway_inbound::imap::{FetchedContent, FolderPage, IdleEnd, ImapFault, ImapSession, ImapTlsMode};
 use postway_net::TlsClient;
 use postway_testkit::dovecot::Dovecot;
 use tokio::{
@@ -12,7 +12,7 @@ use tokio::{
 
 use crate::{LONG, connection, deadlines, fetch_all, mail, open, text};
 
-fn uids(page: &Page) -> Vec<u32> {
+fn uids(page: &FolderPage) -> Vec<u32> {
     page.mails.iter().map(|mail| mail.uid).collect()
 }
 
@@ -91,15 +91,15 @@ async fn mails_that_are_too_large_or_gone_are_told_apart() {
     let fetched = fetch_all(&mut session, &page.mails, 50_000).await;
     assert_eq!(fetched.iter().map(|fetched| fetched.uid).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     assert_eq!(text(&fetched[0].content), mails[0]);
-    assert_eq!(fetched[1].content, Content::TooLarge { size: page.mails[1].size });
-    assert_eq!(fetched[2].content, Content::Gone);
+    assert_eq!(fetched[1].content, FetchedContent::TooLarge { size: page.mails[1].size });
+    assert_eq!(fetched[2].content, FetchedContent::Gone);
     assert_eq!(text(&fetched[3].content), mails[3]);
-    assert_eq!(fetched[4].content, Content::Gone);
+    assert_eq!(fetched[4].content, FetchedContent::Gone);
     // A server that understates the size changes nothing.
     let mut lying = page.mails.clone();
     lying[1].size = 10;
     let fetched = fetch_all(&mut session, &lying[..2], 50_000).await;
-    assert_eq!(fetched[1].content, Content::TooLarge { size: mails[1].len() as u64 });
+    assert_eq!(fetched[1].content, FetchedContent::TooLarge { size: mails[1].len() as u64 });
     session.logout().await;
 }
 
@@ -174,7 +174,7 @@ async fn a_folder_that_is_not_there_is_a_fault_of_the_set_up_and_the_session_goe
     let error = session.select("No such & folder").await.unwrap_err();
     assert!(error.is_setup() && error.leaves_session_usable(), "{error}");
     assert!(
-        matches!(&error.fault, Fault::NoFolder { folder, .. } if folder == "No such & folder"),
+        matches!(&error.fault, ImapFault::NoFolder { folder, .. } if folder == "No such & folder"),
         "{error}"
     );
     session.select("INBOX").await.unwrap();
@@ -193,7 +193,10 @@ async fn a_name_in_any_script_is_found_and_cannot_be_a_command() {
         assert!(error.is_setup() && error.leaves_session_usable(), "{error}");
     }
     for name in ["\"", "\\", "x\" (y", "{5}", "%", "*"] {
-        assert!(matches!(session.select(name).await.unwrap_err().fault, Fault::NoFolder { .. }), "{name}");
+        assert!(
+            matches!(session.select(name).await.unwrap_err().fault, ImapFault::NoFolder { .. }),
+            "{name}"
+        );
     }
     session.select("INBOX").await.unwrap();
 }
@@ -204,16 +207,16 @@ async fn waiting_ends_with_news_or_with_its_time() {
     let mut session = open("idle").await;
     session.select("INBOX").await.unwrap();
     let soon = Instant::now() + Duration::from_millis(50);
-    assert_eq!(session.idle(soon).await.unwrap(), Woken::Quiet);
+    assert_eq!(session.idle(soon).await.unwrap(), IdleEnd::Quiet);
     let delivered = tokio::task::spawn_blocking(|| dovecot.append("idle", "INBOX", &mail(1, 300)));
-    assert_eq!(session.idle(Instant::now() + LONG).await.unwrap(), Woken::News);
+    assert_eq!(session.idle(Instant::now() + LONG).await.unwrap(), IdleEnd::News);
     delivered.await.unwrap();
     let folder = session.select("INBOX").await.unwrap();
     assert_eq!((folder.exists, folder.uid_next), (1, 2));
     // What came while something else was asked is news at once.
     dovecot.append("idle", "INBOX", &mail(2, 300));
     session.mark_seen(1).await.unwrap();
-    assert_eq!(session.idle(Instant::now() + LONG).await.unwrap(), Woken::News);
+    assert_eq!(session.idle(Instant::now() + LONG).await.unwrap(), IdleEnd::News);
     assert_eq!(session.select("INBOX").await.unwrap().exists, 2);
     session.logout().await;
 }
@@ -222,23 +225,23 @@ async fn waiting_ends_with_news_or_with_its_time() {
 async fn a_server_that_is_killed_or_restarted_is_a_passing_fault() {
     let dovecot = Dovecot::start();
     dovecot.append("killed", "INBOX", &mail(1, 300));
-    let connection = connection(dovecot.port(), "killed", TlsMode::None);
+    let connection = connection(dovecot.port(), "killed", ImapTlsMode::None);
     let tls = TlsClient::new();
-    let mut session = Session::open(&connection, &tls, deadlines()).await.unwrap();
+    let mut session = ImapSession::open(&connection, &tls, deadlines()).await.unwrap();
     let before = session.select("INBOX").await.unwrap();
     dovecot.kill();
     let error = session.select("INBOX").await.unwrap_err();
     assert!(!error.is_setup() && !error.leaves_session_usable(), "{error}");
-    let error = Session::open(&connection, &tls, deadlines()).await.unwrap_err();
+    let error = ImapSession::open(&connection, &tls, deadlines()).await.unwrap_err();
     assert!(!error.is_setup(), "{error}");
     dovecot.start_again();
-    let mut session = Session::open(&connection, &tls, deadlines()).await.unwrap();
+    let mut session = ImapSession::open(&connection, &tls, deadlines()).await.unwrap();
     assert_eq!(session.select("INBOX").await.unwrap(), before);
     let (idle, ()) = tokio::join!(session.idle(Instant::now() + LONG), async { dovecot.kill() });
     let error = idle.unwrap_err();
     assert!(!error.is_setup(), "{error}");
     dovecot.start_again();
     dovecot.restart();
-    let mut session = Session::open(&connection, &tls, deadlines()).await.unwrap();
+    let mut session = ImapSession::open(&connection, &tls, deadlines()).await.unwrap();
     assert_eq!(session.select("INBOX").await.unwrap(), before);
 }

@@ -6,7 +6,7 @@ use postway_domain::{
     WatchedMailbox,
     mailbox::{MailboxRole, MailboxTls, Start},
 };
-use postway_inbound::{ImapSource, Source, probe};
+use postway_inbound::{FolderSource, ImapSource, probe};
 use postway_net::Guard;
 use postway_store::record::DirectoryChange;
 use postway_testkit::{Dovecot, dovecot::PASSWORD};
@@ -42,7 +42,7 @@ struct Running {
 
 impl Running {
     fn start(house: &House) -> Self {
-        let (stop, source): (_, Arc<dyn Source>) = (CancellationToken::new(), Arc::new(source()));
+        let (stop, source): (_, Arc<dyn FolderSource>) = (CancellationToken::new(), Arc::new(source()));
         let incarnation =
             postway_domain::Incarnation::new(postway_domain::Clock::now(&*house.clock), &mut rand::rng());
         let monitor = tokio::spawn(house.monitor(source.clone()).run(stop.clone()));
@@ -121,7 +121,7 @@ async fn a_trial_tells_each_step_and_where_it_ends() {
     let server = Dovecot::shared();
     server.append("trial", "INBOX", &mail(1));
     let good = on(server, "trial", Start::Now);
-    let steps = |steps: Vec<postway_inbound::Step>| {
+    let steps = |steps: Vec<postway_inbound::MailboxProbeStep>| {
         steps.into_iter().map(|step| (step.name, step.ok)).collect::<Vec<_>>()
     };
     let told = probe(&source(), &good).await;

@@ -6,7 +6,7 @@ use postway_domain::{
     Clock, InboundState, Incarnation,
     mailbox::{MailboxRole, Start},
 };
-use postway_inbound::Source;
+use postway_inbound::FolderSource;
 use postway_store::Inbound;
 use proptest::{prelude::*, test_runner::Config};
 use serde_json::json;
@@ -39,7 +39,7 @@ fn live(house: &House, monitors: usize, over: impl Future<Output = ()>) {
     runtime.block_on(async {
         let incarnation = Incarnation::new(house.clock.now(), &mut rand::rng());
         house.store.reclaim_inbound(&[incarnation], house.clock.now(), 1_000).await.unwrap();
-        let source: Arc<dyn Source> = Arc::new(house.shelf.clone());
+        let source: Arc<dyn FolderSource> = Arc::new(house.shelf.clone());
         for _ in 0..monitors {
             tokio::spawn(house.monitor(source.clone()).run(CancellationToken::new()));
         }

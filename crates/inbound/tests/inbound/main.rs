@@ -31,7 +31,9 @@ use postway_domain::{
     message::Outcome,
     secret::SecretKey,
 };
-use postway_inbound::{Monitor, MonitorParts, Node, Router, RouterParts, Source, TrustStore};
+use postway_inbound::{
+    FolderSource, MailProcessor, MailProcessorParts, Monitor, MonitorNode, MonitorParts, TrustStore,
+};
 use postway_intake::{Door, DoorParts, FetchConfig, Limits, RequestContext};
 
 use postway_net::{
@@ -77,7 +79,7 @@ impl Clock for TestClock {
 pub struct Alone(AtomicI64);
 
 #[async_trait]
-impl Node for Alone {
+impl MonitorNode for Alone {
     async fn is_on_duty(&self) -> Result<bool, StoreError> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Ok(true)
@@ -184,7 +186,7 @@ impl House {
         }))
     }
 
-    pub fn monitor(&self, source: Arc<dyn Source>) -> Monitor {
+    pub fn monitor(&self, source: Arc<dyn FolderSource>) -> Monitor {
         Monitor::new(MonitorParts {
             store: self.store.clone(),
             depot: self.depot.clone(),
@@ -195,8 +197,8 @@ impl House {
         })
     }
 
-    pub fn router(&self, source: Arc<dyn Source>, incarnation: Incarnation) -> Router {
-        Router::new(RouterParts {
+    pub fn router(&self, source: Arc<dyn FolderSource>, incarnation: Incarnation) -> MailProcessor {
+        MailProcessor::new(MailProcessorParts {
             store: self.store.clone(),
             depot: self.depot.clone(),
             door: self.door(),
@@ -212,7 +214,7 @@ impl House {
     /// Runs both rooms until something is so.
     pub async fn until<F: Future<Output = bool>>(&self, what: &str, so: impl Fn() -> F) {
         let stop = CancellationToken::new();
-        let source: Arc<dyn Source> = Arc::new(self.shelf.clone());
+        let source: Arc<dyn FolderSource> = Arc::new(self.shelf.clone());
         let incarnation = Incarnation::new(self.clock.now(), &mut rand::rng());
         let monitor = tokio::spawn(self.monitor(source.clone()).run(stop.clone()));
         let router = tokio::spawn(self.router(source, incarnation).run(stop.clone()));

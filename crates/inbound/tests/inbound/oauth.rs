@@ -10,7 +10,7 @@ use postway_domain::{
     mailbox::{MailboxAuth, MailboxTls, Start},
     oauth::{OAuthGrant, OAuthSettings},
 };
-use postway_inbound::{ImapSource, Source, imap::Login, probe};
+use postway_inbound::{FolderSource, ImapSource, imap::ImapLogin, probe};
 use postway_net::{
     Guard,
     http::{HttpClient, HttpSettings},
@@ -87,7 +87,7 @@ async fn a_mailbox_is_read_with_tokens_that_are_renewed_and_a_withdrawn_consent_
     let source =
         ImapSource::new(Arc::new(secret_key()), Arc::new(Guard::with_loopback())).with_tokens(tokens);
     let mut folder = source.open(&mailbox).await.unwrap();
-    assert_eq!(folder.look().await.unwrap().exists, 1);
+    assert_eq!(folder.status().await.unwrap().exists, 1);
     folder.close().await;
     assert!(probe(&source, &mailbox).await.iter().all(|step| step.ok));
 
@@ -125,8 +125,8 @@ async fn a_mailbox_is_read_with_tokens_that_are_renewed_and_a_withdrawn_consent_
 async fn token_of(source: &ImapSource, mailbox: &WatchedMailbox) -> String {
     use secrecy::ExposeSecret;
     match source.access(mailbox).await.unwrap().connection.login {
-        Login::OAuth2 { token, .. } => token.expose_secret().to_owned(),
-        Login::Password { .. } => panic!("the mailbox has a grant"),
+        ImapLogin::OAuth2 { token, .. } => token.expose_secret().to_owned(),
+        ImapLogin::Password { .. } => panic!("the mailbox has a grant"),
     }
 }
 

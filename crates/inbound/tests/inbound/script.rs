@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use postway_domain::{Time, WatchedMailbox};
 use postway_inbound::{
-    OpenFolder, Source, SourceError,
-    imap::{Content, Fetched, Folder, Listed, Page},
+    FolderSource, OpenFolder, SourceError,
+    imap::{FetchedContent, FetchedMail, FolderPage, FolderStatus, ListedMail},
 };
 use tokio::sync::{mpsc, watch};
 
@@ -107,7 +107,7 @@ impl Shelf {
 }
 
 #[async_trait]
-impl Source for Shelf {
+impl FolderSource for Shelf {
     async fn open(&self, _: &WatchedMailbox) -> Result<Box<dyn OpenFolder>, SourceError> {
         self.state().opened += 1;
         if let Some(error) = self.state().closed.clone() {
@@ -122,48 +122,52 @@ struct Opened(Shelf, watch::Receiver<u64>);
 
 #[async_trait]
 impl OpenFolder for Opened {
-    async fn look(&mut self) -> Result<Folder, SourceError> {
+    async fn status(&mut self) -> Result<FolderStatus, SourceError> {
         self.0.answer().await?;
         self.1.mark_unchanged();
         let state = self.0.state();
         let exists = u32::try_from(state.mails.len()).unwrap();
-        Ok(Folder { uid_validity: state.uid_validity, uid_next: state.next, exists })
+        Ok(FolderStatus { uid_validity: state.uid_validity, uid_next: state.next, exists })
     }
 
-    async fn list(&mut self, first: u32, last: u32, limit: usize) -> Result<Page, SourceError> {
+    async fn list(&mut self, first: u32, last: u32, limit: usize) -> Result<FolderPage, SourceError> {
         self.0.answer().await?;
         let state = self.0.state();
-        let listed = |(uid, (raw, at)): (&u32, &(Bytes, Time))| Listed {
+        let listed = |(uid, (raw, at)): (&u32, &(Bytes, Time))| ListedMail {
             uid: *uid,
             size: state.claims_size.get(uid).copied().unwrap_or(raw.len() as u64),
             internal_date: Some(jiff::Timestamp::from_second(at.as_seconds()).unwrap()),
         };
-        let mails: Vec<Listed> = state.mails.range(first..=last).take(limit).map(listed).collect();
+        let mails: Vec<ListedMail> = state.mails.range(first..=last).take(limit).map(listed).collect();
         let through = if mails.len() == limit { mails[limit - 1].uid } else { last };
-        Ok(Page { mails, through })
+        Ok(FolderPage { mails, through })
     }
 
     async fn fetch(
         &mut self,
-        mails: &[Listed],
+        mails: &[ListedMail],
         mail_bytes_max: usize,
-        out: mpsc::Sender<Fetched>,
+        out: mpsc::Sender<FetchedMail>,
     ) -> Result<(), SourceError> {
         for mail in mails {
             self.0.answer().await?;
             let content = {
                 let state = self.0.state();
                 match state.mails.get(&mail.uid) {
-                    Some(_) if state.vanishing.contains(&mail.uid) => Content::Gone,
+                    Some(_) if state.vanishing.contains(&mail.uid) => FetchedContent::Gone,
                     Some((raw, _)) if raw.len() > mail_bytes_max => {
-                        Content::TooLarge { size: raw.len() as u64 }
+                        FetchedContent::TooLarge { size: raw.len() as u64 }
                     }
-                    Some(_) if mail.size > mail_bytes_max as u64 => Content::TooLarge { size: mail.size },
-                    Some((raw, _)) => Content::Mail(raw.clone()),
-                    None => Content::Gone,
+                    Some(_) if mail.size > mail_bytes_max as u64 => {
+                        FetchedContent::TooLarge { size: mail.size }
+                    }
+                    Some((raw, _)) => FetchedContent::Mail(raw.clone()),
+                    None => FetchedContent::Gone,
                 }
             };
-            out.send(Fetched { uid: mail.uid, content }).await.map_err(|_| SourceError::passing("cut"))?;
+            out.send(FetchedMail { uid: mail.uid, content })
+                .await
+                .map_err(|_| SourceError::passing("cut"))?;
         }
         Ok(())
     }
@@ -234,7 +238,7 @@ impl MixedSource {
 }
 
 #[async_trait]
-impl Source for MixedSource {
+impl FolderSource for MixedSource {
     async fn open(&self, mailbox: &WatchedMailbox) -> Result<Box<dyn OpenFolder>, SourceError> {
         let name = mailbox.id.as_str();
         let Some(kind) =
@@ -271,18 +275,23 @@ impl Misbehaving {
 
 #[async_trait]
 impl OpenFolder for Misbehaving {
-    async fn look(&mut self) -> Result<Folder, SourceError> {
+    async fn status(&mut self) -> Result<FolderStatus, SourceError> {
         self.answer().await;
         let uid_next = if self.kind == "endless" { u32::MAX } else { 1 };
-        Ok(Folder { uid_validity: 1, uid_next, exists: 0 })
+        Ok(FolderStatus { uid_validity: 1, uid_next, exists: 0 })
     }
 
-    async fn list(&mut self, first: u32, _: u32, _: usize) -> Result<Page, SourceError> {
+    async fn list(&mut self, first: u32, _: u32, _: usize) -> Result<FolderPage, SourceError> {
         self.answer().await;
-        Ok(Page { mails: Vec::new(), through: first })
+        Ok(FolderPage { mails: Vec::new(), through: first })
     }
 
-    async fn fetch(&mut self, _: &[Listed], _: usize, _: mpsc::Sender<Fetched>) -> Result<(), SourceError> {
+    async fn fetch(
+        &mut self,
+        _: &[ListedMail],
+        _: usize,
+        _: mpsc::Sender<FetchedMail>,
+    ) -> Result<(), SourceError> {
         self.answer().await;
         Ok(())
     }

@@ -7,7 +7,7 @@ use postway_domain::{
     inbound::Cursor,
     mailbox::{MailboxRole, Start},
 };
-use postway_inbound::Source;
+use postway_inbound::FolderSource;
 use postway_store::{
     Directory, Inbound,
     record::{
@@ -204,7 +204,7 @@ async fn errands_to_a_server_that_never_answers_delay_no_other_tenant() {
         register(&house, &key, n * 100..n * 100 + 60).await;
     }
     register(&house, &super::key(), 900..901).await;
-    let source: Arc<dyn Source> = Arc::new(MixedSource::new(house.shelf.clone()));
+    let source: Arc<dyn FolderSource> = Arc::new(MixedSource::new(house.shelf.clone()));
     let stop = CancellationToken::new();
     let incarnation = Incarnation::new(house.clock.now(), &mut rand::rng());
     let router = tokio::spawn(house.router(source, incarnation).run(stop.clone()));
@@ -243,7 +243,7 @@ async fn a_mail_whose_process_died_is_dealt_with_alone_and_set_aside_the_second_
     house.rule("nobody", 1, nobody).await;
     register(&house, &super::key(), 0..20).await;
     let route = || async {
-        let source: Arc<dyn Source> = Arc::new(house.shelf.clone());
+        let source: Arc<dyn FolderSource> = Arc::new(house.shelf.clone());
         let (stop, incarnation) =
             (CancellationToken::new(), Incarnation::new(house.clock.now(), &mut rand::rng()));
         let router = tokio::spawn(house.router(source, incarnation).run(stop.clone()));

@@ -1,6 +1,7 @@
-//! One call: a POST, what came of it, and how the delivery log tells of it.
+//! One call: a POST, its answer, and its entry in the delivery log.
 //!
-//! The log has what was sent and what was answered, both shortened. It never has headers or URLs, where credentials are.
+//! The log has the request body and the answer, both shortened. It never has headers or URLs, which hold
+//! credentials.
 
 use std::time::Duration;
 
@@ -13,26 +14,26 @@ use url::Url;
 
 use crate::crash::crash_point;
 
-/// How much of an answer is read.
+/// The most bytes of an answer that are read.
 pub(crate) const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// How much of a request or an answer the log keeps.
+/// The most bytes of a request or an answer that the log keeps.
 pub(crate) const LOGGED_BYTES_MAX: usize = 4 * 1024;
-/// The same of an answer that many notifications have in common.
+/// The most bytes that the log keeps of an answer that many notifications share.
 pub(crate) const LOGGED_SHARED_BYTES_MAX: usize = 512;
-/// How this program names itself.
+/// The user agent of all calls.
 const USER_AGENT: &str = concat!("Postway/", env!("CARGO_PKG_VERSION"));
 
-/// What came of a call.
-pub(crate) struct Called {
-    /// When it began.
+/// A call that has ended.
+pub(crate) struct FinishedCall {
+    /// When the call began.
     pub at: Time,
-    /// How long it took.
+    /// How long the call took.
     pub latency: Duration,
-    /// The answer, or why there is none.
-    pub heard: Result<Answer, HttpError>,
+    /// The answer, or the reason why there is no answer.
+    pub answer: Result<Answer, HttpError>,
 }
 
-/// Posts JSON, once, within this time.
+/// Posts JSON once, within `timeout`.
 pub(crate) async fn post(
     http: &HttpClient,
     clock: &dyn Clock,
@@ -40,7 +41,7 @@ pub(crate) async fn post(
     mut headers: Vec<(String, String)>,
     body: Bytes,
     timeout: Duration,
-) -> Called {
+) -> FinishedCall {
     headers.push(("user-agent".to_owned(), USER_AGENT.to_owned()));
     let request = SendRequest {
         url: url.clone(),
@@ -53,32 +54,32 @@ pub(crate) async fn post(
     };
     let (at, started) = (clock.now(), Instant::now());
     crash_point("notify_before_call");
-    let heard = http.send(&request).await;
+    let answer = http.send(&request).await;
     crash_point("notify_after_answer");
     let latency = started.elapsed();
     metrics::histogram!("postway_notification_seconds").record(latency.as_secs_f64());
-    Called { at, latency, heard }
+    FinishedCall { at, latency, answer }
 }
 
-impl Called {
-    /// The status, if an answer came.
+impl FinishedCall {
+    /// The status of the answer, if there is one.
     pub(crate) fn status(&self) -> Option<u16> {
-        self.heard.as_ref().ok().map(|answer| answer.status)
+        self.answer.as_ref().ok().map(|answer| answer.status)
     }
 
-    /// How long the subscriber asked to wait.
-    pub(crate) fn asked(&self) -> Option<Duration> {
-        self.heard.as_ref().ok().and_then(Answer::retry_after)
+    /// The wait that the subscriber asked for.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        self.answer.as_ref().ok().and_then(Answer::retry_after)
     }
 
-    /// How long it asked to be left alone altogether: too many calls, or not at work.
-    pub(crate) fn asked_for_quiet(&self) -> Option<Duration> {
-        self.asked().filter(|_| matches!(self.status(), Some(429 | 503)))
+    /// How long the subscriber wants no calls at all: it has had too many, or is unavailable.
+    pub(crate) fn requested_quiet(&self) -> Option<Duration> {
+        self.retry_after().filter(|_| matches!(self.status(), Some(429 | 503)))
     }
 
-    /// As the log keeps it, with at most this much of the answer.
+    /// The log entry of this call, with at most `answer_bytes_max` bytes of its answer.
     pub(crate) fn logged(&self, request: &str, answer_bytes_max: usize) -> record::Call {
-        let answer = match &self.heard {
+        let answer = match &self.answer {
             Ok(answer) => clipped(&String::from_utf8_lossy(&answer.body), answer_bytes_max),
             Err(error) => clipped(&error.to_string(), answer_bytes_max),
         };
@@ -92,19 +93,19 @@ impl Called {
     }
 }
 
-/// A call that could not even be made.
-pub(crate) fn unmade(at: Time, reason: &str) -> record::Call {
+/// The log entry of a call that could not be made.
+pub(crate) fn call_not_made(at: Time, reason: &str) -> record::Call {
     record::Call { at, latency_ms: 0, status: None, request: String::new(), answer: reason.to_owned() }
 }
 
-/// The beginning of a text, as every database can keep it.
+/// The first `bytes_max` bytes of a text, without NUL, which not every database can store.
 fn clipped(text: &str, bytes_max: usize) -> String {
     let end = text.floor_char_boundary(bytes_max);
-    let mut kept = text[..end].replace('\0', "\u{fffd}");
+    let mut clip = text[..end].replace('\0', "\u{fffd}");
     if end < text.len() {
-        kept.push('…');
+        clip.push('…');
     }
-    kept
+    clip
 }
 
 #[cfg(test)]

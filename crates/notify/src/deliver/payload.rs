@@ -1,4 +1,4 @@
-//! A message as it is told: the one view that webhooks carry, and the words for why a message ended.
+//! The view of a message that webhooks carry, and the reasons why a message ended.
 
 use postway_domain::{
     Event, EventKind, MessageUid, RecipientKind, RecipientStatus, Status, Time,
@@ -6,33 +6,36 @@ use postway_domain::{
     message::reason::{self, CAPTURED, NOBODY_LEFT, TOO_LATE, UNSAID, WITHDRAWN, pec_error},
     reference::BOUNCED,
 };
-use postway_store::record::{MessageBrief, MessageSummary, RecipientView, SmtpReply};
+use postway_store::{
+    StoreError,
+    record::{MessageBrief, MessageSummary, RecipientView, SmtpReply},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
-use crate::notification::message_state::Standing;
+use crate::notification::message_state::MessageSnapshot;
 
-/// What stands in the place of a sensitive message's subject.
+/// Replaces the subject of a sensitive message.
 pub(crate) const HIDDEN: &str = "[hidden]";
 
 /// The body of a webhook.
 #[derive(Debug, Serialize)]
-pub(crate) struct Envelope<T> {
+pub(crate) struct WebhookEnvelope<T> {
     /// The event's name, as in `email.sent`.
     #[serde(rename = "type")]
     pub name: &'static str,
     /// When it happened.
     pub timestamp: Time,
-    /// Its place in the message's history.
+    /// The event's sequence number in the message's history.
     pub sequence: i64,
     /// The message.
     pub data: T,
 }
 
-/// A message as it stands, and what happened to it. Its lists of attempts, events and notifications are not told: a call
-/// stays small, and whoever wants them asks for the message by its id.
+/// A message in its current state, and the event. The view leaves out attempts, events and notifications, so
+/// that a call stays small; a receiver that wants them reads the message by its id.
 #[derive(Debug, Serialize)]
-pub(crate) struct MessageView<'a> {
+pub(crate) struct WebhookMessage<'a> {
     id: String,
     uid: MessageUid,
     tenant: &'a str,
@@ -47,7 +50,8 @@ pub(crate) struct MessageView<'a> {
     due_at: Option<Time>,
     sent_at: Option<Time>,
     failed_at: Option<Time>,
-    /// Never yet: a message is reported when everybody has been told, and somebody is being told here.
+    /// Always null: a message is reported once every subscriber has acknowledged, and this call is still
+    /// pending.
     reported_at: Option<Time>,
     attempt: i64,
     version: i64,
@@ -58,17 +62,17 @@ pub(crate) struct MessageView<'a> {
     external_id: Option<&'a str>,
     message_id: &'a str,
     provider_message_id: Option<&'a str>,
-    recipients: Vec<Recipient<'a>>,
-    event: Happened<'a>,
-    /// Why it is where it is, in the words of the API.
+    recipients: Vec<WebhookRecipient<'a>>,
+    event: WebhookEvent<'a>,
+    /// Why the message is in its state, in the vocabulary of the API.
     reason: Option<String>,
     error: Option<Json<'a>>,
-    /// The worst that is known of a recipient since it was sent.
+    /// The worst outcome of a recipient since the message was sent.
     outcome: Option<EventKind>,
     bounce: Option<Json<'a>>,
 }
 
-/// JSON as it was stored. What is not JSON is told as null rather than breaking the whole.
+/// Stored JSON. A text that is not JSON becomes null, so that it does not break the whole body.
 type Json<'a> = &'a RawValue;
 
 fn json(text: Option<&str>) -> Option<Json<'_>> {
@@ -76,7 +80,7 @@ fn json(text: Option<&str>) -> Option<Json<'_>> {
 }
 
 #[derive(Debug, Serialize)]
-struct Recipient<'a> {
+struct WebhookRecipient<'a> {
     address: &'a str,
     kind: RecipientKind,
     status: RecipientStatus,
@@ -88,7 +92,7 @@ struct Recipient<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Happened<'a> {
+struct WebhookEvent<'a> {
     #[serde(rename = "type")]
     kind: EventKind,
     seq: i64,
@@ -96,14 +100,14 @@ struct Happened<'a> {
     data: Option<Json<'a>>,
 }
 
-/// The client's id of a message, or its own.
+/// The client's id of a message, or else its uid.
 pub(crate) fn id_of(message: &MessageSummary) -> String {
     message.client_id.as_ref().map_or_else(|| message.uid.to_string(), ToString::to_string)
 }
 
-impl<'a> MessageView<'a> {
-    pub(crate) fn new(standing: &'a Standing, event: &'a Event) -> Self {
-        let record = &standing.brief;
+impl<'a> WebhookMessage<'a> {
+    pub(crate) fn new(snapshot: &'a MessageSnapshot, event: &'a Event) -> Self {
+        let record = &snapshot.brief;
         let message = &record.summary;
         let is_open = !message.sensitive;
         let bounced = record.recipients.iter().filter(|recipient| recipient.bounce.is_some());
@@ -113,7 +117,7 @@ impl<'a> MessageView<'a> {
             tenant: message.lane.tenant.as_str(),
             account: message.lane.account.as_str(),
             status: message.state.status(),
-            held_by: &standing.held_by,
+            held_by: &snapshot.held_by,
             priority: message.lane.priority.code(),
             batch: message.lane.batch.as_ref().map(|batch| batch.as_str()),
             subject: if is_open { &message.subject } else { HIDDEN },
@@ -132,22 +136,22 @@ impl<'a> MessageView<'a> {
             external_id: message.external_id.as_deref(),
             message_id: &message.message_id,
             provider_message_id: message.provider_message_id.as_deref(),
-            recipients: record.recipients.iter().map(Recipient::new).collect(),
-            event: Happened {
+            recipients: record.recipients.iter().map(WebhookRecipient::new).collect(),
+            event: WebhookEvent {
                 kind: event.kind,
                 seq: event.seq,
                 at: event.at,
                 data: json(event.data.as_deref()),
             },
-            reason: why(message),
+            reason: message_reason(message),
             error: json(message.error.as_deref()),
-            outcome: worst(&record.recipients).and_then(|recipient| recipient.outcome),
-            bounce: json(worst(bounced).and_then(|recipient| recipient.bounce.as_deref())),
+            outcome: worst_recipient(&record.recipients).and_then(|recipient| recipient.outcome),
+            bounce: json(worst_recipient(bounced).and_then(|recipient| recipient.bounce.as_deref())),
         }
     }
 }
 
-impl<'a> Recipient<'a> {
+impl<'a> WebhookRecipient<'a> {
     fn new(recipient: &'a RecipientView) -> Self {
         let RecipientView { address, kind, status, reply, outcome, bounce } = recipient;
         let (smtp_code, enhanced_code, reply) = match reply {
@@ -159,37 +163,38 @@ impl<'a> Recipient<'a> {
     }
 }
 
-/// Why a message is where it is.
-fn why(message: &MessageSummary) -> Option<String> {
+/// Why a message is in its state.
+fn message_reason(message: &MessageSummary) -> Option<String> {
     #[derive(Default, Deserialize)]
-    struct Failure {
+    struct StoredFailure {
         code: Option<String>,
         message: Option<String>,
     }
     let read = |text: &str| {
         serde_json::from_str(text)
-            .unwrap_or_else(|_| Failure { message: Some(text.to_owned()), ..Failure::default() })
+            .unwrap_or_else(|_| StoredFailure { message: Some(text.to_owned()), ..StoredFailure::default() })
     };
-    let Failure { code, message: said } = message.error.as_deref().map(read).unwrap_or_default();
+    let StoredFailure { code, message: said } = message.error.as_deref().map(read).unwrap_or_default();
     reason::reason(message.state, code.as_deref(), said.as_deref()).map(str::to_owned)
 }
 
-/// Of these recipients the one that fared worst.
-fn worst<'a>(recipients: impl IntoIterator<Item = &'a RecipientView>) -> Option<&'a RecipientView> {
+/// The recipient with the worst outcome.
+fn worst_recipient<'a>(recipients: impl IntoIterator<Item = &'a RecipientView>) -> Option<&'a RecipientView> {
     recipients.into_iter().max_by_key(|recipient| recipient.outcome.and_then(outcome_rank))
 }
 
-/// A mail that came in, as the rule that wants it told saw it.
+/// The data of inbound mail, as the rule that notifies of it saw the mail.
 pub(crate) fn received(event: &Event) -> Option<Json<'_>> {
     json(event.data.as_deref())
 }
 
-/// The particulars of an event, as an object.
+/// The data of an event, as an object.
 pub(crate) fn particulars(event: &Event) -> Value {
     event.data.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null)
 }
 
-/// Why a message ended as it did, for people: the event's own words, the failure's, or what every such event means.
+/// Why a message ended, for people: the event's own text, the failure's text, or the general text for this
+/// kind of event.
 pub(crate) fn reason(record: &MessageBrief, event: &Event) -> String {
     let said = |value: &Value| {
         let names = ["message", "diagnostic", "reason", "error_text", "error"];
@@ -213,4 +218,10 @@ pub(crate) fn reason(record: &MessageBrief, event: &Event) -> String {
         }
         .to_owned()
     })
+}
+
+/// A value that cannot be written as JSON is a fault of this program, and is handled like a fault of the
+/// store.
+pub(crate) fn unwritable(error: serde_json::Error) -> StoreError {
+    StoreError::Unexpected(format!("a report cannot be written as JSON: {error}"))
 }

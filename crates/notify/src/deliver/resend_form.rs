@@ -1,7 +1,8 @@
-//! Events in the words of Resend, for receivers that were written for it.
+//! Events in the format of Resend, for receivers that were written for it.
 //!
-//! `{"type", "created_at", "data": {"email_id", "created_at", "from", "to", "subject", "tags", …}}`. What happened is the same, and
-//! so is the signature; an event that Resend has no word for is not told.
+//! `{"type", "created_at", "data": {"email_id", "created_at", "from", "to", "subject", "tags", …}}`. Events
+//! and signatures are the same as in Postway's own format. Events that Resend does not have are not
+//! delivered.
 
 use futures::StreamExt;
 use postway_domain::{Event, EventKind, Mailbox, RecipientKind, Time, WebhookForm, message::Wait};
@@ -10,49 +11,49 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Means,
+    context::DeliveryContext,
     payload::{HIDDEN, particulars, reason},
 };
-use crate::notification::message_state::Standing;
+use crate::notification::message_state::MessageSnapshot;
 
-/// How much of a mail is looked at for its author.
+/// The most bytes of a mail that are searched for its author.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// The body for an event of a message; none where there is no word for it.
-pub(crate) async fn of_message(
-    means: &Means,
-    standing: &Standing,
+/// The body for an event of a message; `None` if Resend has no such event.
+pub(crate) async fn message_body(
+    context: &DeliveryContext,
+    snapshot: &MessageSnapshot,
     event: &Event,
     deferred: bool,
 ) -> Result<Option<Value>, StoreError> {
-    let message = &standing.brief.summary;
+    let message = &snapshot.brief.summary;
     let Some(name) = WebhookForm::Resend.event_name(event.kind, deferred) else { return Ok(None) };
     if event.kind == EventKind::Accepted && message.state.wait() != Some(Wait::SendAt) {
         return Ok(None);
     }
     let of_kind = |kind: RecipientKind| {
-        let recipients = standing.brief.recipients.iter().filter(move |one| one.kind == kind);
+        let recipients = snapshot.brief.recipients.iter().filter(move |one| one.kind == kind);
         recipients.map(|one| one.address.as_str()).collect::<Vec<_>>()
     };
     let mut data = json!({
         "email_id": message.uid,
         "message_id": format!("<{}>", message.message_id),
         "created_at": message.created_at,
-        "from": author(means, standing).await?,
+        "from": author(context, snapshot).await?,
         "to": of_kind(RecipientKind::To),
         "cc": of_kind(RecipientKind::Cc),
         "bcc": of_kind(RecipientKind::Bcc),
         "subject": if message.sensitive { HIDDEN } else { &message.subject },
         "tags": tags(&message.tags),
     });
-    if let Some((name, particulars)) = more(standing, event) {
+    if let Some((name, particulars)) = event_details(snapshot, event) {
         data[name] = particulars;
     }
     Ok(Some(envelope(name, event.at, data)))
 }
 
-/// The body for mail that came in.
-pub(crate) fn of_received(event: &Event) -> Option<Value> {
+/// The body for inbound mail.
+pub(crate) fn received_body(event: &Event) -> Option<Value> {
     let name = WebhookForm::Resend.event_name(event.kind, false)?;
     let mut data = particulars(event);
     let fields = data.as_object_mut()?;
@@ -64,7 +65,7 @@ pub(crate) fn of_received(event: &Event) -> Option<Value> {
 }
 
 /// The body of a test call.
-pub(crate) fn of_test(data: Value, now: Time) -> Value {
+pub(crate) fn test_body(data: Value, now: Time) -> Value {
     envelope("webhook.test", now, data)
 }
 
@@ -72,9 +73,9 @@ fn envelope(name: &str, at: Time, data: Value) -> Value {
     json!({"type": name, "created_at": at, "data": data})
 }
 
-/// What Resend tells of some events besides.
-fn more(standing: &Standing, event: &Event) -> Option<(&'static str, Value)> {
-    let why = || reason(&standing.brief, event);
+/// The additional object that Resend adds to some events.
+fn event_details(snapshot: &MessageSnapshot, event: &Event) -> Option<(&'static str, Value)> {
+    let why = || reason(&snapshot.brief, event);
     Some(match event.kind {
         EventKind::Bounced | EventKind::RecipientFailed | EventKind::PecFailed => {
             let is_soft = particulars(event)["type"].as_str().is_some_and(|kind| kind == "soft");
@@ -89,7 +90,7 @@ fn more(standing: &Standing, event: &Event) -> Option<(&'static str, Value)> {
     })
 }
 
-/// Labels `name:value` as an object; one from another way in has no value.
+/// Tags of the form `name:value` as an object; a tag without a colon gets an empty value.
 fn tags(labels: &[String]) -> Map<String, Value> {
     let tag = |label: &String| {
         let (name, value) = label.split_once(':').unwrap_or((label, ""));
@@ -98,29 +99,30 @@ fn tags(labels: &[String]) -> Map<String, Value> {
     labels.iter().map(tag).collect()
 }
 
-/// Who wrote the message, as the request says, else as the mail does; empty where nobody may know or it is gone.
-async fn author(means: &Means, standing: &Standing) -> Result<String, StoreError> {
+/// The author of a message, from the request or else from the mail; empty if the message is sensitive or its
+/// mail is gone.
+async fn author(context: &DeliveryContext, snapshot: &MessageSnapshot) -> Result<String, StoreError> {
     #[derive(Deserialize)]
     struct RequestAuthor {
         from: Option<String>,
     }
 
-    let message = &standing.brief.summary;
+    let message = &snapshot.brief.summary;
     let (tenant, uid) = (&message.lane.tenant, message.uid);
     if message.sensitive {
         return Ok(String::new());
     }
-    if let Some(Body::Inline(json)) = means.store.payload(tenant, uid).await?
+    if let Some(Body::Inline(json)) = context.store.payload(tenant, uid).await?
         && let Ok(RequestAuthor { from: Some(from) }) = serde_json::from_slice(&json)
     {
         return Ok(from);
     }
-    let head = match means.store.raw(tenant, uid).await? {
+    let head = match context.store.raw(tenant, uid).await? {
         Some(Body::Inline(bytes)) => bytes.to_vec(),
         Some(Body::Blob(blob)) => {
             let mut head = Vec::new();
-            // A mail whose bytes cannot be had is told of without its author, rather than never.
-            if let Ok(mut pieces) = means.depot.get_stream(tenant, &blob).await {
+            // If the blob cannot be read, the event is delivered without an author rather than never.
+            if let Ok(mut pieces) = context.depot.get_stream(tenant, &blob).await {
                 while let Some(Ok(piece)) = pieces.next().await
                     && head.len() < HEAD_BYTES_MAX
                 {
@@ -134,7 +136,7 @@ async fn author(means: &Means, standing: &Standing) -> Result<String, StoreError
     Ok(from_field(&head).unwrap_or_default())
 }
 
-/// The author by the header of a mail: as people write it, or the address alone where the name is encoded.
+/// The author in a mail's header, as written there; the address alone if the name is encoded.
 fn from_field(mail: &[u8]) -> Option<String> {
     let head = String::from_utf8_lossy(&mail[..mail.len().min(HEAD_BYTES_MAX)]).into_owned();
     let head = head.split("\r\n\r\n").next()?.replace("\r\n ", " ").replace("\r\n\t", " ");

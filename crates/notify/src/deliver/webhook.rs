@@ -1,7 +1,8 @@
-//! Webhooks: one call for each event, signed as Standard Webhooks asks, or signed in where it goes to a tenant's own.
+//! Webhooks: one call for each event, with a Standard Webhooks signature, or with credentials if it goes to a
+//! tenant's own client.
 //!
-//! A 2xx acknowledges, whatever its body. A 410 disables the subscriber; what it was to be told waits until somebody
-//! switches it on again. A redirect is a failure: an address that has moved must be given anew.
+//! A 2xx acknowledges, whatever its body. A 410 disables the subscriber; its notifications wait until the
+//! subscriber is enabled again. A redirect is a failure: the new address must be configured.
 
 use std::time::Duration;
 
@@ -15,102 +16,109 @@ use postway_store::{
 use serde_json::json;
 
 use super::{
-    Means,
-    http_call::{self, Called, LOGGED_BYTES_MAX},
-    look_up,
-    payload::{Envelope, MessageView, received},
-    resend_form, verdict,
+    context::{DeliveryContext, read_message, verdict},
+    http_call::{self, FinishedCall, LOGGED_BYTES_MAX},
+    payload::{WebhookEnvelope, WebhookMessage, received, unwritable},
+    resend_form,
 };
 use crate::{
     notification::{
-        outcome::{Conduct, Leased, Told, Verdict},
-        target::{self, Reach},
+        batch::NotificationBatch,
+        call_limits::WEBHOOK_TIMEOUT,
+        outcome::{BatchOutcome, LeasedNotification, NotificationVerdict, SubscriberConduct},
+        target::{self, SubscriberAccess},
     },
-    scheduler::Batch,
     signature::signatures,
 };
 
-/// How long a call may take.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(15);
-/// How long this process leaves a subscriber alone that it has just disabled. Short, since somebody may switch it on again
-/// at once; as long as it is off the store gives out nothing for it.
+/// How long this process leaves a subscriber alone that it has just disabled. The time is short, because the
+/// subscriber may be enabled again at once; while it is disabled the store gives out none of its
+/// notifications.
 const DISABLED_FOR: Duration = Duration::from_secs(5);
-/// Under which names a call carries its id, its time and its signature: those of Standard Webhooks, and those that it took over
-/// from Svix, which receivers written for Resend and others read.
+/// The prefixes of the headers with a call's id, time and signature: those of Standard Webhooks, and those of
+/// Svix, from which the specification comes and which receivers written for Resend and others read.
 const HEADER_PREFIXES: [&str; 2] = ["webhook", "svix"];
 
-/// Tells the one notification of the batch.
-pub(crate) async fn tell(means: &Means, batch: &Batch, reach: &Reach) -> Result<Told, StoreError> {
-    let Some(leased) = batch.leased.first() else { return Ok(Told::uncalled(Vec::new(), None)) };
+/// Delivers the one notification of the batch.
+pub(crate) async fn deliver(
+    context: &DeliveryContext,
+    batch: &NotificationBatch,
+    access: &SubscriberAccess,
+) -> Result<BatchOutcome, StoreError> {
+    let Some(leased) = batch.leased.first() else { return Ok(BatchOutcome::uncalled(Vec::new(), None)) };
     let form = batch.target.kind().form().unwrap_or(WebhookForm::Postway);
-    let body = match body(means, leased, form).await? {
+    let body = match body(context, leased, form).await? {
         Ok(body) => body,
-        Err(reached) => return Ok(Told::uncalled(vec![verdict(means, leased, reached, None)], None)),
+        Err(reached) => {
+            return Ok(BatchOutcome::uncalled(vec![verdict(context, leased, reached, None)], None));
+        }
     };
     let id = id_of(leased.job.key.uid, leased.job.key.seq);
-    let called = post(&means.http, &*means.clock, reach, (&id, &body), TIMEOUT.min(means.patience)).await;
+    let called =
+        post(&context.http, &*context.clock, access, (&id, &body), WEBHOOK_TIMEOUT.min(context.patience))
+            .await;
 
-    let is_taken = called.heard.as_ref().is_ok_and(Answer::is_success);
-    let mut quiet_until = called.asked_for_quiet().map(|wait| called.at.plus(wait));
+    let is_taken = called.answer.as_ref().is_ok_and(Answer::is_success);
+    let mut quiet_until = called.requested_quiet().map(|wait| called.at.plus(wait));
     let reached = match called.status() {
-        _ if is_taken => Verdict::Acknowledged,
+        _ if is_taken => NotificationVerdict::Acknowledged,
         Some(410) => {
-            disable(means, &batch.target.subscriber).await;
+            disable(context, &batch.target.subscriber).await;
             quiet_until = Some(called.at.plus(DISABLED_FOR));
-            Verdict::Unwanted
+            NotificationVerdict::Unwanted
         }
-        _ => Verdict::Failed { asked: called.asked() },
+        _ => NotificationVerdict::Failed { asked: called.retry_after() },
     };
     let logged = called.logged(&body, LOGGED_BYTES_MAX);
-    Ok(Told {
-        notified: vec![verdict(means, leased, reached, Some(logged))],
-        conduct: if is_taken { Conduct::Answered } else { Conduct::Failed },
+    Ok(BatchOutcome {
+        notified: vec![verdict(context, leased, reached, Some(logged))],
+        conduct: if is_taken { SubscriberConduct::Answered } else { SubscriberConduct::Failed },
         quiet_until,
         comes_again: false,
     })
 }
 
-/// What is told, or why nothing is. Of mail that came in the event has all there is to tell.
+/// The body of a call, or the verdict if there is nothing to call. For inbound mail the event's data is the
+/// whole body.
 async fn body(
-    means: &Means,
-    leased: &Leased,
+    context: &DeliveryContext,
+    leased: &LeasedNotification,
     form: WebhookForm,
-) -> Result<Result<String, Verdict>, StoreError> {
-    let Some(event) = &leased.job.event else { return Ok(Err(Verdict::Gone)) };
+) -> Result<Result<String, NotificationVerdict>, StoreError> {
+    let Some(event) = &leased.job.event else { return Ok(Err(NotificationVerdict::Gone)) };
     let deferred = leased.job.deferred;
-    let Some(name) = form.event_name(event.kind, deferred) else { return Ok(Err(Verdict::Pointless)) };
+    let Some(name) = form.event_name(event.kind, deferred) else {
+        return Ok(Err(NotificationVerdict::Pointless));
+    };
     if form == WebhookForm::Resend {
         let body = match event.kind {
-            EventKind::Received => resend_form::of_received(event),
-            _ => match look_up(means, leased).await? {
-                Some((standing, event)) => resend_form::of_message(means, &standing, event, deferred).await?,
-                None => return Ok(Err(Verdict::Gone)),
+            EventKind::Received => resend_form::received_body(event),
+            _ => match read_message(context, leased).await? {
+                Some((snapshot, event)) => {
+                    resend_form::message_body(context, &snapshot, event, deferred).await?
+                }
+                None => return Ok(Err(NotificationVerdict::Gone)),
             },
         };
-        return Ok(body.map(|body| body.to_string()).ok_or(Verdict::Pointless));
+        return Ok(body.map(|body| body.to_string()).ok_or(NotificationVerdict::Pointless));
     }
     let (timestamp, sequence) = (event.at, event.seq);
     let body = match event.kind {
         EventKind::Received => {
-            serde_json::to_string(&Envelope { name, timestamp, sequence, data: received(event) })
+            serde_json::to_string(&WebhookEnvelope { name, timestamp, sequence, data: received(event) })
         }
-        _ => match look_up(means, leased).await? {
-            Some((standing, event)) => {
-                let data = MessageView::new(&standing, event);
-                serde_json::to_string(&Envelope { name, timestamp, sequence, data })
+        _ => match read_message(context, leased).await? {
+            Some((snapshot, event)) => {
+                let data = WebhookMessage::new(&snapshot, event);
+                serde_json::to_string(&WebhookEnvelope { name, timestamp, sequence, data })
             }
-            None => return Ok(Err(Verdict::Gone)),
+            None => return Ok(Err(NotificationVerdict::Gone)),
         },
     };
     body.map(Ok).map_err(unwritable)
 }
 
-/// Something of ours that JSON cannot write: a fault of this program, met like one of the store.
-pub(crate) fn unwritable(error: serde_json::Error) -> StoreError {
-    StoreError::Unexpected(format!("a report cannot be written as JSON: {error}"))
-}
-
-/// The id of a call: the same for every try, so that a receiver knows what it has.
+/// The id of a call. It is the same for every try, so that a receiver recognises a repetition.
 fn id_of(uid: MessageUid, seq: i64) -> String {
     format!("evt_{}_{seq}", uid.to_string().replace('-', ""))
 }
@@ -118,36 +126,36 @@ fn id_of(uid: MessageUid, seq: i64) -> String {
 async fn post(
     http: &HttpClient,
     clock: &dyn Clock,
-    reach: &Reach,
+    access: &SubscriberAccess,
     (id, body): (&str, &str),
     timeout: Duration,
-) -> Called {
+) -> FinishedCall {
     let now_s = clock.now().as_seconds();
     let mut proof = vec![("id", id.to_owned()), ("timestamp", now_s.to_string())];
-    if !reach.secrets.is_empty() {
-        proof.push(("signature", signatures(&reach.secrets, id, now_s, body.as_bytes())));
+    if !access.secrets.is_empty() {
+        proof.push(("signature", signatures(&access.secrets, id, now_s, body.as_bytes())));
     }
     let named = |prefix: &'static str| {
         proof.iter().map(move |(name, value)| (format!("{prefix}-{name}"), value.clone()))
     };
     let headers = HEADER_PREFIXES.into_iter().flat_map(named).collect();
     let body = Bytes::copy_from_slice(body.as_bytes());
-    http_call::post(http, clock, (&reach.url, &reach.auth), headers, body, timeout).await
+    http_call::post(http, clock, (&access.url, &access.auth), headers, body, timeout).await
 }
 
-/// Switches a subscriber off that said 410. If somebody has changed it meanwhile, that says more than the answer; if it
-/// cannot be stored, the next call will hear the same.
-async fn disable(means: &Means, subscriber: &Subscriber) {
+/// Disables a subscriber that answered 410. If it was changed meanwhile, the change wins; if the store fails,
+/// the next call will get the same answer.
+async fn disable(context: &DeliveryContext, subscriber: &Subscriber) {
     let off = Subscriber {
         active: false,
         disabled_reason: Some("it answered 410: gone".to_owned()),
         version: subscriber.version + 1,
-        updated_at: means.clock.now(),
+        updated_at: context.clock.now(),
         ..subscriber.clone()
     };
     let (tenant, id) = (&subscriber.tenant, &subscriber.id);
     let change = DirectoryChange::UpdateSubscriber(off, subscriber.version);
-    match means.store.change(change, None).await {
+    match context.store.change(change, None).await {
         Ok(Changed::Done) => {
             tracing::warn!(%tenant, subscriber = %id, "a webhook answered 410 and is disabled")
         }
@@ -158,45 +166,46 @@ async fn disable(means: &Means, subscriber: &Subscriber) {
     }
 }
 
-/// What came of a test.
+/// The result of a test call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tested {
-    /// The status, if an answer came.
+pub struct WebhookTestResult {
+    /// The status of the answer, if there is one.
     pub status: Option<u16>,
-    /// How long it took.
+    /// How long the call took.
     pub latency: Duration,
-    /// What was answered, shortened, or what went wrong.
+    /// The shortened answer, or what went wrong.
     pub answer: String,
 }
 
-impl Tested {
-    /// Whether the receiver would have had it.
+impl WebhookTestResult {
+    /// Whether the receiver would have acknowledged a notification.
     pub fn is_taken(&self) -> bool {
         self.status.is_some_and(|status| (200..300).contains(&status))
     }
 }
 
-/// Calls a webhook with a test event (`webhook.test`), signed like all others. Nothing is stored, and nothing is repeated.
+/// Calls a webhook with a test event (`webhook.test`), signed like all others. Nothing is stored, and the
+/// call is not repeated.
 pub async fn call_test(
     http: &HttpClient,
     clock: &dyn Clock,
     secret_key: &SecretKey,
     subscriber: &Subscriber,
-) -> Tested {
+) -> WebhookTestResult {
     let now = clock.now();
-    let refused = |answer: String| Tested { status: None, latency: Duration::ZERO, answer };
+    let refused = |answer: String| WebhookTestResult { status: None, latency: Duration::ZERO, answer };
     let Some(form) = subscriber.kind.form() else {
         return refused("only a webhook takes a test event".to_owned());
     };
-    let reach = match target::webhook(subscriber, secret_key, now) {
-        Ok(reach) => reach,
+    let access = match target::webhook(subscriber, secret_key, now) {
+        Ok(access) => access,
         Err(reason) => return refused(reason),
     };
     let body = test_body(subscriber, form, now);
     let id = id_of(MessageUid::new(now, &mut rand::rng()), 0);
-    let called = post(http, clock, &reach, (&id, &body), TIMEOUT).await;
+    let called = post(http, clock, &access, (&id, &body), WEBHOOK_TIMEOUT).await;
     let logged = called.logged("", LOGGED_BYTES_MAX);
-    Tested { status: logged.status, latency: called.latency, answer: logged.answer }
+    WebhookTestResult { status: logged.status, latency: called.latency, answer: logged.answer }
 }
 
 fn test_body(subscriber: &Subscriber, form: WebhookForm, now: Time) -> String {
@@ -205,7 +214,7 @@ fn test_body(subscriber: &Subscriber, form: WebhookForm, now: Time) -> String {
         WebhookForm::Postway => {
             json!({ "type": "webhook.test", "timestamp": now, "sequence": 0, "data": data })
         }
-        WebhookForm::Resend => resend_form::of_test(data, now),
+        WebhookForm::Resend => resend_form::test_body(data, now),
     };
     body.to_string()
 }

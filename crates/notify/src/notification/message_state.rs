@@ -1,7 +1,7 @@
-//! A message as it stands when it is told of: itself, and what holds it back.
+//! The state of the messages that notifications report on, and what blocks them.
 //!
-//! Read for all of a claim at once. What may hold messages is a fact of their tenant and of their accounts, so it is read
-//! once for all of a tenant's, and not at all where none of them waits.
+//! The messages of a claim are read together. What blocks messages depends on their tenant and accounts, so
+//! it is read once for each tenant, and not at all if none of the tenant's messages waits.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -15,22 +15,22 @@ use postway_store::{
     record::{MessageBrief, MessageKey, ToNotify},
 };
 
-/// A message, and what holds it.
+/// A message as it was read, and what blocks it.
 #[derive(Clone, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct MessageSnapshot {
     /// The message.
     pub brief: MessageBrief,
-    /// What holds it, as the API names it.
+    /// What blocks it, in the vocabulary of the API.
     pub held_by: Vec<String>,
 }
 
-/// Reads the messages of what was claimed, many at once. Those of a tenant for which that fails are not among them: each
-/// is read before its call.
+/// Reads the messages of all claimed notifications. If that fails for a tenant, its messages are missing here
+/// and each is read before its call.
 pub(crate) async fn read(
     store: &dyn Store,
     claimed: &[ToNotify],
     now: Time,
-) -> HashMap<MessageUid, Arc<Standing>> {
+) -> HashMap<MessageUid, Arc<MessageSnapshot>> {
     let mut by_tenant: BTreeMap<&TenantId, BTreeSet<MessageUid>> = BTreeMap::new();
     for ToNotify { key, .. } in claimed {
         by_tenant.entry(&key.tenant).or_default().insert(key.uid);
@@ -38,12 +38,12 @@ pub(crate) async fn read(
     let reads = by_tenant.into_iter().map(|(tenant, uids)| async move {
         let uids: Vec<_> = uids.into_iter().collect();
         read_of(store, tenant, &uids, now).await.unwrap_or_else(|error| {
-            tracing::debug!(%error, %tenant, "messages to tell of could not be read at once");
+            tracing::debug!(%error, %tenant, "the messages of notifications could not be read together");
             Vec::new()
         })
     });
     let all = join_all(reads).await.into_iter().flatten();
-    all.map(|standing| (standing.brief.summary.uid, Arc::new(standing))).collect()
+    all.map(|snapshot| (snapshot.brief.summary.uid, Arc::new(snapshot))).collect()
 }
 
 async fn read_of(
@@ -51,22 +51,22 @@ async fn read_of(
     tenant: &TenantId,
     uids: &[MessageUid],
     now: Time,
-) -> Result<Vec<Standing>, StoreError> {
+) -> Result<Vec<MessageSnapshot>, StoreError> {
     let briefs = store.briefs(tenant, uids).await?;
     let holds = Holds::read(store, tenant, briefs.iter().map(|brief| &brief.summary), now).await?;
-    let standing = |brief: MessageBrief| Standing { held_by: holds.of(&brief.summary), brief };
-    Ok(briefs.into_iter().map(standing).collect())
+    let snapshot = |brief: MessageBrief| MessageSnapshot { held_by: holds.of(&brief.summary), brief };
+    Ok(briefs.into_iter().map(snapshot).collect())
 }
 
-/// Reads one message; `None` where it is gone.
+/// Reads one message; `None` if it is gone.
 pub(crate) async fn read_one(
     store: &dyn Store,
     tenant: &TenantId,
     uid: MessageUid,
     now: Time,
-) -> Result<Option<Standing>, StoreError> {
+) -> Result<Option<MessageSnapshot>, StoreError> {
     let Some(record) = store.message(tenant, &MessageKey::Uid(uid)).await? else { return Ok(None) };
     let brief = MessageBrief::from(record);
     let holds = Holds::read(store, tenant, [&brief.summary], now).await?;
-    Ok(Some(Standing { held_by: holds.of(&brief.summary), brief }))
+    Ok(Some(MessageSnapshot { held_by: holds.of(&brief.summary), brief }))
 }

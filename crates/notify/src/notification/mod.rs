@@ -1,6 +1,8 @@
-//! A notification while this process has it: what it is, whom it goes to, and what its call came to. No I/O but for the
-//! reads of [`message_state`] and [`target`].
+//! A notification while this process has it: its lease, its subscriber, and the outcome of its call. Only
+//! [`message_state`] and [`target`] do I/O: they read from the store.
 
+pub(crate) mod batch;
+pub(crate) mod call_limits;
 pub(crate) mod message_state;
 pub(crate) mod outcome;
 pub(crate) mod retry_schedule;

@@ -1,4 +1,4 @@
-//! What comes of a notification, as the store writes it. Pure.
+//! The outcome of a notification, as the store writes it. Pure.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,35 +7,37 @@ use postway_store::record::{Call, NotificationState, Notified, ToNotify};
 use rand::Rng;
 
 use super::{
-    message_state::Standing,
+    message_state::MessageSnapshot,
     retry_schedule::{self, FailureHistory},
 };
 
 /// A notification leased to this process.
 #[derive(Clone, Debug)]
-pub(crate) struct Leased {
-    /// Which, and of what.
+pub(crate) struct LeasedNotification {
+    /// The notification, and its event.
     pub job: ToNotify,
-    /// The secret of its lease.
+    /// The token of its lease.
     pub token: LeaseToken,
     /// When the lease ends.
     pub until: Time,
-    /// Its message as it stood when it was leased, and when that was; absent where it must be read alone.
-    pub standing: Option<(Arc<Standing>, Time)>,
-    /// Whether its subscriber takes other notifications: if this one fails, it is not the subscriber that is away.
+    /// The snapshot of its message and the time when it was read; absent if the message must be read before
+    /// the call.
+    pub snapshot: Option<(Arc<MessageSnapshot>, Time)>,
+    /// Whether its subscriber takes other notifications. If so, a failure of this one does not mean that the
+    /// subscriber is away.
     pub takes_others: bool,
 }
 
-/// What came of it.
+/// The verdict on a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// The subscriber has it.
+pub(crate) enum NotificationVerdict {
+    /// The subscriber acknowledged it.
     Acknowledged,
     /// The call failed; the subscriber may have asked for a wait.
     Failed { asked: Option<Duration> },
-    /// The subscriber wants no calls any more: it waits until somebody switches the subscriber on.
+    /// The subscriber wants no calls any more: the notification waits until the subscriber is enabled again.
     Unwanted,
-    /// There is nothing to tell this subscriber about it.
+    /// The event means nothing to this subscriber.
     Pointless,
     /// Its message is gone.
     Gone,
@@ -43,16 +45,16 @@ pub(crate) enum Verdict {
     GivenBack,
 }
 
-impl Leased {
+impl LeasedNotification {
     fn history(&self, now: Time) -> FailureHistory {
         let ToNotify { tries, created_at, .. } = self.job;
         FailureHistory { tries, age: now.since(created_at), takes_others: self.takes_others }
     }
 
-    /// What the store writes.
+    /// The outcome for the store.
     pub(crate) fn notified(
         &self,
-        verdict: Verdict,
+        verdict: NotificationVerdict,
         call: Option<Call>,
         tells_history: bool,
         now: Time,
@@ -61,47 +63,51 @@ impl Leased {
         let tries = self.job.tries;
         let waiting = |wait: Duration| (NotificationState::Waiting, Some(now.plus(wait)));
         let (state, due_at) = match verdict {
-            Verdict::Acknowledged | Verdict::Pointless => (NotificationState::Acknowledged, None),
-            Verdict::Failed { asked } => match retry_schedule::delay(self.history(now), asked, random) {
-                Some(wait) => waiting(wait),
-                None => (NotificationState::Dead, None),
-            },
-            Verdict::Unwanted => waiting(retry_schedule::delay_for_good(tries, random)),
-            Verdict::Gone => (NotificationState::Dead, None),
-            Verdict::GivenBack => (NotificationState::Pending, Some(now)),
+            NotificationVerdict::Acknowledged | NotificationVerdict::Pointless => {
+                (NotificationState::Acknowledged, None)
+            }
+            NotificationVerdict::Failed { asked } => {
+                match retry_schedule::delay(self.history(now), asked, random) {
+                    Some(wait) => waiting(wait),
+                    None => (NotificationState::Dead, None),
+                }
+            }
+            NotificationVerdict::Unwanted => waiting(retry_schedule::delay_without_end(tries, random)),
+            NotificationVerdict::Gone => (NotificationState::Dead, None),
+            NotificationVerdict::GivenBack => (NotificationState::Pending, Some(now)),
         };
         let tells_history = tells_history && call.is_some();
         Notified { key: self.job.key.clone(), token: self.token, at: now, state, due_at, call, tells_history }
     }
 }
 
-/// How a subscriber behaved in a call, or in the calls of a batch.
+/// How a subscriber behaved in a call, or in all calls of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Conduct {
-    /// It took what it was told.
+pub(crate) enum SubscriberConduct {
+    /// It acknowledged.
     Answered,
-    /// It did not.
+    /// It did not acknowledge.
     Failed,
     /// It was not called.
     Uncalled,
 }
 
-/// What came of a batch.
+/// The outcome of a batch.
 #[derive(Debug)]
-pub(crate) struct Told {
-    /// For the store.
+pub(crate) struct BatchOutcome {
+    /// The outcomes of its notifications, for the store.
     pub notified: Vec<Notified>,
-    /// For the subscriber's turn.
-    pub conduct: Conduct,
-    /// Until when it wants no calls.
+    /// How the subscriber behaved, for the scheduler.
+    pub conduct: SubscriberConduct,
+    /// Until when the subscriber wants no calls.
     pub quiet_until: Option<Time>,
-    /// Whether it asked to be called again now, though there may be nothing to tell.
+    /// Whether the subscriber asked to be called again at once, even if there is nothing to deliver.
     pub comes_again: bool,
 }
 
-impl Told {
-    /// Of a batch that was not called.
+impl BatchOutcome {
+    /// The outcome of a batch that was not called.
     pub(crate) fn uncalled(notified: Vec<Notified>, quiet_until: Option<Time>) -> Self {
-        Self { notified, conduct: Conduct::Uncalled, quiet_until, comes_again: false }
+        Self { notified, conduct: SubscriberConduct::Uncalled, quiet_until, comes_again: false }
     }
 }

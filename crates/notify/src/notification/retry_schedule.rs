@@ -1,28 +1,30 @@
-//! When a call that failed is made again, and when it is given up.
+//! When a failed call is repeated, and when a notification is given up.
 //!
-//! A subscriber that is away gets a week: what it was to be told is called again and again, ever less often, and nobody has
-//! to do anything when it comes back within that time. One notification that fails alone, while its subscriber takes
-//! others, gets two days: what follows it in the history of its message waits for it.
+//! A subscriber that is away gets a week: its notifications are called ever less often, and nothing needs to
+//! be done if it comes back within that time. A notification that fails alone, while its subscriber takes
+//! others, gets two days: later events of the same message wait for it.
 
 use std::time::Duration;
 
 use rand::Rng;
 
-/// The waits after the first failed calls, in seconds; the first call is made at once.
+/// The waits after the first failed calls, in seconds. The first call is made at once.
 const DELAYS_S: [u64; 5] = [5, 60, 5 * 60, 30 * 60, 2 * 3_600];
-/// The wait after every further one.
+/// The wait after every later call.
 const DELAY_LAST_S: u64 = 3 * 3_600;
-/// For how long a notification is called at least whose subscriber takes nothing.
+/// The least time for which a notification is called while its subscriber takes nothing.
 const AWAY_LASTS: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// For how long at least where the subscriber takes others.
+/// The least time for which a notification is called while its subscriber takes others.
 const ALONE_LASTS: Duration = Duration::from_secs(2 * 24 * 3_600);
-/// How often at least, then: one that was sent again on request is old already.
+/// The least number of calls in that case: a notification that was sent again on request is already old.
 const ALONE_TRIES_MIN: i64 = 9;
-/// How often at least, where the subscriber takes nothing: waits alone take as long as [`AWAY_LASTS`] then.
+/// The least number of calls while the subscriber takes nothing; the waits between them add up to
+/// [`AWAY_LASTS`].
 const AWAY_TRIES_MIN: i64 = away_tries();
 /// The longest wait that a subscriber may ask for.
 pub(crate) const ASKED_MAX: Duration = Duration::from_secs(24 * 3_600);
-/// Waits are up to this part longer, so that what failed together does not come again together.
+/// The largest fraction by which a wait is lengthened, so that calls that failed together are not repeated
+/// together.
 const JITTER: f64 = 0.1;
 
 const fn away_tries() -> i64 {
@@ -34,19 +36,20 @@ const fn away_tries() -> i64 {
     tries as i64
 }
 
-/// What is known of a notification whose call failed.
+/// The history of a notification whose call failed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FailureHistory {
-    /// Calls before this one.
+    /// The number of calls before this one.
     pub tries: i64,
-    /// How long ago it was made.
+    /// The age of the notification.
     pub age: Duration,
-    /// Whether its subscriber takes others.
+    /// Whether its subscriber takes other notifications.
     pub takes_others: bool,
 }
 
 impl FailureHistory {
-    /// Both the time and the calls must be used up: neither calls in a row nor a long pause of ours end it early.
+    /// Both the time and the calls must be used up: neither many calls in a row nor a long pause of this
+    /// program ends it early.
     fn is_over(self) -> bool {
         let (lasts, tries_min) = match self.takes_others {
             true => (ALONE_LASTS, ALONE_TRIES_MIN),
@@ -56,8 +59,8 @@ impl FailureHistory {
     }
 }
 
-/// How long to wait after a call failed; `None` when there is no further call. Never sooner than the subscriber `asked`
-/// for.
+/// The wait after a failed call, at least the wait that the subscriber `asked` for; `None` if there is no
+/// further call.
 pub(crate) fn delay(
     history: FailureHistory,
     asked: Option<Duration>,
@@ -66,8 +69,8 @@ pub(crate) fn delay(
     (!history.is_over()).then(|| wait(history.tries, random).max(asked.unwrap_or_default().min(ASKED_MAX)))
 }
 
-/// The same for a notification that is not given up.
-pub(crate) fn delay_for_good(tries: i64, random: &mut impl Rng) -> Duration {
+/// The wait after a failed call of a notification that is never given up.
+pub(crate) fn delay_without_end(tries: i64, random: &mut impl Rng) -> Duration {
     wait(tries, random)
 }
 
@@ -87,7 +90,7 @@ mod tests {
         FailureHistory { tries, age, takes_others }
     }
 
-    /// Calls on time until there are no more: how many, and in how long.
+    /// Makes calls on time until there are no more; returns their number and the time they took.
     fn followed(takes_others: bool) -> (i64, Duration) {
         let (mut tries, mut age) = (0, Duration::ZERO);
         while let Some(wait) = delay(history(tries, age, takes_others), None, &mut rand::rng()) {
@@ -105,7 +108,7 @@ mod tests {
             let least = Duration::from_secs(seconds);
             assert!(wait >= least && wait <= least.mul_f64(1.0 + JITTER), "{tries}: {wait:?}");
         }
-        assert!(delay_for_good(10_000, &mut random) >= Duration::from_secs(DELAY_LAST_S));
+        assert!(delay_without_end(10_000, &mut random) >= Duration::from_secs(DELAY_LAST_S));
     }
 
     #[test]

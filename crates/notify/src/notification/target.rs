@@ -1,4 +1,4 @@
-//! Where a subscriber is, and how calls to it prove whose they are.
+//! The address of a subscriber, and the credentials of calls to it.
 
 use std::sync::Arc;
 
@@ -8,34 +8,37 @@ use postway_domain::{
     tenant::{RemoteAuth, TenantSecrets},
 };
 use postway_net::http::{Auth, parse_url};
-use postway_store::{Store, StoreError, record::DueSubscriber};
+use postway_store::{
+    Store, StoreError,
+    record::{DueSubscriber, NotificationKey},
+};
 use serde::Deserialize;
 use url::Url;
 
 use crate::signature::WebhookSecret;
 
-/// A subscriber as of its latest claim.
+/// A subscriber, as read for its latest claim.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
-    /// Who it is.
+pub(crate) struct SubscriberTarget {
+    /// The subscriber.
     pub subscriber: Subscriber,
-    /// How to reach it, or why that is impossible: its calls then fail with these words.
-    pub reach: Result<Reach, String>,
+    /// How to reach it, or why that is impossible: its calls then fail with this text.
+    pub access: Result<SubscriberAccess, String>,
 }
 
 /// How to reach a subscriber.
 #[derive(Clone, Debug)]
-pub(crate) struct Reach {
-    /// Where it is.
+pub(crate) struct SubscriberAccess {
+    /// The URL of the subscriber.
     pub url: Url,
-    /// What signs calls, if anything does.
+    /// The secrets that sign its calls; empty for a tenant's own client.
     pub secrets: Vec<WebhookSecret>,
-    /// How to sign in.
+    /// The credentials of its calls.
     pub auth: Auth,
 }
 
-impl Target {
-    /// Reads a subscriber, and for a tenant's own its settings; `None` where it is gone.
+impl SubscriberTarget {
+    /// Reads a subscriber, and for a tenant's own client the tenant's settings; `None` if it is gone.
     pub(crate) async fn read(
         store: &dyn Store,
         key: &SecretKey,
@@ -43,52 +46,61 @@ impl Target {
         now: Time,
     ) -> Result<Option<Arc<Self>>, StoreError> {
         let Some(subscriber) = store.subscriber(&due.tenant, &due.subscriber).await? else { return Ok(None) };
-        let reach = match subscriber.id.as_str() == Subscriber::CLIENT {
+        let access = match subscriber.id.as_str() == Subscriber::CLIENT {
             true => match store.tenant(&due.tenant).await? {
                 Some(tenant) => client(&tenant, key),
                 None => return Ok(None),
             },
             false => webhook(&subscriber, key, now),
         };
-        Ok(Some(Arc::new(Self { subscriber, reach })))
+        Ok(Some(Arc::new(Self { subscriber, access })))
     }
 
-    /// How it is told.
+    /// The kind of the subscriber, which decides the form of its calls.
     pub(crate) fn kind(&self) -> SubscriberKind {
         self.subscriber.kind
     }
 }
 
-/// A secret as it is kept: alone, or with the time until which it still signs.
+/// The subscriber that a notification is due to.
+pub(crate) fn subscriber_of(key: &NotificationKey) -> DueSubscriber {
+    DueSubscriber { tenant: key.tenant.clone(), subscriber: key.subscriber.clone() }
+}
+
+/// A stored secret: alone, or with the time until which it still signs.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Kept {
+enum StoredSecret {
     Always(String),
     Until { secret: String, until: Option<Time> },
 }
 
-/// How to reach a webhook that is a subscriber of its own.
-pub(crate) fn webhook(subscriber: &Subscriber, key: &SecretKey, now: Time) -> Result<Reach, String> {
+/// How to reach a webhook that was created as such.
+pub(crate) fn webhook(
+    subscriber: &Subscriber,
+    key: &SecretKey,
+    now: Time,
+) -> Result<SubscriberAccess, String> {
     let url = parse_url(&subscriber.url).map_err(|error| error.to_string())?;
     let place = Subscriber::secret_place(&subscriber.tenant, &subscriber.id);
     let sealed = subscriber.secrets.as_ref().ok_or("the webhook has no secret: rotate it")?;
     let opened = key.open(&place, sealed).map_err(|error| error.to_string())?;
-    let kept: Vec<Kept> =
+    let kept: Vec<StoredSecret> =
         serde_json::from_str(&opened).map_err(|_| "the webhook's secrets are unreadable: rotate them")?;
     let in_use = kept.into_iter().filter_map(|kept| match kept {
-        Kept::Always(secret) => Some(secret),
-        Kept::Until { secret, until } => until.is_none_or(|until| now < until).then_some(secret),
+        StoredSecret::Always(secret) => Some(secret),
+        StoredSecret::Until { secret, until } => until.is_none_or(|until| now < until).then_some(secret),
     });
     let secrets: Result<Vec<_>, _> = in_use.map(|secret| WebhookSecret::parse(&secret)).collect();
     let secrets = secrets.map_err(|error| error.to_string())?;
     match secrets.is_empty() {
         true => Err("the webhook has no secret: rotate it".to_owned()),
-        false => Ok(Reach { url, secrets, auth: Auth::None }),
+        false => Ok(SubscriberAccess { url, secrets, auth: Auth::None }),
     }
 }
 
 /// How to reach a tenant's `client_sync`.
-fn client(tenant: &Tenant, key: &SecretKey) -> Result<Reach, String> {
+fn client(tenant: &Tenant, key: &SecretKey) -> Result<SubscriberAccess, String> {
     let remote = tenant.settings.client_sync.as_ref().ok_or("the tenant has no client_sync: set it")?;
     let text = format!("{}{}", remote.url.trim_end_matches('/'), remote.path.as_deref().unwrap_or_default());
     let url = parse_url(&text).map_err(|error| error.to_string())?;
@@ -106,7 +118,7 @@ fn client(tenant: &Tenant, key: &SecretKey) -> Result<Reach, String> {
         RemoteAuth::Bearer => Auth::bearer(secret),
         RemoteAuth::Basic => Auth::basic(remote.username.clone().unwrap_or_default(), secret),
     };
-    Ok(Reach { url, secrets: Vec::new(), auth })
+    Ok(SubscriberAccess { url, secrets: Vec::new(), auth })
 }
 
 #[cfg(test)]
@@ -137,7 +149,7 @@ mod tests {
             updated_at: at(0),
         };
         let both = with(r#"["whsec_AAAA",{"secret":"whsec_AAAB","until":"1970-01-01T00:00:01Z"}]"#);
-        let count = |now| webhook(&both, &key, at(now)).map(|reach| reach.secrets.len());
+        let count = |now| webhook(&both, &key, at(now)).map(|access| access.secrets.len());
         assert_eq!((count(999), count(1_000)), (Ok(2), Ok(1)));
         for unusable in ["[]", "{}", r#"["AAAA"]"#, r#"[{"secret":"whsec_AAAB","until":0}]"#] {
             let refused = webhook(&with(unusable), &key, at(1_000)).err();

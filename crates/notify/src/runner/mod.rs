@@ -1,7 +1,9 @@
-//! The room's loop: look who has notifications due, lease some, tell them, have the outcomes written.
+//! The loop of the subsystem: poll for due subscribers, lease notifications, deliver them, write the
+//! outcomes.
 //!
-//! A crash leaves leases that others take back: what was told and not written is told again, under the same id. On stop
-//! nothing new begins, calls under way have ten seconds, and the rest is given back.
+//! A crash leaves leases that other nodes reclaim; a notification that was delivered but not written is
+//! delivered again, under the same id. On stop nothing new begins, calls under way have ten seconds, and all
+//! other leases are given back.
 
 mod poll;
 mod write;
@@ -13,7 +15,7 @@ use postway_net::http::HttpClient;
 use postway_store::{
     Store,
     blob::Depot,
-    record::{DueSubscriber, NotificationKey, Notified},
+    record::{DueSubscriber, Notified},
 };
 use tokio::{
     sync::{Notify, mpsc},
@@ -23,139 +25,145 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    poll::{Found, Look},
-    write::settle,
+    poll::{DuePoll, PollStep},
+    write::write_outcomes,
 };
 use crate::{
-    deliver::{Means, client_sync, tell},
-    notification::outcome::{Leased, Verdict},
-    scheduler::{Batch, Desk, Finished, LEASED_MAX},
-    sequencer::{Node, Sequencer},
+    deliver::{DeliveryContext, deliver},
+    notification::{
+        batch::{FinishedBatch, NotificationBatch},
+        call_limits::CALL_MAX,
+        outcome::{LeasedNotification, NotificationVerdict},
+    },
+    scheduler::{CallScheduler, LEASED_MAX},
+    sequencer::{FeedSequencer, NotifierNode},
 };
 
-/// Looks at the queue are at least this far apart, and so are claims.
-const LOOK_MIN: Duration = Duration::from_millis(20);
-/// How long calls under way may take once the room stops.
+/// The shortest time between two polls, and between two claims.
+const POLL_MIN: Duration = Duration::from_millis(20);
+/// How long calls under way may take after the stop.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
-/// Notifications made due in one write, where their subscriber is back.
-const HASTENED_AT_ONCE: u32 = 500;
-/// Subscribers at once for which that is done.
+/// Notifications that one write makes due when their subscriber is back.
+const HASTEN_BATCH: u32 = 500;
+/// Subscribers whose notifications are made due at the same time.
 const HASTENING_MAX: usize = 4;
-/// Asking who has something due takes at most one part in so many of the time.
-const LOOK_PART: u32 = 10;
-/// Between claims is at least so many times what the last one took. The busier the store is with sending, the longer a claim
-/// takes, and the more telling keeps back: it may come later, and mail should not.
-const CLAIM_PART: u32 = 3;
+/// Polling may use at most 1/POLL_SHARE of the time.
+const POLL_SHARE: u32 = 10;
+/// The wait before the next claim, as a multiple of the last claim's duration. The busier the store is with
+/// sending, the longer a claim takes and the longer notifications wait: they may be late, mail should not be.
+const CLAIM_PAUSE_FACTOR: u32 = 3;
 
-/// What the room works with.
+/// The dependencies of the notifier.
 pub struct NotifierParts {
-    /// Where everything is.
+    /// The store.
     pub store: Arc<dyn Store>,
-    /// Where large mails are.
+    /// The blobs of large mails.
     pub depot: Arc<Depot>,
-    /// The guarded way out.
+    /// The HTTP client, which refuses forbidden addresses.
     pub http: HttpClient,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// What opens secrets.
+    /// Opens stored secrets.
     pub secret_key: Arc<SecretKey>,
-    /// This process among the others.
-    pub node: Arc<dyn Node>,
-    /// This life of this process.
+    /// This process as a node of its database.
+    pub node: Arc<dyn NotifierNode>,
+    /// This incarnation of the process.
     pub incarnation: Incarnation,
     /// How often the queue is polled: [`NotifierParts::POLL`].
     pub poll: Duration,
-    /// The longest that a call may take, where its form allows more: [`NotifierParts::PATIENCE`].
+    /// The longest call, even if its form allows more: [`NotifierParts::PATIENCE`].
     pub patience: Duration,
 }
 
 impl NotifierParts {
     /// How often to poll: a wake-up is a hint, polling is the guarantee.
     pub const POLL: Duration = Duration::from_secs(1);
-    /// As long as any form allows.
-    pub const PATIENCE: Duration = client_sync::TIMEOUT;
+    /// The longest call of any form.
+    pub const PATIENCE: Duration = CALL_MAX;
 }
 
-/// The room. One for the whole process.
+/// The notifier. There is one for each process.
 pub struct Notifier {
-    means: Arc<Means>,
-    node: Arc<dyn Node>,
+    context: Arc<DeliveryContext>,
+    node: Arc<dyn NotifierNode>,
     incarnation: Incarnation,
     poll: Duration,
-    desk: Desk,
-    calls: JoinSet<Finished>,
-    /// Making due what waits for those that are back: for whom, and whether it is done.
+    scheduler: CallScheduler,
+    calls: JoinSet<FinishedBatch>,
+    /// Tasks that make due what waits for a subscriber that is back: the subscriber, and whether the task
+    /// succeeded.
     hastening: JoinSet<(DueSubscriber, bool)>,
-    look: Look,
-    /// When to ask who has something due at the latest; and at the earliest, where there may be something new.
-    look_at: Instant,
-    look_from: Instant,
+    due_poll: DuePoll,
+    /// When to poll at the latest, and at the earliest if there may be something new.
+    poll_at: Instant,
+    poll_from: Instant,
     is_woken: bool,
-    /// Not before when to claim again.
+    /// The earliest time of the next claim.
     claim_from: Instant,
-    /// Whether the claims of this round know what is due now.
+    /// Whether the claims of this round are based on a poll.
     is_surveyed: bool,
 }
 
 impl Notifier {
-    /// A room at rest.
+    /// Creates a notifier that is not running yet.
     pub fn new(parts: NotifierParts) -> Self {
         let NotifierParts { store, depot, http, clock, secret_key, node, incarnation, poll, patience } =
             parts;
         Self {
-            means: Arc::new(Means { store, depot, http, clock, secret_key, patience }),
+            context: Arc::new(DeliveryContext { store, depot, http, clock, secret_key, patience }),
             node,
             incarnation,
             poll,
-            desk: Desk::default(),
+            scheduler: CallScheduler::default(),
             calls: JoinSet::new(),
             hastening: JoinSet::new(),
-            look: Look::default(),
-            look_at: Instant::now(),
-            look_from: Instant::now(),
+            due_poll: DuePoll::default(),
+            poll_at: Instant::now(),
+            poll_from: Instant::now(),
             is_woken: false,
             claim_from: Instant::now(),
             is_surveyed: false,
         }
     }
 
-    /// Works until it is stopped, then gives back what was not begun and lets calls end, within bounds.
+    /// Works until it is stopped, then gives back what has not begun and lets calls end, within bounds.
     pub async fn run(self, stop: CancellationToken) {
         let made = Arc::new(Notify::new());
-        let sequencer = Sequencer {
-            store: self.means.store.clone(),
-            clock: self.means.clock.clone(),
+        let sequencer = FeedSequencer {
+            store: self.context.store.clone(),
+            clock: self.context.clock.clone(),
             node: self.node.clone(),
             made: made.clone(),
             poll: self.poll,
         };
-        tokio::join!(sequencer.run(stop.clone()), self.tell(made, stop));
+        tokio::join!(sequencer.run(stop.clone()), self.deliver(made, stop));
     }
 
-    async fn tell(mut self, made: Arc<Notify>, stop: CancellationToken) {
+    async fn deliver(mut self, made: Arc<Notify>, stop: CancellationToken) {
         let (outcomes, received) = mpsc::channel(LEASED_MAX);
         let (written, mut settled) = mpsc::unbounded_channel();
-        let settling = tokio::spawn(settle(self.means.store.clone(), received, written, stop.clone()));
+        let settling =
+            tokio::spawn(write_outcomes(self.context.store.clone(), received, written, stop.clone()));
         while !stop.is_cancelled() {
-            self.look();
+            self.poll_store();
             self.start(&outcomes).await;
             self.hasten();
             let wake_at = self.wake_at();
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = made.notified() => self.is_woken = true,
-                Some(found) = self.look.found() => self.keep(found),
+                Some(step) = self.due_poll.next_step() => self.take_step(step),
                 Some(done) = self.calls.join_next() => self.finish(done, &outcomes).await,
                 Some(done) = self.hastening.join_next() => self.hastened(done),
                 Some(subscribers) = settled.recv() => self.settled(subscribers),
                 () = tokio::time::sleep_until(wake_at) => {}
             }
-            self.is_woken |= self.desk.is_asked_again();
+            self.is_woken |= self.scheduler.is_asked_again();
         }
-        // What is not made due now is after the next start, with its subscriber's first answer.
+        // What is not made due now is made due after the next start, with the subscriber's first answer.
         self.hastening.shutdown().await;
-        self.end_look(&outcomes).await;
-        let rest = self.desk.clear();
+        self.end_poll(&outcomes).await;
+        let rest = self.scheduler.clear();
         self.give_back(rest, &outcomes).await;
         let ending = async {
             while let Some(done) = self.calls.join_next().await {
@@ -168,142 +176,147 @@ impl Notifier {
         }
         drop(outcomes);
         if let Err(error) = settling.await {
-            tracing::error!(%error, "writing what came of notifications broke off; they are told again later");
+            tracing::error!(%error, "writing the outcomes of notifications broke off; they are delivered again later");
         }
     }
 
     fn now(&self) -> Time {
-        self.means.clock.now()
+        self.context.clock.now()
     }
 
-    /// When to ask who has something due.
+    /// When to poll for due subscribers.
     fn survey_at(&self) -> Instant {
-        if self.is_woken { self.look_at.min(self.look_from) } else { self.look_at }
+        if self.is_woken { self.poll_at.min(self.poll_from) } else { self.poll_at }
     }
 
-    /// When there is something to do that nothing else wakes the loop for. A step under way does.
+    /// When the loop must wake by itself. A poll step under way wakes it when it ends.
     fn wake_at(&self) -> Instant {
-        match (self.look.is_busy(), self.desk.is_hungry()) {
+        match (self.due_poll.is_busy(), self.scheduler.wants_claim()) {
             (true, _) => Instant::now() + self.poll,
             (false, true) => self.survey_at().min(self.claim_from),
             (false, false) => self.survey_at(),
         }
     }
 
-    /// Begins the next step of looking for work, if it is time for one.
-    fn look(&mut self) {
+    /// Begins the next poll step, if it is time for one.
+    fn poll_store(&mut self) {
         let now = Instant::now();
-        if self.look.is_busy() {
+        if self.due_poll.is_busy() {
             return;
         }
         if self.survey_at() <= now {
-            (self.look_at, self.is_woken) = (now + self.poll, false);
-            self.look.survey(self.means.clone(), self.now());
-        } else if self.desk.is_hungry() && self.claim_from <= now {
-            self.reach();
+            (self.poll_at, self.is_woken) = (now + self.poll, false);
+            self.due_poll.survey(self.context.clone(), self.now());
+        } else if self.scheduler.wants_claim() && self.claim_from <= now {
+            self.access();
         }
     }
 
-    /// Looks up those to claim for; where there are none the round is over.
-    fn reach(&mut self) {
+    /// Reads the targets of the subscribers to claim for; if there are none, the round is over.
+    fn access(&mut self) {
         let now = self.now();
-        self.claim_from = Instant::now() + LOOK_MIN;
-        match self.desk.hungry(now) {
+        self.claim_from = Instant::now() + POLL_MIN;
+        match self.scheduler.choose_claims(now) {
             hungry if hungry.is_empty() => self.close_round(),
-            hungry => self.look.reach(self.means.clone(), hungry, now),
+            hungry => self.due_poll.access(self.context.clone(), hungry, now),
         }
     }
 
-    /// Takes in what a step found, and goes on to the next.
-    fn keep(&mut self, found: Found) {
+    /// Takes the result of a poll step and begins the next one.
+    fn take_step(&mut self, step: PollStep) {
         let now = self.now();
-        match found {
-            Found::Due(state, took) => {
-                self.look_from = Instant::now() + LOOK_MIN.max(took * LOOK_PART);
+        match step {
+            PollStep::Due(state, took) => {
+                self.poll_from = Instant::now() + POLL_MIN.max(took * POLL_SHARE);
                 let next = state.as_ref().and_then(|state| state.next_due_at).map(|due| due.since(now));
-                let wait = next.unwrap_or(self.poll).clamp(LOOK_MIN, self.poll.max(LOOK_MIN));
-                self.look_at = Instant::now() + wait;
+                let wait = next.unwrap_or(self.poll).clamp(POLL_MIN, self.poll.max(POLL_MIN));
+                self.poll_at = Instant::now() + wait;
                 self.is_surveyed = state.is_some();
-                self.desk.learn(state.map(|state| state.due).unwrap_or_default());
-                if !self.desk.is_hungry() {
+                self.scheduler.learn(state.map(|state| state.due).unwrap_or_default());
+                if !self.scheduler.wants_claim() {
                     self.close_round();
                 }
             }
-            Found::Reached(targets) => {
+            PollStep::Reached(targets) => {
                 let mut met = Vec::with_capacity(targets.len());
                 for (key, target) in targets {
                     match target {
                         Some(target) => {
-                            self.desk.meet(&key, target);
+                            self.scheduler.set_target(&key, target);
                             met.push(key);
                         }
-                        None => self.desk.forget(&key),
+                        None => self.scheduler.forget(&key),
                     }
                 }
-                match self.desk.wants(met, now) {
+                match self.scheduler.wants(met, now) {
                     wants if wants.is_empty() => self.close_round(),
-                    wants => self.look.lease(self.means.clone(), self.incarnation, wants, now),
+                    wants => self.due_poll.lease(self.context.clone(), self.incarnation, wants, now),
                 }
             }
-            Found::Leased(lines, took) => {
-                self.claim_from = Instant::now() + LOOK_MIN.max(took * CLAIM_PART);
-                for (key, leased, is_all) in lines {
-                    self.desk.take(key, leased, is_all);
+            PollStep::LeasedNotification(queues, took) => {
+                self.claim_from = Instant::now() + POLL_MIN.max(took * CLAIM_PAUSE_FACTOR);
+                for (key, leased, is_all) in queues {
+                    self.scheduler.take(key, leased, is_all);
                 }
                 self.close_round();
             }
         }
     }
 
-    /// What was due is claimed. Those who asked to be called again are, if it was looked for since.
+    /// Ends a round of claims. Clients that asked to be called again are called now, if a poll has happened
+    /// since.
     fn close_round(&mut self) {
         if std::mem::take(&mut self.is_surveyed) {
-            self.desk.close_round();
+            self.scheduler.close_round();
         }
     }
 
-    /// Waits for the step under way: what it leases is to be given back.
-    async fn end_look(&mut self, outcomes: &mpsc::Sender<Notified>) {
-        if let Ok(Some(Found::Leased(lines, _))) = timeout(STOP_WITHIN, self.look.found()).await {
-            let leased = lines.into_iter().flat_map(|(_, leased, _)| leased).collect();
+    /// Waits for the poll step under way, and gives back what it leases.
+    async fn end_poll(&mut self, outcomes: &mpsc::Sender<Notified>) {
+        if let Ok(Some(PollStep::LeasedNotification(queues, _))) =
+            timeout(STOP_WITHIN, self.due_poll.next_step()).await
+        {
+            let leased = queues.into_iter().flat_map(|(_, leased, _)| leased).collect();
             self.give_back(leased, outcomes).await;
         }
     }
 
-    /// Begins all calls there is a place for.
+    /// Begins all calls that there are slots for.
     async fn start(&mut self, outcomes: &mpsc::Sender<Notified>) {
         let mut back = Vec::new();
-        while let Some(batch) = self.desk.next(self.now(), &mut back) {
-            self.calls.spawn(call(self.means.clone(), batch, outcomes.clone()));
+        while let Some(batch) = self.scheduler.next(self.now(), &mut back) {
+            self.calls.spawn(deliver_batch(self.context.clone(), batch, outcomes.clone()));
         }
         self.give_back(back, outcomes).await;
     }
 
-    async fn finish(&mut self, done: Result<Finished, JoinError>, outcomes: &mpsc::Sender<Notified>) {
+    async fn finish(&mut self, done: Result<FinishedBatch, JoinError>, outcomes: &mpsc::Sender<Notified>) {
         match done {
             Ok(finished) => {
                 let mut back = Vec::new();
-                self.desk.finish(finished, self.now(), &mut back);
+                self.scheduler.finish(finished, self.now(), &mut back);
                 self.give_back(back, outcomes).await;
             }
-            // Panics of a call are caught within it: this is a fault of the loop itself.
-            Err(error) => tracing::error!(%error, "a call broke off; its notifications are taken back later"),
+            // Panics of a delivery are caught inside it: this is a fault of the loop itself.
+            Err(error) => {
+                tracing::error!(%error, "a delivery broke off; its notifications are taken back later")
+            }
         }
     }
 
-    /// Makes due what waits for those that are back.
+    /// Makes due what waits for subscribers that are back.
     fn hasten(&mut self) {
         while self.hastening.len() < HASTENING_MAX
-            && let Some(who) = self.desk.next_returned()
+            && let Some(who) = self.scheduler.next_returned()
         {
-            self.hastening.spawn(hasten(self.means.clone(), who));
+            self.hastening.spawn(hasten(self.context.clone(), who));
         }
     }
 
     fn hastened(&mut self, done: Result<(DueSubscriber, bool), JoinError>) {
         match done {
             Ok((_, true)) => self.is_woken = true,
-            Ok((who, false)) => self.desk.still_owes(&who),
+            Ok((who, false)) => self.scheduler.return_not_served(&who),
             Err(error) => {
                 tracing::error!(%error, "what waits for a subscriber that is back stays on its schedule")
             }
@@ -316,38 +329,43 @@ impl Notifier {
         for key in subscribers {
             *counts.entry(key).or_default() += 1;
         }
-        counts.iter().for_each(|(key, count)| self.desk.settled(key, *count, now));
+        counts.iter().for_each(|(key, count)| self.scheduler.settled(key, *count, now));
     }
 
-    /// Has the store take these back without a call.
-    async fn give_back(&mut self, leased: Vec<Leased>, outcomes: &mpsc::Sender<Notified>) {
+    /// Gives these notifications back to the store without a call.
+    async fn give_back(&mut self, leased: Vec<LeasedNotification>, outcomes: &mpsc::Sender<Notified>) {
         let now = self.now();
         for one in leased {
-            let back = one.notified(Verdict::GivenBack, None, false, now, &mut rand::rng());
-            // Closed only if the settling task died, which is told when the room stops; leases end by themselves.
+            let back = one.notified(NotificationVerdict::GivenBack, None, false, now, &mut rand::rng());
+            // The channel is closed only if the writing task died, which is logged on stop; leases end by
+            // themselves.
             let _ = outcomes.send(back).await;
         }
     }
 }
 
-async fn call(means: Arc<Means>, batch: Batch, outcomes: mpsc::Sender<Notified>) -> Finished {
-    let told = tell(&means, &batch).await;
-    for one in told.notified {
-        // As above.
+async fn deliver_batch(
+    context: Arc<DeliveryContext>,
+    batch: NotificationBatch,
+    outcomes: mpsc::Sender<Notified>,
+) -> FinishedBatch {
+    let outcome = deliver(&context, &batch).await;
+    for one in outcome.notified {
+        // As above, the channel is closed only if the writing task died.
         let _ = outcomes.send(one).await;
     }
-    batch.finished(told.conduct, told.quiet_until, told.comes_again)
+    batch.finished(outcome.conduct, outcome.quiet_until, outcome.comes_again)
 }
 
-/// Makes all that waits for a subscriber due, write by write.
-async fn hasten(means: Arc<Means>, who: DueSubscriber) -> (DueSubscriber, bool) {
-    let now = means.clock.now();
+/// Makes everything that waits for a subscriber due, one write after the other.
+async fn hasten(context: Arc<DeliveryContext>, who: DueSubscriber) -> (DueSubscriber, bool) {
+    let now = context.clock.now();
     let mut count = 0;
     loop {
-        match means.store.hasten_notifications(&who, now, HASTENED_AT_ONCE).await {
+        match context.store.hasten_notifications(&who, now, HASTEN_BATCH).await {
             Ok(hastened) => {
                 count += hastened;
-                if hastened < HASTENED_AT_ONCE {
+                if hastened < HASTEN_BATCH {
                     break;
                 }
             }
@@ -361,9 +379,4 @@ async fn hasten(means: Arc<Means>, who: DueSubscriber) -> (DueSubscriber, bool) 
         tracing::info!(tenant = %who.tenant, subscriber = %who.subscriber, notifications = count, "a subscriber is back: what waited for it is due");
     }
     (who, true)
-}
-
-/// Who is told of a notification.
-pub(crate) fn subscriber_of(key: &NotificationKey) -> DueSubscriber {
-    DueSubscriber { tenant: key.tenant.clone(), subscriber: key.subscriber.clone() }
 }

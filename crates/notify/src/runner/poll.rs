@@ -1,7 +1,8 @@
-//! Looking for work, step by step: who has something due, how to reach them, what to tell them.
+//! Polling for work in steps: which subscribers have something due, how to reach them, which notifications to
+//! lease.
 //!
-//! Each step is a task that speaks to the store while the room's loop goes on with its calls; one runs at a time, and what it
-//! found is the loop's to keep. A step that fails finds nothing, and is made again at the next look.
+//! Each step is a task that talks to the store while the loop goes on with its calls. One step runs at a
+//! time, and the loop takes its result. A step that fails returns nothing and is repeated at the next poll.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -14,88 +15,92 @@ use postway_store::{
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
-    deliver::Means,
-    notification::{message_state as standing, outcome::Leased, target::Target},
-    runner::subscriber_of,
+    deliver::DeliveryContext,
+    notification::{
+        message_state,
+        outcome::LeasedNotification,
+        target::{SubscriberTarget, subscriber_of},
+    },
 };
 
-/// How long a lease lasts: longer than any call, and the backstop where a process hangs.
+/// The duration of a lease: longer than any call, and the limit if a process hangs.
 const LEASE: Duration = Duration::from_secs(120);
 
-/// What a step found.
-pub(crate) enum Found {
-    /// Who has something due, and how long it took to find out; `None` where the store did not say.
+/// The result of a step.
+pub(crate) enum PollStep {
+    /// The subscribers that have something due, and how long the store took; `None` if the store failed.
     Due(Option<ReportState>, Duration),
-    /// How to reach these; those with nothing are gone, or could not be read.
-    Reached(Vec<(DueSubscriber, Option<Arc<Target>>)>),
-    /// What was leased for each and whether that was all there is, and how long the store took over it.
-    Leased(Vec<(DueSubscriber, Vec<Leased>, bool)>, Duration),
+    /// How to reach these subscribers; `None` if one is gone or could not be read.
+    Reached(Vec<(DueSubscriber, Option<Arc<SubscriberTarget>>)>),
+    /// The notifications leased for each subscriber, whether these are all it has, and how long the store
+    /// took.
+    LeasedNotification(Vec<(DueSubscriber, Vec<LeasedNotification>, bool)>, Duration),
 }
 
 /// The step under way, if there is one.
 #[derive(Default)]
-pub(crate) struct Look(JoinSet<Found>);
+pub(crate) struct DuePoll(JoinSet<PollStep>);
 
-impl Look {
+impl DuePoll {
     /// Whether a step is under way.
     pub(crate) fn is_busy(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// What the step found; `None` where none is under way.
-    pub(crate) async fn found(&mut self) -> Option<Found> {
+    /// The result of the step under way; `None` if no step is under way.
+    pub(crate) async fn next_step(&mut self) -> Option<PollStep> {
         match self.0.join_next().await? {
-            Ok(found) => Some(found),
+            Ok(step) => Some(step),
             Err(error) => {
-                tracing::error!(%error, "looking for notifications broke off; leases are taken back later");
-                Some(Found::Leased(Vec::new(), Duration::ZERO))
+                tracing::error!(%error, "polling for notifications broke off; its leases are reclaimed later");
+                Some(PollStep::LeasedNotification(Vec::new(), Duration::ZERO))
             }
         }
     }
 
-    /// Asks who has something due.
-    pub(crate) fn survey(&mut self, means: Arc<Means>, now: Time) {
+    /// Reads which subscribers have something due.
+    pub(crate) fn survey(&mut self, context: Arc<DeliveryContext>, now: Time) {
         self.0.spawn(async move {
             let began = Instant::now();
-            let state = match means.store.report_state(now).await {
+            let state = match context.store.report_state(now).await {
                 Ok(state) => Some(state),
                 Err(error) => {
                     tracing::warn!(%error, "notifications that are due could not be read");
                     None
                 }
             };
-            Found::Due(state, began.elapsed())
+            PollStep::Due(state, began.elapsed())
         });
     }
 
-    /// Reads how to reach these.
-    pub(crate) fn reach(&mut self, means: Arc<Means>, hungry: Vec<DueSubscriber>, now: Time) {
+    /// Reads how to reach these subscribers.
+    pub(crate) fn access(&mut self, context: Arc<DeliveryContext>, hungry: Vec<DueSubscriber>, now: Time) {
         self.0.spawn(async move {
-            let means = &*means;
+            let context = &*context;
             let read = |key: DueSubscriber| async move {
-                let target = Target::read(&*means.store, &means.secret_key, &key, now).await;
+                let target = SubscriberTarget::read(&*context.store, &context.secret_key, &key, now).await;
                 let target = target.unwrap_or_else(|error| {
                     tracing::warn!(%error, tenant = %key.tenant, subscriber = %key.subscriber, "a subscriber could not be read");
                     None
                 });
                 (key, target)
             };
-            Found::Reached(join_all(hungry.into_iter().map(read)).await)
+            PollStep::Reached(join_all(hungry.into_iter().map(read)).await)
         });
     }
 
-    /// Leases so much for each, and reads the messages.
+    /// Leases up to the given number of notifications for each subscriber, and reads their messages.
     pub(crate) fn lease(
         &mut self,
-        means: Arc<Means>,
+        context: Arc<DeliveryContext>,
         incarnation: Incarnation,
         wants: Vec<(DueSubscriber, u32)>,
         now: Time,
     ) {
         self.0.spawn(async move {
             let began = Instant::now();
-            let lines = lease(&*means.store, incarnation, wants, now).await;
-            Found::Leased(lines, began.elapsed())
+            let queues = lease(&*context.store, incarnation, wants, now).await;
+            PollStep::LeasedNotification(queues, began.elapsed())
         });
     }
 }
@@ -105,25 +110,31 @@ async fn lease(
     incarnation: Incarnation,
     wants: Vec<(DueSubscriber, u32)>,
     now: Time,
-) -> Vec<(DueSubscriber, Vec<Leased>, bool)> {
+) -> Vec<(DueSubscriber, Vec<LeasedNotification>, bool)> {
     let token = LeaseToken::new(&mut rand::rng());
     let lease = Lease { incarnation, token, until: now.plus(LEASE) };
-    let mut lines: BTreeMap<DueSubscriber, (u32, Vec<Leased>)> =
+    let mut queues: BTreeMap<DueSubscriber, (u32, Vec<LeasedNotification>)> =
         wants.iter().map(|(key, count)| (key.clone(), (*count, Vec::new()))).collect();
     match store.claim_notifications(ReportRequest { lease, now, wants }).await {
         Ok(claimed) => {
-            let standing = standing::read(store, &claimed, now).await;
+            let snapshot = message_state::read(store, &claimed, now).await;
             for job in claimed {
-                let standing = standing.get(&job.key.uid).map(|standing| (standing.clone(), now));
-                let (_, leased) = lines.entry(subscriber_of(&job.key)).or_default();
-                leased.push(Leased { job, token, until: lease.until, standing, takes_others: false });
+                let snapshot = snapshot.get(&job.key.uid).map(|snapshot| (snapshot.clone(), now));
+                let (_, leased) = queues.entry(subscriber_of(&job.key)).or_default();
+                leased.push(LeasedNotification {
+                    job,
+                    token,
+                    until: lease.until,
+                    snapshot,
+                    takes_others: false,
+                });
             }
         }
         Err(error) => tracing::warn!(%error, "notifications could not be claimed"),
     }
-    let line = |(key, (asked, leased)): (DueSubscriber, (u32, Vec<Leased>))| {
+    let queue = |(key, (asked, leased)): (DueSubscriber, (u32, Vec<LeasedNotification>))| {
         let is_all = leased.len() < asked as usize;
         (key, leased, is_all)
     };
-    lines.into_iter().map(line).collect()
+    queues.into_iter().map(queue).collect()
 }

@@ -1,28 +1,24 @@
-//! Writing what came of calls: whatever has come in while the last write ran is written in one.
+//! Writes the outcomes of calls: all that arrive while a write runs are written together by the next one.
 //!
-//! Tries until the store has it. What could not be written when the process stops is taken back by others and told once
-//! more, under the same id.
+//! Tries until the store has them. An outcome that could not be written when the process stops is lost with
+//! its lease: another node delivers the notification again, under the same id.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use postway_store::{
     Store,
     record::{DueSubscriber, NotificationState, Notified},
+    until_durable,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::runner::subscriber_of;
+use crate::notification::target::subscriber_of;
 
-/// Outcomes of one write.
+/// The most outcomes of one write.
 const AT_ONCE_MAX: usize = 256;
-/// The first wait when the store does not answer; doubles up to the last.
-const WAIT_FIRST: Duration = Duration::from_millis(50);
-/// The longest wait between tries.
-const WAIT_MAX: Duration = Duration::from_secs(5);
-
-/// Writes outcomes until there is nobody left to send any.
-pub(crate) async fn settle(
+/// Writes outcomes until the channel is closed.
+pub(crate) async fn write_outcomes(
     store: Arc<dyn Store>,
     mut outcomes: mpsc::Receiver<Notified>,
     written: mpsc::UnboundedSender<Vec<DueSubscriber>>,
@@ -31,45 +27,33 @@ pub(crate) async fn settle(
     let mut batch = Vec::with_capacity(AT_ONCE_MAX);
     while outcomes.recv_many(&mut batch, AT_ONCE_MAX).await > 0 {
         let subscribers = batch.iter().map(|one| subscriber_of(&one.key)).collect();
-        write(&*store, std::mem::take(&mut batch), &stop).await;
-        // The runner outlives this task, but for a panic of its own.
+        write_batch(&*store, std::mem::take(&mut batch), &stop).await;
+        // The runner outlives this task, unless the runner panics.
         let _ = written.send(subscribers);
     }
 }
 
-async fn write(store: &dyn Store, batch: Vec<Notified>, stop: &CancellationToken) {
-    let mut wait = WAIT_FIRST;
-    loop {
-        let is_last = stop.is_cancelled();
-        match store.settle_notifications(batch.clone()).await {
-            Ok(held) => return count(&batch, &held),
-            // One that the store does not understand must not hold up the others.
-            Err(error) if !error.is_transient() && batch.len() > 1 => {
-                for one in batch {
-                    Box::pin(write(store, vec![one], stop)).await;
-                }
-                return;
+async fn write_batch(store: &dyn Store, batch: Vec<Notified>, stop: &CancellationToken) {
+    let write = || store.settle_notifications(batch.clone());
+    match until_durable("outcomes of notifications", stop.cancelled(), write).await {
+        Ok(applied) => count(&batch, &applied),
+        // The lease ends by itself, and the notification is delivered again under the same id.
+        Err(error) if error.is_transient() => {}
+        // One outcome that the store does not understand must not hold up the others.
+        Err(_) if batch.len() > 1 => {
+            for one in batch {
+                Box::pin(write_batch(store, vec![one], stop)).await;
             }
-            Err(error) if !error.is_transient() => {
-                tracing::error!(%error, "what came of a notification cannot be stored; it is told again later");
-                return;
-            }
-            Err(error) => tracing::warn!(%error, "what came of notifications could not be stored yet"),
         }
-        if is_last {
-            return;
+        Err(error) => {
+            tracing::error!(%error, "the outcome of a notification cannot be stored; it is delivered again later");
         }
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = tokio::time::sleep(wait) => {}
-        }
-        wait = (wait * 2).min(WAIT_MAX);
     }
 }
 
-fn count(batch: &[Notified], held: &[bool]) {
-    for (one, held) in batch.iter().zip(held) {
-        let outcome = match (held, one.state) {
+fn count(batch: &[Notified], applied: &[bool]) {
+    for (one, applied) in batch.iter().zip(applied) {
+        let outcome = match (applied, one.state) {
             (false, _) => "late",
             (true, NotificationState::Pending | NotificationState::Calling) => "given_back",
             (true, state) => state.as_str(),

@@ -1,104 +1,118 @@
-//! One subscriber's line, and what is known of its conduct.
+//! The queue of one subscriber, and the record of how it answered.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use postway_domain::{SubscriberKind, Time};
 
-use super::{Finished, LAGGING, PLACES_PER_SUBSCRIBER, PROVEN, UNKNOWN};
-use crate::{
-    deliver::{callback, client_sync},
-    notification::{
-        outcome::{Conduct, Leased},
-        target::Target,
-    },
+use super::CALLS_PER_SUBSCRIBER;
+use crate::notification::{
+    batch::FinishedBatch,
+    call_limits::{CALL_MAX, CALLBACK_MESSAGES_MAX, SYNC_ENTRIES_MAX},
+    outcome::{LeasedNotification, SubscriberConduct},
+    target::SubscriberTarget,
 };
 
-/// Failures in a row after which a subscriber is only probed.
+/// The number of failures in a row after which a subscriber is only probed.
 const FAILURES_MAX: u32 = 3;
 /// The first pause between probes; it doubles up to the longest.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 /// The longest pause between probes.
 const PAUSE_MAX: Duration = Duration::from_secs(5 * 60);
-/// From this long on a subscriber's calls are slow: it shares its places with those that are not proven.
+/// From this duration on a subscriber's calls count as slow: it shares the slots of those that are not
+/// proven.
 const SLOW_MIN: Duration = Duration::from_secs(3);
-/// One that did not take anything for this long was away. What failed meanwhile may wait for hours, so it is made due
-/// when the subscriber is back. What failed for a shorter time comes again soon by itself, and alone may be to blame.
+/// A subscriber that took nothing for this long was away. Notifications that failed meanwhile may wait for
+/// hours, so they are made due when it is back. Notifications that failed for a shorter time are repeated
+/// soon anyway, and may themselves be the cause.
 const AWAY_MIN: Duration = Duration::from_secs(60);
-/// How often in a row a client is called again because it asked for that.
+/// How often in a row a client is called again because it asked for it.
 const AGAIN_MAX: u32 = 10;
 
-/// What a form of telling allows.
-struct Bounds {
-    /// Calls at once.
-    places: usize,
-    /// Notifications of one call.
+/// The bounds of a form of delivery.
+struct DeliveryBounds {
+    /// The most calls at once.
+    slots: usize,
+    /// The most notifications of one call.
     batch: usize,
-    /// Calls that are leased for, those under way among them.
+    /// The most calls that are leased for, including those under way.
     window: usize,
 }
 
-fn bounds(kind: SubscriberKind) -> Bounds {
-    let places = PLACES_PER_SUBSCRIBER;
+fn bounds(kind: SubscriberKind) -> DeliveryBounds {
+    let slots = CALLS_PER_SUBSCRIBER;
     match kind {
-        SubscriberKind::Webhook | SubscriberKind::ResendWebhook => Bounds { places, batch: 1, window: 256 },
-        SubscriberKind::Callback => Bounds { places, batch: callback::MESSAGES_MAX, window: places },
-        // One at a time, since each answer may ask for quiet; the next is leased meanwhile.
-        SubscriberKind::Sync => Bounds { places: 1, batch: client_sync::ENTRIES_MAX, window: 2 },
+        SubscriberKind::Webhook | SubscriberKind::ResendWebhook => {
+            DeliveryBounds { slots, batch: 1, window: 256 }
+        }
+        SubscriberKind::Callback => DeliveryBounds { slots, batch: CALLBACK_MESSAGES_MAX, window: slots },
+        // One at a time, because each answer may ask for quiet; the next one is leased meanwhile.
+        SubscriberKind::Sync => DeliveryBounds { slots: 1, batch: SYNC_ENTRIES_MAX, window: 2 },
     }
+}
+
+/// How a subscriber has answered so far. Claims and calls prefer the first rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SubscriberRank {
+    /// It answers soon.
+    Proven,
+    /// It has no history yet.
+    Unknown,
+    /// It failed repeatedly, or answers slowly.
+    Lagging,
 }
 
 /// Whether a client asked to be called again.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Again {
+enum CallAgain {
     #[default]
     No,
-    /// It did; what is due for it must be claimed first.
+    /// It asked; what is due for it must be claimed first.
     Asked,
-    /// It is called, whether there is anything to tell or not.
+    /// It is called now, even if there is nothing to deliver.
     Now,
 }
 
 #[derive(Default)]
-pub(super) struct Line {
-    target: Option<Arc<Target>>,
-    waiting: VecDeque<Leased>,
-    /// Waiting, being told, or being written.
+pub(super) struct SubscriberQueue {
+    target: Option<Arc<SubscriberTarget>>,
+    waiting: VecDeque<LeasedNotification>,
+    /// The number of notifications that wait, are being delivered, or are being written.
     leased: usize,
     calls: usize,
-    /// Calls to lease for, as a power of two.
+    /// The number of calls to lease for, as a power of two.
     doublings: u32,
     has_answered: bool,
-    /// How long its calls take, the latest counting most.
+    /// How long its calls take; the latest count most.
     usual: Option<Duration>,
     failures: u32,
-    /// Since when it takes nothing.
+    /// When the failures in a row began.
     failing_since: Option<Time>,
-    /// Whether what was made to wait for it is due, as far as this process knows.
+    /// Whether what waited for it has been made due, as far as this process knows.
     is_caught_up: bool,
-    /// Whether its latest call says that it is back.
+    /// Whether its latest answer is a return from a time away.
     has_returned: bool,
     pauses: u32,
-    /// Until when it is left alone because it failed.
+    /// The end of the pause after failures.
     paused_until: Option<Time>,
-    /// Until when it is left alone because it asked for that.
+    /// The end of the quiet time that it asked for.
     quiet_until: Option<Time>,
     has_more: bool,
     in_turns: bool,
-    /// The latest claim for it.
+    /// The number of the latest claim for it.
     claimed_in: u64,
-    again: Again,
+    again: CallAgain,
     times_again: u32,
 }
 
-impl Line {
-    fn bounds(&self) -> Bounds {
+impl SubscriberQueue {
+    fn bounds(&self) -> DeliveryBounds {
         bounds(self.target.as_ref().map_or(SubscriberKind::Webhook, |target| target.kind()))
     }
 
-    /// One that is slow needs no more than its places: what is leased beyond them only waits.
+    /// A slow subscriber needs no more than its slots: anything leased beyond them only waits.
     fn window(&self) -> usize {
-        let Bounds { places, window, .. } = self.bounds();
-        let most = if self.is_slow() { places.min(window) } else { window };
+        let DeliveryBounds { slots, window, .. } = self.bounds();
+        let most = if self.is_slow() { slots.min(window) } else { window };
         (1 << self.doublings).min(most)
     }
 
@@ -106,12 +120,11 @@ impl Line {
         self.usual.is_some_and(|usual| usual >= SLOW_MIN)
     }
 
-    /// Its standing.
-    pub(super) fn rank(&self) -> usize {
+    pub(super) fn rank(&self) -> SubscriberRank {
         match (self.failures >= FAILURES_MAX || self.is_slow(), self.has_answered) {
-            (true, _) => LAGGING,
-            (false, true) => PROVEN,
-            (false, false) => UNKNOWN,
+            (true, _) => SubscriberRank::Lagging,
+            (false, true) => SubscriberRank::Proven,
+            (false, false) => SubscriberRank::Unknown,
         }
     }
 
@@ -119,8 +132,9 @@ impl Line {
         self.paused_until.max(self.quiet_until).is_some_and(|until| until > now)
     }
 
-    /// How much more may be leased for it. Nothing while half of its window is full: claims are worth their price.
-    pub(super) fn room(&self, now: Time) -> usize {
+    /// How much more may be leased for it. Zero while more than half of its window is full, so that each
+    /// claim is worth its cost.
+    pub(super) fn capacity(&self, now: Time) -> usize {
         let most = self.window() * self.bounds().batch;
         match self.is_left_alone(now) || self.leased * 2 > most {
             true => 0,
@@ -128,7 +142,7 @@ impl Line {
         }
     }
 
-    /// The latest claim for it; 0 before the first.
+    /// The number of the latest claim for it; 0 before the first.
     pub(super) fn claimed_in(&self) -> u64 {
         self.claimed_in
     }
@@ -137,7 +151,7 @@ impl Line {
         self.claimed_in = claim;
     }
 
-    /// Whether its latest call says that it is back; asked once.
+    /// Whether its latest answer is a return from a time away. Resets the flag.
     pub(super) fn has_returned(&mut self) -> bool {
         std::mem::take(&mut self.has_returned)
     }
@@ -151,13 +165,13 @@ impl Line {
     }
 
     pub(super) fn is_asked_again(&self) -> bool {
-        self.again == Again::Asked
+        self.again == CallAgain::Asked
     }
 
-    /// What was due is claimed: now it is called even with nothing to tell.
+    /// Allows the call that the client asked for, now that what was due is claimed.
     pub(super) fn call_again(&mut self) {
-        if self.again == Again::Asked {
-            self.again = Again::Now;
+        if self.again == CallAgain::Asked {
+            self.again = CallAgain::Now;
         }
     }
 
@@ -165,19 +179,19 @@ impl Line {
         self.leased > 0 || self.calls > 0 || self.failures > 0 || self.quiet_until.is_some()
     }
 
-    pub(super) fn meet(&mut self, target: Arc<Target>) {
+    pub(super) fn set_target(&mut self, target: Arc<SubscriberTarget>) {
         self.target = Some(target);
     }
 
-    pub(super) fn take(&mut self, leased: Vec<Leased>, is_all: bool) {
+    pub(super) fn take(&mut self, leased: Vec<LeasedNotification>, is_all: bool) {
         self.leased += leased.len();
         self.waiting.extend(leased);
         self.has_more = !is_all;
     }
 
-    /// Whether it has something to call and was not among the turns yet; now it is.
+    /// Enters the turns if it has something to call and is not among them; returns whether it entered.
     pub(super) fn enters_turns(&mut self) -> bool {
-        let has_work = !self.waiting.is_empty() || self.again == Again::Now;
+        let has_work = !self.waiting.is_empty() || self.again == CallAgain::Now;
         let enters = has_work && !self.in_turns;
         self.in_turns |= enters;
         enters
@@ -187,34 +201,34 @@ impl Line {
         self.in_turns = false;
     }
 
-    /// Takes out what is leased for no longer than until `end`.
-    pub(super) fn drop_lapsing(&mut self, end: Time, back: &mut Vec<Leased>) {
+    /// Removes notifications whose lease ends before `end`.
+    pub(super) fn drop_lapsing(&mut self, end: Time, back: &mut Vec<LeasedNotification>) {
         while self.waiting.front().is_some_and(|first| first.until < end) {
             back.extend(self.waiting.pop_front());
         }
     }
 
-    /// What to tell next, if it has a place free.
-    pub(super) fn next_batch(&mut self) -> Option<(Arc<Target>, Vec<Leased>)> {
-        let Bounds { places, batch, .. } = self.bounds();
-        let is_idle = self.waiting.is_empty() && self.again != Again::Now;
-        if is_idle || self.calls >= places.min(self.window()) {
+    /// The next notifications to deliver, if it has a free slot.
+    pub(super) fn next_batch(&mut self) -> Option<(Arc<SubscriberTarget>, Vec<LeasedNotification>)> {
+        let DeliveryBounds { slots, batch, .. } = self.bounds();
+        let is_idle = self.waiting.is_empty() && self.again != CallAgain::Now;
+        if is_idle || self.calls >= slots.min(self.window()) {
             return None;
         }
         let target = self.target.clone()?;
-        self.again = Again::No;
+        self.again = CallAgain::No;
         self.calls += 1;
-        // Where the latest call was taken, one that fails now fails alone.
+        // If the latest call succeeded, a failure now concerns this notification alone.
         let takes_others = self.has_answered && self.failures == 0;
         let taken = self.waiting.drain(..batch.min(self.waiting.len()));
-        Some((target, taken.map(|leased| Leased { takes_others, ..leased }).collect()))
+        Some((target, taken.map(|leased| LeasedNotification { takes_others, ..leased }).collect()))
     }
 
-    /// Notes how a call went. What waits goes to `back` where the subscriber is to be left alone.
-    pub(super) fn finish(&mut self, finished: &Finished, now: Time, back: &mut Vec<Leased>) {
+    /// Notes the end of a call. If the subscriber is to be left alone, its queue goes to `back`.
+    pub(super) fn finish(&mut self, finished: &FinishedBatch, now: Time, back: &mut Vec<LeasedNotification>) {
         self.calls -= 1;
         match finished.conduct {
-            Conduct::Answered => {
+            SubscriberConduct::Answered => {
                 if self.window() < self.bounds().window {
                     self.doublings += 1;
                 }
@@ -224,12 +238,12 @@ impl Line {
                 self.is_caught_up = true;
                 (self.has_answered, self.failures, self.pauses) = (true, 0, 0);
                 self.paused_until = None;
-                // No single call takes longer, but the clock may have been set.
-                let took = now.since(finished.begun_at).min(client_sync::TIMEOUT);
+                // No call takes longer, but the clock may have been set.
+                let took = now.since(finished.begun_at).min(CALL_MAX);
                 self.usual = Some(self.usual.map_or(took, |usual| (usual * 3 + took) / 4));
             }
-            Conduct::Failed => self.fail(now),
-            Conduct::Uncalled => {}
+            SubscriberConduct::Failed => self.fail(now),
+            SubscriberConduct::Uncalled => {}
         }
         self.quiet_until = self.quiet_until.filter(|until| *until > now).max(finished.quiet_until);
         let is_left_alone = self.is_left_alone(now);
@@ -238,7 +252,7 @@ impl Line {
         }
         let is_asked = finished.comes_again && self.times_again < AGAIN_MAX && !is_left_alone;
         self.times_again = if is_asked { self.times_again + 1 } else { 0 };
-        self.again = if is_asked { Again::Asked } else { Again::No };
+        self.again = if is_asked { CallAgain::Asked } else { CallAgain::No };
     }
 
     fn fail(&mut self, now: Time) {
@@ -249,7 +263,7 @@ impl Line {
             return;
         }
         self.doublings = 0;
-        // Calls that were under way together say the same thing once.
+        // Calls that were under way together count as one failure here.
         if !self.is_left_alone(now) {
             let pause = PAUSE_FIRST.saturating_mul(1 << self.pauses.min(16)).min(PAUSE_MAX);
             self.pauses = self.pauses.saturating_add(1);
@@ -261,9 +275,9 @@ impl Line {
         self.leased -= count;
     }
 
-    pub(super) fn clear(&mut self) -> Vec<Leased> {
+    pub(super) fn clear(&mut self) -> Vec<LeasedNotification> {
         self.in_turns = false;
-        self.again = Again::No;
+        self.again = CallAgain::No;
         self.waiting.drain(..).collect()
     }
 }

@@ -1,8 +1,9 @@
-//! What each tenant has of the desk: places for calls, and leases.
+//! Each tenant's share of the scheduler: slots for calls, and leases.
 //!
-//! One rule for all of it: a tenant may hold as many as are free. Alone it has nearly half of them; with others each has an
-//! equal part, and as much again stays free. An eighth is kept for tenants that hold nothing. So what is idle is used, and the
-//! first call of another tenant finds a place at once, whatever the others do and however many subscribers they have.
+//! One rule covers both: a tenant may hold as many as are free. Alone it has nearly half of them; with
+//! others, each has an equal part, and as much again stays free. An eighth is reserved for tenants that hold
+//! nothing. So idle slots are used, and the first call of another tenant finds a slot at once, whatever the
+//! others do and however many subscribers they have.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +11,28 @@ use postway_domain::TenantId;
 
 use super::{CALLS_MAX, LEASED_MAX, UNPROVEN_CALLS_MAX};
 
-/// One part in so many is kept for tenants that hold nothing, one for each.
-pub(super) const RESERVED_PART: usize = 8;
+/// One RESERVED_SHARE-th of the slots is reserved for tenants that hold nothing, one slot for each.
+pub(super) const RESERVED_SHARE: usize = 8;
 
-/// What is in use: by everybody, or by one tenant.
+/// The slots and leases in use, by all tenants or by one.
 #[derive(Clone, Copy, Default)]
-struct DeskUse {
+struct SlotUse {
     leased: usize,
     calls: usize,
     unproven_calls: usize,
 }
 
-/// See the module.
+/// The shares of all tenants. See the module.
 #[derive(Default)]
 pub(super) struct TenantShares {
-    all: DeskUse,
-    tenants: BTreeMap<TenantId, DeskUse>,
+    all: SlotUse,
+    tenants: BTreeMap<TenantId, SlotUse>,
 }
 
-/// How many more a tenant may hold that holds `own`, where `used` of `most` are in use.
-fn room(most: usize, used: usize, own: usize) -> usize {
+/// How many more a tenant may take that has `own`, if `used` of `most` are in use.
+fn capacity(most: usize, used: usize, own: usize) -> usize {
     let free = most.saturating_sub(used);
-    let shared = free.saturating_sub(most / RESERVED_PART).saturating_sub(own).div_ceil(2);
+    let shared = free.saturating_sub(most / RESERVED_SHARE).saturating_sub(own).div_ceil(2);
     match own {
         0 => shared.max(free.min(1)),
         _ => shared,
@@ -39,11 +40,11 @@ fn room(most: usize, used: usize, own: usize) -> usize {
 }
 
 impl TenantShares {
-    fn own(&self, tenant: &TenantId) -> DeskUse {
+    fn own(&self, tenant: &TenantId) -> SlotUse {
         self.tenants.get(tenant).copied().unwrap_or_default()
     }
 
-    fn change(&mut self, tenant: &TenantId, change: impl Fn(&mut DeskUse)) {
+    fn change(&mut self, tenant: &TenantId, change: impl Fn(&mut SlotUse)) {
         change(&mut self.all);
         let own = self.tenants.entry(tenant.clone()).or_default();
         change(own);
@@ -57,45 +58,45 @@ impl TenantShares {
         self.all.leased
     }
 
-    /// How many places the unproven have left.
-    pub(super) fn unproven_places(&self) -> usize {
+    /// How many slots are free for unproven subscribers.
+    pub(super) fn unproven_slots(&self) -> usize {
         UNPROVEN_CALLS_MAX.saturating_sub(self.all.unproven_calls)
     }
 
-    /// How many notifications more may be leased for a tenant.
-    pub(super) fn lease_room(&self, tenant: &TenantId) -> usize {
-        room(LEASED_MAX, self.all.leased, self.own(tenant).leased)
+    /// How many more notifications may be leased for a tenant.
+    pub(super) fn lease_capacity(&self, tenant: &TenantId) -> usize {
+        capacity(LEASED_MAX, self.all.leased, self.own(tenant).leased)
     }
 
-    /// How many calls more a tenant may have under way to subscribers that are unproven, or to others.
-    pub(super) fn call_room(&self, tenant: &TenantId, is_unproven: bool) -> usize {
+    /// How many more calls a tenant may have under way, to unproven subscribers or to others.
+    pub(super) fn call_capacity(&self, tenant: &TenantId, is_unproven: bool) -> usize {
         let own = self.own(tenant);
-        let calls = room(CALLS_MAX, self.all.calls, own.calls);
+        let calls = capacity(CALLS_MAX, self.all.calls, own.calls);
         match is_unproven {
-            true => calls.min(room(UNPROVEN_CALLS_MAX, self.all.unproven_calls, own.unproven_calls)),
+            true => calls.min(capacity(UNPROVEN_CALLS_MAX, self.all.unproven_calls, own.unproven_calls)),
             false => calls,
         }
     }
 
     pub(super) fn lease(&mut self, tenant: &TenantId, count: usize) {
-        self.change(tenant, |held| held.leased += count);
+        self.change(tenant, |in_use| in_use.leased += count);
     }
 
     pub(super) fn settle(&mut self, tenant: &TenantId, count: usize) {
-        self.change(tenant, |held| held.leased -= count);
+        self.change(tenant, |in_use| in_use.leased -= count);
     }
 
     pub(super) fn begin_call(&mut self, tenant: &TenantId, is_unproven: bool) {
-        self.change(tenant, |held| {
-            held.calls += 1;
-            held.unproven_calls += usize::from(is_unproven);
+        self.change(tenant, |in_use| {
+            in_use.calls += 1;
+            in_use.unproven_calls += usize::from(is_unproven);
         });
     }
 
     pub(super) fn end_call(&mut self, tenant: &TenantId, is_unproven: bool) {
-        self.change(tenant, |held| {
-            held.calls -= 1;
-            held.unproven_calls -= usize::from(is_unproven);
+        self.change(tenant, |in_use| {
+            in_use.calls -= 1;
+            in_use.unproven_calls -= usize::from(is_unproven);
         });
     }
 }
@@ -110,16 +111,16 @@ mod tests {
 
     fn fill(shares: &mut TenantShares, tenant: &TenantId, is_unproven: bool) -> usize {
         let mut begun = 0;
-        while shares.call_room(tenant, is_unproven) > 0 {
+        while shares.call_capacity(tenant, is_unproven) > 0 {
             shares.begin_call(tenant, is_unproven);
             begun += 1;
         }
         begun
     }
 
-    /// What one tenant alone may hold.
+    /// The share of a tenant that is alone.
     fn alone(most: usize) -> usize {
-        (most - most / RESERVED_PART) / 2
+        (most - most / RESERVED_SHARE) / 2
     }
 
     #[test]
@@ -134,7 +135,7 @@ mod tests {
     #[test]
     fn the_first_call_of_another_tenant_finds_a_place_however_greedy_the_rest_is() {
         let mut shares = TenantShares::default();
-        for number in 0..CALLS_MAX / RESERVED_PART {
+        for number in 0..CALLS_MAX / RESERVED_SHARE {
             assert!(fill(&mut shares, &tenant(number), false) > 0, "{number}");
         }
     }
@@ -150,7 +151,7 @@ mod tests {
                 fill(&mut shares, &tenant(number), false);
             }
         }
-        let reserved = CALLS_MAX / RESERVED_PART;
+        let reserved = CALLS_MAX / RESERVED_SHARE;
         let equal = (CALLS_MAX - reserved) / 9;
         for number in 0..8 {
             assert!(shares.own(&tenant(number)).calls.abs_diff(equal) <= 2, "{number}");
@@ -162,10 +163,13 @@ mod tests {
     fn leases_follow_the_same_rule_and_what_ends_is_forgotten() {
         let mut shares = TenantShares::default();
         let (greedy, other) = (tenant(1), tenant(2));
-        while shares.lease_room(&greedy) > 0 {
-            shares.lease(&greedy, shares.lease_room(&greedy));
+        while shares.lease_capacity(&greedy) > 0 {
+            shares.lease(&greedy, shares.lease_capacity(&greedy));
         }
-        assert_eq!((shares.leased(), shares.lease_room(&other)), (alone(LEASED_MAX), alone(LEASED_MAX) / 2));
+        assert_eq!(
+            (shares.leased(), shares.lease_capacity(&other)),
+            (alone(LEASED_MAX), alone(LEASED_MAX) / 2)
+        );
         shares.settle(&greedy, alone(LEASED_MAX));
         assert!(shares.tenants.is_empty());
     }

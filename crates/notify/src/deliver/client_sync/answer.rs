@@ -5,21 +5,21 @@ use std::collections::HashSet;
 use postway_domain::Time;
 use serde_json::{Map, Value};
 
-/// What the client said.
+/// A client's answer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SyncAnswer {
-    /// The entries that it could not take.
+    /// The ids of the entries that the client could not take.
     error: HashSet<String>,
-    /// How much it has to hand over itself.
+    /// How many messages the client has to hand over itself.
     pub(super) queued: u64,
-    /// Not to be called before this time.
+    /// The time before which the client does not want to be called.
     pub(super) next_sync_after: Option<Time>,
 }
 
 impl SyncAnswer {
-    /// Reads the body of a success. Fails, in words for the delivery log, unless it is an object that says `ok` and refuses
-    /// no more than single entries, or says no more than `OK`, as simple clients do. A page of a login or of a proxy is
-    /// neither.
+    /// Reads the body of a successful response. Fails, with a text for the delivery log, unless the body is
+    /// an object that says `ok` and refuses at most single entries, or is just `OK`, as simple clients
+    /// answer. The page of a login or of a proxy is neither.
     pub(super) fn read(body: &[u8]) -> Result<Self, String> {
         let plain = body.trim_ascii();
         if plain.is_empty() || plain.eq_ignore_ascii_case(b"ok") || plain.eq_ignore_ascii_case(b"\"ok\"") {
@@ -38,7 +38,7 @@ impl SyncAnswer {
                 .map(id)
                 .collect::<Option<_>>()
                 .ok_or("the answer's \"error\" has an entry that is no id")?,
-            Some(_) => return Err("the answer tells of an error".to_owned()),
+            Some(_) => return Err("the answer reports an error".to_owned()),
         };
         Ok(Self {
             error,
@@ -47,13 +47,13 @@ impl SyncAnswer {
         })
     }
 
-    /// Whether it could not take the entry of this message.
+    /// Whether the client could not take the entry with this id.
     pub(super) fn refuses(&self, id: &str) -> bool {
         self.error.contains(id)
     }
 }
 
-/// An id, bare or with more about it.
+/// Reads an id, which stands alone or in an object.
 fn id(value: &Value) -> Option<String> {
     match value {
         Value::String(id) => Some(id.clone()),
@@ -63,7 +63,7 @@ fn id(value: &Value) -> Option<String> {
     }
 }
 
-/// A time in Unix seconds, with a fraction or not.
+/// Reads a time in Unix seconds, with or without a fraction.
 fn seconds(value: &Value) -> Option<Time> {
     let seconds = value.as_f64().filter(|seconds| seconds.is_finite())?;
     Some(Time::from_millis((seconds * 1_000.0) as i64))

@@ -1,4 +1,5 @@
-//! An entry of a `delivery_report`: one outcome of one message, in the fields that clients of such queues know.
+//! An entry of a `delivery_report`: one outcome of one message, in the fields that clients of such queues
+//! know.
 
 use postway_domain::{
     AccountId, Event, EventKind, Status, Time, message::reason::pec_error_code, reference::Bounce001,
@@ -9,19 +10,19 @@ use serde_json::Value;
 
 use crate::deliver::payload::{id_of, particulars, reason};
 
-/// What became of a message. Times are Unix seconds; what does not apply is left out.
+/// The outcome of a message. Times are Unix seconds; fields that do not apply are left out.
 #[derive(Debug, Serialize)]
-pub(super) struct Entry<'a> {
+pub(super) struct SyncEntry<'a> {
     id: String,
     status: &'static str,
     account: &'a AccountId,
     attempt: i64,
     #[serde(flatten)]
-    outcome: Outcome,
+    outcome: SyncOutcome,
 }
 
 #[derive(Debug, Default, PartialEq, Serialize)]
-struct Outcome {
+struct SyncOutcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     sent_ts: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,13 +59,17 @@ struct Outcome {
     says: Option<String>,
 }
 
-impl<'a> Entry<'a> {
-    /// What there is to tell; `None` where an event means nothing to such clients.
+impl<'a> SyncEntry<'a> {
+    /// The entry of an event; `None` if the event means nothing to such clients.
     pub(super) fn new(record: &'a MessageBrief, event: &Event, deferred: bool) -> Option<Self> {
         let at = Some(event.at.as_seconds());
-        let sent = || ("sent", Outcome { sent_ts: at, ..Outcome::default() });
-        let failed =
-            || ("error", Outcome { error_ts: at, error: Some(reason(record, event)), ..Outcome::default() });
+        let sent = || ("sent", SyncOutcome { sent_ts: at, ..SyncOutcome::default() });
+        let failed = || {
+            (
+                "error",
+                SyncOutcome { error_ts: at, error: Some(reason(record, event)), ..SyncOutcome::default() },
+            )
+        };
         let (status, outcome) = match event.kind {
             EventKind::Sent => sent(),
             EventKind::Failed
@@ -78,21 +83,29 @@ impl<'a> Entry<'a> {
                 Status::Failed => failed(),
                 _ => return None,
             },
-            EventKind::Scheduled if deferred => ("deferred", put_off(record, event)),
-            EventKind::Bounced => ("bounced", bounced(event)),
+            EventKind::Scheduled if deferred => ("deferred", deferred_outcome(record, event)),
+            EventKind::Bounced => ("bounced", bounced_outcome(event)),
             EventKind::Delivered | EventKind::Complained | EventKind::PecTakenOver => {
-                (event.kind.as_str(), Outcome::default())
+                (event.kind.as_str(), SyncOutcome::default())
             }
-            EventKind::PecAccepted => ("pec_accepted", Outcome { pec_rda_ts: at, ..Outcome::default() }),
-            EventKind::PecDelivered => ("pec_delivered", Outcome { pec_rdc_ts: at, ..Outcome::default() }),
+            EventKind::PecAccepted => {
+                ("pec_accepted", SyncOutcome { pec_rda_ts: at, ..SyncOutcome::default() })
+            }
+            EventKind::PecDelivered => {
+                ("pec_delivered", SyncOutcome { pec_rdc_ts: at, ..SyncOutcome::default() })
+            }
             EventKind::PecFailed | EventKind::PecTimeout => {
                 let code = pec_error_code(event.kind, &particulars(event)).map(str::to_owned);
                 let pec_error = Some(reason(record, event));
-                let outcome =
-                    Outcome { pec_error_ts: at, pec_error, pec_error_code: code, ..Outcome::default() };
+                let outcome = SyncOutcome {
+                    pec_error_ts: at,
+                    pec_error,
+                    pec_error_code: code,
+                    ..SyncOutcome::default()
+                };
                 (event.kind.as_str(), outcome)
             }
-            EventKind::UnprovenReport => (event.kind.as_str(), unproven(event)),
+            EventKind::UnprovenReport => (event.kind.as_str(), unproven_outcome(event)),
             _ => return None,
         };
         let message = &record.summary;
@@ -101,32 +114,32 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// When it is tried again, and why not now.
-fn put_off(record: &MessageBrief, event: &Event) -> Outcome {
+/// When the message is tried again, and why it was put off.
+fn deferred_outcome(record: &MessageBrief, event: &Event) -> SyncOutcome {
     let due = particulars(event).get("due_at").and_then(|due| due.as_str()?.parse::<Time>().ok());
-    Outcome {
+    SyncOutcome {
         deferred_ts: Some(due.unwrap_or(event.at).as_seconds()),
         error: Some(reason(record, event)),
-        ..Outcome::default()
+        ..SyncOutcome::default()
     }
 }
 
-/// What somebody says without proof: none of the fields that tell what became of a message.
-fn unproven(event: &Event) -> Outcome {
+/// An unproven report: it sets none of the fields that state an outcome.
+fn unproven_outcome(event: &Event) -> SyncOutcome {
     let said = particulars(event);
     let text = |name: &str| said.get(name).and_then(Value::as_str).map(str::to_owned);
-    Outcome { proof: text("proof"), says: text("says"), ..Outcome::default() }
+    SyncOutcome { proof: text("proof"), says: text("says"), ..SyncOutcome::default() }
 }
 
-fn bounced(event: &Event) -> Outcome {
+fn bounced_outcome(event: &Event) -> SyncOutcome {
     let Bounce001 { kind, code, reason, status, word } = Bounce001::of(&particulars(event));
-    Outcome {
+    SyncOutcome {
         bounce_ts: Some(event.at.as_seconds()),
         bounce_type: Some(kind),
         bounce_code: code,
         bounce_reason: Some(reason),
         bounce_status: status,
         bounce_kind: word,
-        ..Outcome::default()
+        ..SyncOutcome::default()
     }
 }
