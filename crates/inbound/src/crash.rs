@@ -1,6 +1,7 @@
-//! Named places where a test can make the process die, as a power cut would.
+//! Failpoints: named points at which a test can make the process die, as a power cut would.
 
-/// Aborts the process when the failpoint `name` is set to `return`. Does nothing without the `failpoints` feature.
+/// Aborts the process when the failpoint `name` is set to `return`. Does nothing without the `failpoints`
+/// feature.
 pub(crate) fn crash_point(name: &'static str) {
     #[cfg(feature = "failpoints")]
     fail::fail_point!(name, |_| std::process::abort());
@@ -8,8 +9,8 @@ pub(crate) fn crash_point(name: &'static str) {
     let _ = name;
 }
 
-/// Aborts the process when the failpoint `name` is set to `return(words)` and these words are in `text`: a mail that kills whoever
-/// deals with it. Does nothing without the `failpoints` feature.
+/// Aborts the process when the failpoint `name` is set to `return(words)` and `text` contains these words: a
+/// mail that kills every process that handles it. Does nothing without the `failpoints` feature.
 pub(crate) fn crash_point_for(name: &'static str, text: &[u8]) {
     #[cfg(feature = "failpoints")]
     fail::fail_point!(name, |words| {

@@ -1,32 +1,50 @@
-//! Mail that comes in: mailboxes watched over IMAP, and what is done with their mail.
+//! Inbound mail: mailboxes watched over IMAP, and the processing of their mail.
 //!
-//! Two loops on the store. The [`Monitor`], on one node at a time, reads mailboxes and registers their mail; the
-//! [`Router`], on every node, deals with it: receipts of certified mail and reports about messages become part of their
-//! histories, and [`rules`] say what is done with the rest.
+//! Two loops on the store. The [`Monitor`], on one node at a time, reads mailboxes and registers their mail.
+//! The [`MailProcessor`], on every node, processes it: receipts of certified mail and reports about messages
+//! are added to the messages' histories, and [`rules`] decide on all other mail.
 //!
-//! Promises, whatever crashes and whenever: no mail is missed and none is handled twice. A page of mail and the cursor behind it
-//! are one write, fenced by the cursor; mail that was here before is known by its digest, also where the server gives all
-//! UIDs anew; what is sent on goes through the one door under a key made of mailbox, digest and rule. Nobody is
-//! suppressed for a report that anybody could have written.
+//! Promises, after any crash: no mail is missed, and none is handled twice. A page of mail and the new cursor
+//! are one write, fenced by the old cursor. Mail that was registered before is recognised by its digest, even
+//! if the server assigns new UIDs. Forwarded mail goes through the intake under an idempotency key of
+//! mailbox, digest and rule. An address is never suppressed because of a report that anybody could have
+//! forged.
 //!
-//! Fails one mailbox and one mail at a time: errors stand with them, for people to read, and the others go on.
+//! Failures concern one mailbox or one mail: the error is stored with it, for people to read, and all others
+//! go on.
 
 mod correlate;
 mod crash;
 mod forward;
+pub mod imap;
+mod loop_guard;
 mod mail;
-pub mod mailbox;
+mod mailbox_metrics;
 mod monitor;
 pub mod offline;
 mod probe;
-mod route;
+mod process;
 pub mod rules;
-mod seats;
-mod tally;
+mod source;
+mod tenant_slots;
 
 pub use postway_mime::pec::{TrustError, TrustStore};
 
-pub use monitor::{ImapSource, Monitor, MonitorParts, Node, OpenFolder, Source, SourceError};
-pub use probe::{Step, probe};
-pub use route::{Router, RouterParts};
-pub use rules::{Trial, check_rule, try_rule};
+pub use monitor::{Monitor, MonitorNode, MonitorParts};
+pub use probe::{MailboxProbeStep, probe};
+pub use process::{MailProcessor, MailProcessorParts};
+pub use rules::{RuleTrialResult, check_rule, try_rule};
+pub use source::{FolderSource, ImapSource, OpenFolder, SourceError};
+
+// Earlier names, until their users are renamed.
+pub use self::{
+    FolderSource as Source, MailProcessor as Router, MailProcessorParts as RouterParts, MonitorNode as Node,
+};
+
+/// The earlier names of the IMAP client, until their users are renamed.
+pub mod mailbox {
+    pub use crate::imap::{
+        FetchedContent as Content, ImapConnection as Connection, ImapDeadlines as Deadlines,
+        ImapLogin as Login, ImapSession as Session, ImapTlsMode as TlsMode, MailboxError,
+    };
+}

@@ -1,4 +1,4 @@
-//! Trying a mailbox before it is relied on: each step of the way, and where it ends.
+//! Tests a mailbox before it is relied on, step by step.
 
 use std::time::Duration;
 
@@ -6,25 +6,25 @@ use postway_domain::WatchedMailbox;
 use postway_net::NetError;
 
 use crate::{
-    mailbox::{Deadlines, Fault, MailboxError, TlsMode},
-    monitor::ImapSource,
+    imap::{ImapDeadlines, ImapFault, ImapTlsMode, MailboxError},
+    source::ImapSource,
 };
 
-/// How long each step of a trial may take.
+/// How long each step may take.
 const STEP_MAX: Duration = Duration::from_secs(10);
 
-/// One step of a trial.
+/// One step of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct MailboxProbeStep {
     /// `settings`, `connect`, `tls`, `login`, `folder` or `mail`.
     pub name: &'static str,
-    /// Whether it worked.
+    /// Whether the step succeeded.
     pub ok: bool,
-    /// What was found, or what to do.
+    /// What was seen, or what to do.
     pub message: String,
 }
 
-impl Step {
+impl MailboxProbeStep {
     fn good(name: &'static str, message: impl Into<String>) -> Self {
         Self { name, ok: true, message: message.into() }
     }
@@ -34,67 +34,74 @@ impl Step {
     }
 }
 
-/// Tries a mailbox: connects, secures, signs in, opens the folder, counts its mail. Ends with the first step that fails;
-/// changes nothing.
-pub async fn probe(source: &ImapSource, mailbox: &WatchedMailbox) -> Vec<Step> {
+/// Tests a mailbox: connects, establishes TLS, signs in, opens the folder, counts its mail. Ends with the
+/// first step that fails, and changes nothing.
+pub async fn probe(source: &ImapSource, mailbox: &WatchedMailbox) -> Vec<MailboxProbeStep> {
     let access = match source.access(mailbox).await {
         Ok(access) => access,
-        Err(error) => return vec![Step::bad("settings", error.message)],
+        Err(error) => return vec![MailboxProbeStep::bad("settings", error.message)],
     };
     let connection = access.connection.clone();
     let server = format!("{}:{}", connection.host, connection.port);
     let reached = |through: usize| {
         let via = connection.proxy.as_ref().map(|proxy| format!(" through the {proxy}")).unwrap_or_default();
         let tls = match connection.tls {
-            TlsMode::Implicit | TlsMode::Starttls => {
+            ImapTlsMode::Implicit | ImapTlsMode::Starttls => {
                 "the connection is encrypted and the certificate is good"
             }
-            TlsMode::None => "the connection is not encrypted, as the mailbox asks",
+            ImapTlsMode::None => "the connection is not encrypted, as the mailbox asks",
         };
         let steps = [("connect", format!("connected to {server}{via}")), ("tls", tls.to_owned())];
-        steps.into_iter().take(through).map(|(name, words)| Step::good(name, words)).collect::<Vec<_>>()
+        steps
+            .into_iter()
+            .take(through)
+            .map(|(name, words)| MailboxProbeStep::good(name, words))
+            .collect::<Vec<_>>()
     };
-    let opened = access.open(&source.tls, Deadlines::uniform(STEP_MAX)).await;
+    let opened = access.open(&source.tls, ImapDeadlines::uniform(STEP_MAX)).await;
     let mut session = match opened {
         Ok(session) => session,
         Err(error) => {
             let (through, name) = failed_at(&error);
             let mut steps = reached(through);
-            steps.push(Step::bad(name, error.to_string()));
+            steps.push(MailboxProbeStep::bad(name, error.to_string()));
             return steps;
         }
     };
     let mut steps = reached(2);
-    steps.push(Step::good("login", format!("signed in as {}", mailbox.settings.username)));
+    steps.push(MailboxProbeStep::good("login", format!("signed in as {}", mailbox.settings.username)));
     match session.select(&mailbox.settings.folder).await {
         Ok(folder) => {
             let idle = if session.has_idle() {
-                "the server tells of new mail by itself"
+                "the server reports new mail by itself"
             } else {
                 "it is asked for new mail"
             };
-            steps.push(Step::good("folder", format!("{} is there; {idle}", mailbox.settings.folder)));
-            steps.push(Step::good(
+            steps.push(MailboxProbeStep::good(
+                "folder",
+                format!("{} is there; {idle}", mailbox.settings.folder),
+            ));
+            steps.push(MailboxProbeStep::good(
                 "mail",
                 format!("{} mails; the next one gets UID {}", folder.exists, folder.uid_next),
             ));
         }
-        Err(error) => steps.push(Step::bad("folder", error.to_string())),
+        Err(error) => steps.push(MailboxProbeStep::bad("folder", error.to_string())),
     }
     session.logout().await;
     steps
 }
 
-/// How many steps worked before an error of opening, and the name of the one that did not.
+/// How many steps succeeded before an error, and the name of the step that failed.
 fn failed_at(error: &MailboxError) -> (usize, &'static str) {
     match &error.fault {
-        Fault::Net(NetError::Certificate { .. } | NetError::Handshake { .. } | NetError::TlsSetup(_))
-        | Fault::NoStarttls
-        | Fault::StarttlsInjected => (1, "tls"),
-        Fault::LoginRefused(_)
-        | Fault::LoginUnsupported(_)
-        | Fault::Unwritable(_)
-        | Fault::Refused { .. } => (2, "login"),
+        ImapFault::Net(NetError::Certificate { .. } | NetError::Handshake { .. } | NetError::TlsSetup(_))
+        | ImapFault::NoStarttls
+        | ImapFault::StarttlsInjected => (1, "tls"),
+        ImapFault::LoginRefused(_)
+        | ImapFault::LoginUnsupported(_)
+        | ImapFault::Unwritable(_)
+        | ImapFault::Refused { .. } => (2, "login"),
         _ => (0, "connect"),
     }
 }

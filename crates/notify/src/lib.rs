@@ -1,34 +1,26 @@
-//! Telling: applications learn what became of their mail.
+//! Notifications: applications learn the outcomes of their mail.
 //!
-//! A loop on the store like every room. What happened is made into notifications, one for each event and subscriber
-//! ([`Sequencer`](sequencer)); each is called until its subscriber has it, in order for each message, and no subscriber
-//! waits for another.
+//! The subsystem is a loop on the store. The [`FeedSequencer`](sequencer) turns events into notifications,
+//! one for each event and subscriber. Each notification is called until its subscriber acknowledges it, in
+//! order for each message; no subscriber waits for another.
 //!
-//! Promises: nothing is acknowledged but by the subscriber's own word; every call of a notification carries the same id;
-//! no credential reaches the delivery log or a log line. A subscriber that is away is probed now and then, and when it is
-//! back all that waited for it is told; what waited for a week is dead and left for people to send again. No tenant has more
-//! than its share of calls, so none waits for another's receivers.
+//! Promises: only the subscriber's own answer acknowledges a notification; every call of a notification
+//! carries the same id; no credential reaches the delivery log or a log line. A subscriber that is away is
+//! probed now and then, and when it is back everything that waited for it is delivered. A notification that
+//! has waited for a week is dead, and an operator may send it again. No tenant has more than its share of
+//! calls, so that no tenant waits for another's receivers.
 
-mod call;
-mod callback;
-mod client_sync;
 mod crash;
-mod desk;
-mod look;
-mod outcome;
-mod resend_form;
+mod deliver;
+mod notification;
 mod runner;
-mod schedule;
+mod scheduler;
 mod sequencer;
-mod settle;
 mod signature;
-mod standing;
-mod target;
-mod tell;
-mod view;
-mod webhook;
 
+pub use deliver::{WebhookTestResult, call_test};
 pub use runner::{Notifier, NotifierParts};
-pub use sequencer::Node;
+pub use sequencer::NotifierNode;
+/// The earlier name of [`NotifierNode`], until its users are renamed.
+pub use sequencer::NotifierNode as Node;
 pub use signature::{UnreadableSecret, WebhookSecret, signatures};
-pub use webhook::{Tested, call_test};

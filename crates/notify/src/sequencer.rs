@@ -1,7 +1,8 @@
-//! The sequencer: gives what happened its place in the feed, and makes notifications of it.
+//! The sequencer: gives events their position in the feed, and makes notifications of them.
 //!
-//! A duty: one node does it for all. It works in bounded batches until nothing is left, woken by the store and else once in
-//! a poll. It also takes back notifications whose callers are gone.
+//! Sequencing is a duty: one node does it for all. It works in bounded batches until nothing is left, woken
+//! by the store and otherwise once in each poll interval. It also reclaims notifications whose callers are
+//! gone.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,39 +12,39 @@ use postway_store::{Store, StoreError};
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-/// Pages of the journal that get their places at once.
+/// Pages of the journal that are sequenced in one call.
 const SEQUENCE_PAGES_MAX: u32 = 1_000;
-/// Pages that notifications are made of at once.
+/// Pages of the feed that are turned into notifications in one call.
 const FAN_OUT_PAGES_MAX: u32 = 64;
-/// Notifications taken back at once.
+/// Notifications reclaimed in one call.
 const RECLAIM_MAX: u32 = 500;
-/// How often who has the duty is asked, and the dead are looked for.
+/// How often the duty is checked, and dead nodes are looked for.
 const DUTY_EVERY: Duration = Duration::from_secs(1);
-/// Rounds are at least this far apart: what happens meanwhile shares the next one.
+/// The shortest time between two rounds: events that happen meanwhile share the next one.
 const ROUND_MIN: Duration = Duration::from_millis(20);
 
-/// This process among the nodes of its database.
+/// This process as a node of its database.
 #[async_trait]
-pub trait Node: Send + Sync {
-    /// The processes that are alive; `None` while that cannot be told.
+pub trait NotifierNode: Send + Sync {
+    /// The incarnations that are alive; `None` while that is unknown.
     fn alive(&self) -> Option<Vec<Incarnation>>;
 
-    /// Whether this process sequences for all.
+    /// Whether this process has the duty of sequencing.
     async fn is_on_duty(&self) -> Result<bool, StoreError>;
 }
 
-/// See the module.
-pub(crate) struct Sequencer {
+/// The sequencer. See the module.
+pub(crate) struct FeedSequencer {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
-    pub node: Arc<dyn Node>,
-    /// Told when there may be notifications to send.
+    pub node: Arc<dyn NotifierNode>,
+    /// Wakes the notifier when there may be notifications to deliver.
     pub made: Arc<Notify>,
     pub poll: Duration,
 }
 
-impl Sequencer {
-    /// Works until it is stopped. A round that fails is tried again.
+impl FeedSequencer {
+    /// Works until it is stopped. A round that fails is repeated.
     pub(crate) async fn run(self, stop: CancellationToken) {
         let (mut on_duty, mut ask_at) = (false, Instant::now());
         let mut is_well = true;
@@ -61,7 +62,7 @@ impl Sequencer {
             };
             match round.await {
                 Ok(()) => is_well = true,
-                // Somebody else has the duty by now, or the same will be tried again.
+                // Another node has the duty by now, or the same work is tried again.
                 Err(StoreError::Conflict(error)) => {
                     tracing::debug!(error, "a round of the sequencer was undone")
                 }
@@ -71,7 +72,7 @@ impl Sequencer {
                 }
                 Err(_) => {}
             }
-            // What another node makes is sent here as well.
+            // Notifications that another node made are delivered here as well.
             if !on_duty {
                 self.made.notify_one();
             }
@@ -97,7 +98,7 @@ impl Sequencer {
         }
     }
 
-    /// Gives back what the dead, and those past their backstop, were telling.
+    /// Gives back notifications whose nodes are dead or whose leases have expired.
     async fn reclaim(&self) -> Result<(), StoreError> {
         let Some(alive) = self.node.alive() else { return Ok(()) };
         loop {

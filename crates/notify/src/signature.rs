@@ -1,14 +1,14 @@
-//! Signatures of webhooks, as the Standard Webhooks specification has them.
+//! Signatures of webhooks, as defined by the Standard Webhooks specification.
 //!
-//! What is signed is `{id}.{timestamp}.{body}` with HMAC-SHA256; each secret gives one `v1` signature, so that a receiver
-//! can change over from one secret to the next while both are in use.
+//! The signed text is `{id}.{timestamp}.{body}`, with HMAC-SHA256. Each secret gives one `v1` signature, so
+//! that a receiver can change from one secret to the next while both are in use.
 
 use std::fmt;
 
 use aws_lc_rs::hmac;
 use base64::{Engine, prelude::BASE64_STANDARD};
 
-/// What a secret begins with as text.
+/// The prefix of a secret.
 const PREFIX: &str = "whsec_";
 
 /// A secret that could not be read.
@@ -16,12 +16,12 @@ const PREFIX: &str = "whsec_";
 #[error("a webhook secret must be whsec_ and padded base64: rotate the webhook's secret")]
 pub struct UnreadableSecret;
 
-/// What a webhook's calls are signed with. Never printed.
+/// A secret that signs a webhook's calls. Never printed.
 #[derive(Clone)]
 pub struct WebhookSecret(hmac::Key);
 
 impl WebhookSecret {
-    /// From its text.
+    /// Parses the text of a secret.
     pub fn parse(text: &str) -> Result<Self, UnreadableSecret> {
         let encoded = text.strip_prefix(PREFIX).ok_or(UnreadableSecret)?;
         let bytes = BASE64_STANDARD.decode(encoded).map_err(|_| UnreadableSecret)?;

@@ -15,6 +15,7 @@ mod admin;
 pub mod blob;
 mod content;
 mod driver;
+mod durable_write;
 mod engine;
 pub mod error;
 mod failpoint;
@@ -36,6 +37,7 @@ mod view_definitions;
 pub mod conformance;
 
 pub use driver::{memory, mysql, postgres, sqlite};
+pub use durable_write::until_durable;
 pub use error::StoreError;
 pub use nodes::liveness::{self as roster, Roster};
 pub use port::{

@@ -1,9 +1,10 @@
-//! From a report and its message to what is written: events, bounces, suppressions. Pure.
+//! The findings of a report: the events, bounces and suppressions that are written for its message. Pure.
 //!
-//! An address is suppressed only where the address itself is bad or its owner complained, only if the message went to it, and
-//! only on [`Proof`]. Where the message had a signed envelope sender, a genuine report has it, and nothing else is proof. A proof
-//! that other recipients of the message can see suppresses for [`VISIBLE_PROOF_LASTS`] only. A report without proof is
-//! written as [`EventKind::UnprovenReport`], which changes nothing.
+//! An address is suppressed only if the address itself is bad or its owner complained, only if the message
+//! went to it, and only on [`ReportProof`]. If the message had a signed envelope sender, a genuine report has
+//! it too, and nothing else is proof. A proof that other recipients of the message can see suppresses for
+//! [`VISIBLE_PROOF_LASTS`] only. A report without proof is written as [`EventKind::UnprovenReport`], which
+//! changes nothing.
 
 use std::time::Duration;
 
@@ -12,21 +13,22 @@ use postway_mime::received::{Action, BounceType, Finding as Reported, Kind, Repo
 use postway_store::record::{Finding, Suppression, SuppressionReason, Traced};
 use serde_json::json;
 
-use super::Proof;
+use super::ReportProof;
 use crate::mail::bounded;
 
-/// The longest diagnostic that is kept.
+/// The longest diagnostic text that is stored.
 const DIAGNOSTIC_CHARS_MAX: usize = 500;
-/// How long a suppression lasts that anybody who got the message could have brought about.
+/// How long a suppression lasts that any recipient of the message could have caused.
 const VISIBLE_PROOF_LASTS: Duration = Duration::from_secs(30 * 86_400);
-/// What the note of such a suppression says.
+/// The note of such a suppression.
 const VISIBLE_PROOF_NOTE: &str =
     "it ends after 30 days, as recipients of the message could have written the report";
-/// Kinds of feedback that are no complaint: a filter's mistake undone, a server's word on authentication.
+/// Kinds of feedback that are not complaints: a filter's mistake undone, or a server's report on
+/// authentication.
 const NO_COMPLAINT: [&str; 3] = ["not-spam", "auth-failure", "dmarc"];
 
-/// What a report says about a message.
-pub(crate) fn findings(report: &Report, traced: &Traced, proof: Proof, now: Time) -> Vec<Finding> {
+/// The findings of a report about a message.
+pub(crate) fn findings(report: &Report, traced: &Traced, proof: ReportProof, now: Time) -> Vec<Finding> {
     let feedback = report.feedback_type.as_deref().unwrap_or_default().to_ascii_lowercase();
     if report.kind == Kind::Complaint && NO_COMPLAINT.contains(&feedback.as_str()) {
         return Vec::new();
@@ -44,7 +46,7 @@ pub(crate) fn findings(report: &Report, traced: &Traced, proof: Proof, now: Time
     found.collect()
 }
 
-/// What happened to a recipient: what the server did about it, or else what the whole report is.
+/// The event of a recipient: from what the server did about it, or else from the kind of the whole report.
 fn event_of(kind: Kind, action: Option<Action>) -> Option<EventKind> {
     Some(match (kind, action) {
         (Kind::Complaint, _) => EventKind::Complained,
@@ -63,7 +65,7 @@ fn one(
     reported: Option<&Reported>,
     kind: EventKind,
     traced: &Traced,
-    proof: Proof,
+    proof: ReportProof,
     now: Time,
 ) -> Finding {
     let position = position(reported, traced);
@@ -118,8 +120,9 @@ fn one(
     }
 }
 
-/// The recipient's place in the message, and whether the report names it. A report about an address that the message did not
-/// go to, as of mail that was forwarded, is about the only recipient there is, if there is only one.
+/// The position of the recipient in the message, and whether the report names it. A report about an address
+/// that the message did not go to, as after forwarding, is attributed to the message's recipient if it has
+/// only one.
 fn position(reported: Option<&Reported>, traced: &Traced) -> Option<(u32, bool)> {
     let named = reported.and_then(|one| {
         let ours = [Some(one.address.as_str()), one.original_address.as_deref()].into_iter().flatten();
@@ -139,42 +142,45 @@ fn position(reported: Option<&Reported>, traced: &Traced) -> Option<(u32, bool)>
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SuppressionTerm {
     ForEver,
-    /// [`VISIBLE_PROOF_LASTS`].
+    /// The suppression ends after [`VISIBLE_PROOF_LASTS`].
     ForATime,
 }
 
-/// Whether what a report says is taken as a fact: it changes what is shown of a recipient, and is told as what it says.
-fn is_believed(proof: Proof, traced: &Traced) -> bool {
-    // By its form: which key has signed it does not matter here, and keys are forgotten some day.
+/// Whether the content of a report is taken as a fact: it changes the recipient's outcome, and its event has
+/// the reported kind.
+fn is_believed(proof: ReportProof, traced: &Traced) -> bool {
+    // The form is enough: which key signed it does not matter here, and old keys are deleted some day.
     let has_signed_path = || VerpAddress::read(&traced.sender).is_some_and(|path| path.uid() == traced.uid);
     match proof {
-        Proof::Verp | Proof::SharedVerp => true,
-        Proof::PostwayId | Proof::MessageId => !has_signed_path(),
-        Proof::ForeignMessageId | Proof::Recipient => false,
+        ReportProof::Verp | ReportProof::SharedVerp => true,
+        ReportProof::PostwayId | ReportProof::MessageId => !has_signed_path(),
+        ReportProof::ForeignMessageId | ReportProof::Recipient => false,
     }
 }
 
-/// How long a suppression on this proof lasts; `None` where it proves too little.
-fn suppression_term(proof: Proof) -> Option<SuppressionTerm> {
+/// How long a suppression on this proof lasts; `None` if it proves too little.
+fn suppression_term(proof: ReportProof) -> Option<SuppressionTerm> {
     match proof {
-        Proof::Verp => Some(SuppressionTerm::ForEver),
-        Proof::SharedVerp | Proof::PostwayId | Proof::MessageId => Some(SuppressionTerm::ForATime),
-        Proof::ForeignMessageId | Proof::Recipient => None,
+        ReportProof::Verp => Some(SuppressionTerm::ForEver),
+        ReportProof::SharedVerp | ReportProof::PostwayId | ReportProof::MessageId => {
+            Some(SuppressionTerm::ForATime)
+        }
+        ReportProof::ForeignMessageId | ReportProof::Recipient => None,
     }
 }
 
-/// Whether a suppression of this recipient would hit the right one: the report names it; or the message had no other, and
-/// either the signed path says so, or it is a complaint of somebody whose address was left out.
+/// Whether a suppression would concern the right recipient: the report names it; or it is the message's only
+/// recipient, and either the signed path says so, or the report is a complaint with the address removed.
 fn is_meant(
     position: Option<(u32, bool)>,
     reported: Option<&Reported>,
-    proof: Proof,
+    proof: ReportProof,
     kind: EventKind,
 ) -> bool {
     match position {
         Some((_, true)) => true,
         Some((_, false)) => {
-            matches!(proof, Proof::Verp | Proof::SharedVerp)
+            matches!(proof, ReportProof::Verp | ReportProof::SharedVerp)
                 || (kind == EventKind::Complained && reported.is_none())
         }
         None => false,
@@ -266,13 +272,17 @@ mod tests {
     #[test]
     fn a_proved_hard_bounce_is_told_and_suppresses_its_recipient_whatever_the_case() {
         let report = dsn(&[("ADA@example.org", "failed", "5.1.1", UNKNOWN)]);
-        let found =
-            findings(&report, &traced(&["bob@example.org", "Ada@Example.org"]), Proof::PostwayId, now());
+        let found = findings(
+            &report,
+            &traced(&["bob@example.org", "Ada@Example.org"]),
+            ReportProof::PostwayId,
+            now(),
+        );
         let [finding] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((finding.kind, finding.position), (EventKind::Bounced, Some(1)));
-        let told = data(finding);
+        let data = data(finding);
         assert_eq!(
-            [&told["recipient"], &told["type"], &told["status"], &told["proof"]],
+            [&data["recipient"], &data["type"], &data["status"], &data["proof"]],
             ["Ada@Example.org", "hard", "5.1.1", "postway_id"]
         );
         let suppress = finding.suppress.as_ref().unwrap();
@@ -284,8 +294,8 @@ mod tests {
         assert_eq!([&bounce["type"], &bounce["code"], &bounce["reason"]], ["hard", "5.1.1", "user_unknown"]);
     }
 
-    /// When a suppression by a hard bounce of the first recipient ends, if there is one.
-    fn ends(proof: Proof, message: &Traced) -> Option<Option<Time>> {
+    /// When the suppression by a hard bounce of the first recipient ends, if there is one.
+    fn ends(proof: ReportProof, message: &Traced) -> Option<Option<Time>> {
         let report = dsn(&[("ada@example.org", "failed", "5.1.1", UNKNOWN)]);
         let found = findings(&report, message, proof, now());
         found[0].suppress.as_ref().map(|one| one.expires_at)
@@ -295,12 +305,12 @@ mod tests {
     fn a_proof_that_other_recipients_can_see_suppresses_for_a_time_and_says_so() {
         let message = traced(&["ada@example.org", "bob@example.org"]);
         let until = Some(Some(now().plus(VISIBLE_PROOF_LASTS)));
-        for proof in [Proof::SharedVerp, Proof::PostwayId, Proof::MessageId] {
+        for proof in [ReportProof::SharedVerp, ReportProof::PostwayId, ReportProof::MessageId] {
             assert_eq!(ends(proof, &message), until, "{proof:?}");
         }
-        assert_eq!(ends(Proof::Verp, &message), Some(None));
+        assert_eq!(ends(ReportProof::Verp, &message), Some(None));
         let report = dsn(&[("ada@example.org", "failed", "5.1.1", UNKNOWN)]);
-        let found = findings(&report, &message, Proof::MessageId, now());
+        let found = findings(&report, &message, ReportProof::MessageId, now());
         let note = found[0].suppress.as_ref().unwrap().note.clone().unwrap();
         assert!(note.contains("user_unknown, 5.1.1; it ends after 30 days"), "{note}");
     }
@@ -310,22 +320,22 @@ mod tests {
         let mut message = traced(&["ada@example.org"]);
         let key = VerpKey::new(&SecretKey::from_bytes(&[7; 32]).unwrap());
         message.sender = verp::encode(message.uid, Some("ada@example.org"), &key, "b.example.net");
-        for proof in [Proof::PostwayId, Proof::MessageId, Proof::Recipient] {
+        for proof in [ReportProof::PostwayId, ReportProof::MessageId, ReportProof::Recipient] {
             assert_eq!(ends(proof, &message), None, "{proof:?}");
         }
-        assert_eq!(ends(Proof::Verp, &message), Some(None));
-        assert_eq!(ends(Proof::SharedVerp, &message), Some(Some(now().plus(VISIBLE_PROOF_LASTS))));
+        assert_eq!(ends(ReportProof::Verp, &message), Some(None));
+        assert_eq!(ends(ReportProof::SharedVerp, &message), Some(Some(now().plus(VISIBLE_PROOF_LASTS))));
         let bounce = dsn(&[("ada@example.org", "failed", "5.1.1", UNKNOWN)]);
-        for proof in [Proof::PostwayId, Proof::MessageId] {
+        for proof in [ReportProof::PostwayId, ReportProof::MessageId] {
             for (report, says) in [(&bounce, "bounced"), (&complaint("abuse", ""), "complained")] {
                 let found = findings(report, &message, proof, now());
                 let [finding] = found.as_slice() else { panic!("{found:?}") };
                 assert_eq!((finding.kind, &finding.bounce), (EventKind::UnprovenReport, &None));
-                let told = data(finding);
-                assert_eq!([&told["says"], &told["proof"]], [says, proof.as_str()]);
+                let data = data(finding);
+                assert_eq!([&data["says"], &data["proof"]], [says, proof.as_str()]);
             }
         }
-        for proof in [Proof::Verp, Proof::SharedVerp] {
+        for proof in [ReportProof::Verp, ReportProof::SharedVerp] {
             let found = findings(&bounce, &message, proof, now());
             assert!(found[0].kind == EventKind::Bounced && found[0].bounce.is_some());
         }
@@ -334,12 +344,13 @@ mod tests {
     #[test]
     fn a_guess_is_told_as_a_report_without_proof() {
         let report = dsn(&[("ada@example.org", "failed", "5.1.1", UNKNOWN)]);
-        let found = findings(&report, &traced(&["ada@example.org"]), Proof::Recipient, now());
+        let found = findings(&report, &traced(&["ada@example.org"]), ReportProof::Recipient, now());
         let [finding] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((finding.kind, &finding.bounce), (EventKind::UnprovenReport, &None));
-        let told = data(finding);
-        assert_eq!([&told["says"], &told["proof"], &told["type"]], ["bounced", "recipient_only", "hard"]);
-        let found = findings(&complaint("abuse", ""), &traced(&["ada@example.org"]), Proof::Recipient, now());
+        let data = data(finding);
+        assert_eq!([&data["says"], &data["proof"], &data["type"]], ["bounced", "recipient_only", "hard"]);
+        let found =
+            findings(&complaint("abuse", ""), &traced(&["ada@example.org"]), ReportProof::Recipient, now());
         assert_eq!(
             (found[0].kind, &data(&found[0])["says"]),
             (EventKind::UnprovenReport, &"complained".into())
@@ -350,28 +361,28 @@ mod tests {
     fn nobody_is_suppressed_on_a_guess_or_for_the_senders_fault() {
         let hard = dsn(&[("ada@example.org", "failed", "5.1.1", UNKNOWN)]);
         let message = traced(&["ada@example.org"]);
-        assert!(findings(&hard, &message, Proof::Recipient, now())[0].suppress.is_none());
+        assert!(findings(&hard, &message, ReportProof::Recipient, now())[0].suppress.is_none());
         for words in [
             "552 5.2.2 Mailbox full",
             "550 5.7.1 Message rejected due to local policy",
             "554 5.7.1 blocked by blocklist",
         ] {
             let report = dsn(&[("ada@example.org", "failed", &words[4..9], words)]);
-            let found = findings(&report, &message, Proof::Verp, now());
+            let found = findings(&report, &message, ReportProof::Verp, now());
             assert!(found[0].suppress.is_none(), "{words}");
             assert_eq!(found[0].kind, EventKind::Bounced);
         }
         let stranger = dsn(&[("other@elsewhere.example", "failed", "5.1.1", UNKNOWN)]);
-        assert!(findings(&stranger, &message, Proof::PostwayId, now())[0].suppress.is_none());
+        assert!(findings(&stranger, &message, ReportProof::PostwayId, now())[0].suppress.is_none());
         let several = traced(&["ada@example.org", "bob@example.org"]);
-        let found = findings(&stranger, &several, Proof::Verp, now());
+        let found = findings(&stranger, &several, ReportProof::Verp, now());
         assert!(found[0].suppress.is_none() && found[0].position.is_none());
     }
 
     #[test]
     fn a_forwarded_address_counts_for_the_only_recipient_where_the_path_is_signed() {
         let report = dsn(&[("ada@elsewhere.example", "failed", "5.1.1", UNKNOWN)]);
-        let found = findings(&report, &traced(&["ada@example.org"]), Proof::Verp, now());
+        let found = findings(&report, &traced(&["ada@example.org"]), ReportProof::Verp, now());
         assert_eq!(found[0].position, Some(0));
         assert_eq!(found[0].suppress.as_ref().unwrap().address, "ada@example.org");
         assert_eq!(data(&found[0])["final_recipient"], "ada@elsewhere.example");
@@ -385,7 +396,7 @@ mod tests {
             ("c@example.org", "relayed", "2.0.0", "250 ok"),
         ]);
         let message = traced(&["a@example.org", "b@example.org", "c@example.org"]);
-        let kinds: Vec<_> = findings(&report, &message, Proof::Verp, now())
+        let kinds: Vec<_> = findings(&report, &message, ReportProof::Verp, now())
             .iter()
             .map(|one| (one.kind, one.position))
             .collect();
@@ -410,17 +421,17 @@ mod tests {
         let found = findings(
             &complaint("abuse", "Original-Rcpt-To: ada@example.org\n"),
             &message,
-            Proof::Verp,
+            ReportProof::Verp,
             now(),
         );
         assert_eq!(found[0].kind, EventKind::Complained);
         assert_eq!(found[0].suppress.as_ref().unwrap().reason, SuppressionReason::Complaint);
-        let found = findings(&complaint("abuse", ""), &message, Proof::PostwayId, now());
+        let found = findings(&complaint("abuse", ""), &message, ReportProof::PostwayId, now());
         assert_eq!(found.len(), 1);
         let found = findings(
             &complaint("not-spam", "Original-Rcpt-To: ada@example.org\n"),
             &message,
-            Proof::Verp,
+            ReportProof::Verp,
             now(),
         );
         assert!(found.is_empty());

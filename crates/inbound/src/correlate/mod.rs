@@ -1,14 +1,17 @@
-//! From a report to the message that it is about.
+//! Finds the message that a report is about.
 //!
-//! In this order: the envelope sender that we signed, which a report comes back to or repeats; our id in the returned header;
-//! the returned Message-ID, which holds our id, or is the one that the provider gave; the Message-ID that the mail brought
-//! along, where no other message of the tenant has it; the recipient, where exactly one message of the last days went to it.
-//! The first three are [`Proof`] that the report's author has seen the message: neither signatures nor ids can be guessed. A
-//! Message-ID that somebody else made can be, so it finds the message and proves nothing. Whoever got the message has seen it too, and could write a report about its other
-//! recipients. Only the signed envelope sender of a single recipient rules that out. The last two
-//! change nothing: they are told as a report without proof.
+//! The search goes in this order: the envelope sender that Postway signed, to which a report comes back or
+//! which it repeats; Postway's id in the returned header; the returned Message-ID, which contains Postway's
+//! id or was given by the provider; the Message-ID that the mail already had, if no other message of the
+//! tenant has it; the recipient, if exactly one message of the last days went to it.
 //!
-//! A mailbox tells about messages of its own tenant only, unless an operator said otherwise.
+//! The first three are [`ReportProof`] that the report's author has seen the message: neither signatures nor
+//! ids can be guessed. A Message-ID made by another system can be guessed, so it finds the message and proves
+//! nothing. Every recipient has seen the message too, and could forge a report about the other recipients;
+//! only the signed envelope sender of a single recipient rules that out. The last two ways change nothing:
+//! they give an unproven report.
+//!
+//! A mailbox reports only on messages of its own tenant, unless an operator allowed all tenants.
 
 mod findings;
 mod pec;
@@ -28,45 +31,46 @@ use postway_store::{
 
 pub(crate) use self::{
     findings::findings,
-    pec::{Receipts, receipt},
+    pec::{ReceiptContext, receipt},
     reply::{answered, reply},
 };
-use crate::mail::Mail;
+use crate::mail::ParsedMail;
 
-/// How long after a message its reports come, where nothing but the recipient is known.
+/// How long after a message its reports arrive, if nothing but the recipient is known.
 const WINDOW: Duration = Duration::from_secs(5 * 86_400);
-/// How many messages to one recipient are looked at.
+/// The most messages to one recipient that are considered.
 const CANDIDATES_MAX: u32 = 20;
-/// Fields that name the address that a mail was delivered to.
+/// Fields that name the address to which a mail was delivered.
 const DELIVERED_TO: [&str; 5] = ["Delivered-To", "X-Original-To", "Envelope-To", "X-Envelope-To", "To"];
-/// How many addresses of a report are tried as signed envelope senders. A genuine one has the same one a few times.
+/// The most addresses of a report that are tried as signed envelope senders. A genuine report repeats the
+/// same one a few times.
 const SIGNED_MAX: usize = 16;
-/// The domain of Message-IDs that SES gives.
+/// The domain of the Message-IDs that SES gives.
 const SES_DOMAIN: &str = "amazonses.com";
-/// The longest Message-ID of others that is looked for.
+/// The longest foreign Message-ID that is searched for.
 const FOREIGN_ID_BYTES_MAX: usize = 512;
-/// Characters of a uid.
+/// The length of a uid in characters.
 const UID_CHARS: usize = 36;
 
-/// How a report was connected with a message.
+/// How a report was matched with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Proof {
+pub(crate) enum ReportProof {
     /// By the signed envelope sender, which only the one recipient of the message has seen.
     Verp,
-    /// By the signed envelope sender, which several recipients share, or which does not name its recipient yet.
+    /// By the signed envelope sender, which several recipients share, or which does not name its recipient.
     SharedVerp,
     /// By our id in the returned header.
     PostwayId,
     /// By the returned Message-ID.
     MessageId,
-    /// By the returned Message-ID, which somebody else had made.
+    /// By the returned Message-ID, which another system had made.
     ForeignMessageId,
     /// By the recipient and the time alone.
     Recipient,
 }
 
-impl Proof {
-    /// The word users see.
+impl ReportProof {
+    /// The name in the API.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Verp => "verp",
@@ -79,15 +83,15 @@ impl Proof {
     }
 }
 
-/// Whose messages a mailbox may tell about.
-pub(crate) struct Realm<'a> {
+/// The tenants on whose messages a mailbox may report.
+pub(crate) struct TenantScope<'a> {
     pub tenant: &'a TenantId,
     pub all_tenants: bool,
 }
 
-impl Realm<'_> {
-    /// Whether this message is among them.
-    pub(crate) fn holds(&self, traced: &Traced) -> bool {
+impl TenantScope<'_> {
+    /// Whether this message belongs to them.
+    pub(crate) fn contains(&self, traced: &Traced) -> bool {
         self.all_tenants || traced.tenant == *self.tenant
     }
 }
@@ -96,17 +100,17 @@ impl Realm<'_> {
 pub(crate) async fn correlate(
     store: &dyn Store,
     verp_key: &VerpKey,
-    realm: &Realm<'_>,
-    mail: &Mail<'_>,
+    scope: &TenantScope<'_>,
+    mail: &ParsedMail<'_>,
     report: &Report,
     now: Time,
-) -> Result<Option<(Traced, Proof)>, StoreError> {
+) -> Result<Option<(Traced, ReportProof)>, StoreError> {
     let claims = claims(mail, report);
     let uids: Vec<MessageUid> = claims.iter().map(ReportClaim::uid).collect();
     if !uids.is_empty() {
         let known = store.traced(&uids).await?;
         for claim in claims {
-            let traced = known.iter().find(|traced| traced.uid == claim.uid() && realm.holds(traced));
+            let traced = known.iter().find(|traced| traced.uid == claim.uid() && scope.contains(traced));
             if let Some(traced) = traced
                 && let Some(proof) = claim.proof(traced, verp_key)
             {
@@ -114,25 +118,25 @@ pub(crate) async fn correlate(
             }
         }
     }
-    if let Some(traced) = by_provider_id(store, realm, report).await? {
-        return Ok(Some((traced, Proof::MessageId)));
+    if let Some(traced) = by_provider_id(store, scope, report).await? {
+        return Ok(Some((traced, ReportProof::MessageId)));
     }
     if let Some(id) = report.original.message_id.as_deref()
-        && let Some(traced) = by_foreign_id(store, realm, id).await?
+        && let Some(traced) = by_foreign_id(store, scope, id).await?
     {
-        return Ok(Some((traced, Proof::ForeignMessageId)));
+        return Ok(Some((traced, ReportProof::ForeignMessageId)));
     }
-    let guessed = by_recipient(store, realm, report, now).await?;
-    Ok(guessed.map(|traced| (traced, Proof::Recipient)))
+    let guessed = by_recipient(store, scope, report, now).await?;
+    Ok(guessed.map(|traced| (traced, ReportProof::Recipient)))
 }
 
-/// A message that a report says it is about.
+/// A report's claim to be about a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ReportClaim {
     /// By an address in the form of a signed envelope sender.
     Signed(VerpAddress),
-    /// By an id.
-    Named(MessageUid, Proof),
+    /// By an id of Postway.
+    Named(MessageUid, ReportProof),
 }
 
 impl ReportClaim {
@@ -143,22 +147,22 @@ impl ReportClaim {
         }
     }
 
-    /// What it is worth, given the message; `None` if it was forged.
-    fn proof(&self, traced: &Traced, verp_key: &VerpKey) -> Option<Proof> {
+    /// What the claim proves, given the message; `None` if it was forged.
+    fn proof(&self, traced: &Traced, verp_key: &VerpKey) -> Option<ReportProof> {
         match self {
             Self::Named(_, proof) => Some(*proof),
-            // Who its recipients were is not known any more, and nothing is written about it.
-            Self::Signed(_) if traced.gone => Some(Proof::SharedVerp),
+            // The recipients are not known any more, and nothing is written about the message.
+            Self::Signed(_) if traced.gone => Some(ReportProof::SharedVerp),
             Self::Signed(address) => Some(match address.scope(verp_key, &traced.recipients)? {
-                VerpScope::Recipient => Proof::Verp,
-                VerpScope::Message => Proof::SharedVerp,
+                VerpScope::Recipient => ReportProof::Verp,
+                VerpScope::Message => ReportProof::SharedVerp,
             }),
         }
     }
 }
 
-/// The messages that a report says it is about, the best proof first.
-fn claims(mail: &Mail<'_>, report: &Report) -> Vec<ReportClaim> {
+/// The claims of a report, the best proof first.
+fn claims(mail: &ParsedMail<'_>, report: &Report) -> Vec<ReportClaim> {
     let original = &report.original;
     let delivered = DELIVERED_TO.into_iter().flat_map(|name| mail.people(name)).map(|person| person.address);
     let mut signed: Vec<VerpAddress> = delivered
@@ -170,8 +174,8 @@ fn claims(mail: &Mail<'_>, report: &Report) -> Vec<ReportClaim> {
     let postway_id = original.postway_id.as_deref().and_then(uid);
     let message_id = original.message_id.as_deref().and_then(uid_in);
     let signed = signed.into_iter().map(ReportClaim::Signed);
-    let named = postway_id.map(|uid| ReportClaim::Named(uid, Proof::PostwayId));
-    let replied = message_id.map(|uid| ReportClaim::Named(uid, Proof::MessageId));
+    let named = postway_id.map(|uid| ReportClaim::Named(uid, ReportProof::PostwayId));
+    let replied = message_id.map(|uid| ReportClaim::Named(uid, ReportProof::MessageId));
     signed.chain(named).chain(replied).collect()
 }
 
@@ -180,7 +184,7 @@ fn uid(text: &str) -> Option<MessageUid> {
     (text.len() == UID_CHARS).then(|| text.parse().ok())?
 }
 
-/// Our id out of a Message-ID `uid@domain`.
+/// Postway's id in a Message-ID `uid@domain`.
 fn uid_in(message_id: &str) -> Option<MessageUid> {
     message_id.split_once('@').and_then(|(local, _)| uid(local))
 }
@@ -188,7 +192,7 @@ fn uid_in(message_id: &str) -> Option<MessageUid> {
 /// The message to which SES gave this Message-ID.
 async fn by_provider_id(
     store: &dyn Store,
-    realm: &Realm<'_>,
+    scope: &TenantScope<'_>,
     report: &Report,
 ) -> Result<Option<Traced>, StoreError> {
     let given = report.original.message_id.as_deref().and_then(|id| id.split_once('@'));
@@ -198,15 +202,15 @@ async fn by_provider_id(
     };
     let Some((local, _)) = given.filter(|(_, domain)| is_ses(domain)) else { return Ok(None) };
     let filter = Filter { provider_message_id: Some(local.to_owned()), ..Filter::default() };
-    let found = store.messages(realm.tenant, &filter, None, 1).await?;
-    trace(store, realm, found.first()).await
+    let found = store.messages(scope.tenant, &filter, None, 1).await?;
+    trace(store, scope, found.first()).await
 }
 
-/// The one message of the tenant that brought this Message-ID along. Two with the same, as of a server that divides the recipients
-/// of a mail, cannot be told apart by it.
+/// The only message of the tenant that came with this Message-ID. If two messages have it, as when a server
+/// splits the recipients of a mail, it identifies neither.
 pub(crate) async fn by_foreign_id(
     store: &dyn Store,
-    realm: &Realm<'_>,
+    scope: &TenantScope<'_>,
     message_id: &str,
 ) -> Result<Option<Traced>, StoreError> {
     let message_id = message_id.trim().trim_start_matches('<').trim_end_matches('>');
@@ -214,20 +218,21 @@ pub(crate) async fn by_foreign_id(
         return Ok(None);
     }
     let filter = Filter { tag: Some(message_id_label(message_id)), ..Filter::default() };
-    match store.messages(realm.tenant, &filter, None, 2).await?.as_slice() {
-        [only] => trace(store, realm, Some(only)).await,
+    match store.messages(scope.tenant, &filter, None, 2).await?.as_slice() {
+        [only] => trace(store, scope, Some(only)).await,
         _ => Ok(None),
     }
 }
 
-/// The one message of the last days that went to the first recipient of the report, and has its subject where both tell.
+/// The only message of the last days that went to the report's first recipient, with the report's subject if
+/// several did.
 async fn by_recipient(
     store: &dyn Store,
-    realm: &Realm<'_>,
+    scope: &TenantScope<'_>,
     report: &Report,
     now: Time,
 ) -> Result<Option<Traced>, StoreError> {
-    // The others of a report are about the same message.
+    // The other recipients of a report belong to the same message.
     let Some(finding) = report.recipients.first() else { return Ok(None) };
     for address in [finding.original_address.as_deref(), Some(finding.address.as_str())].into_iter().flatten()
     {
@@ -236,7 +241,7 @@ async fn by_recipient(
             since: Some(now.minus(WINDOW)),
             ..Filter::default()
         };
-        let mut found = store.messages(realm.tenant, &filter, None, CANDIDATES_MAX).await?;
+        let mut found = store.messages(scope.tenant, &filter, None, CANDIDATES_MAX).await?;
         found.retain(|message| message.sent_at.is_some());
         if found.len() > 1
             && let Some(subject) = report.original.subject.as_deref().map(str::trim)
@@ -244,7 +249,7 @@ async fn by_recipient(
             found.retain(|message| message.subject.trim() == subject);
         }
         if let [only] = found.as_slice() {
-            return trace(store, realm, Some(only)).await;
+            return trace(store, scope, Some(only)).await;
         }
     }
     Ok(None)
@@ -252,12 +257,12 @@ async fn by_recipient(
 
 async fn trace(
     store: &dyn Store,
-    realm: &Realm<'_>,
+    scope: &TenantScope<'_>,
     message: Option<&MessageSummary>,
 ) -> Result<Option<Traced>, StoreError> {
     let Some(message) = message else { return Ok(None) };
     let traced = store.traced(&[message.uid]).await?;
-    Ok(traced.into_iter().find(|traced| realm.holds(traced)))
+    Ok(traced.into_iter().find(|traced| scope.contains(traced)))
 }
 
 #[cfg(test)]
@@ -292,17 +297,20 @@ mod tests {
              --b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; x\n\nFinal-Recipient: rfc822; a@example.org\n\
              Action: failed\nStatus: 5.1.1\n\n--b\nContent-Type: message/rfc822\n\nX-Postway-ID: {other}\nMessage-ID: <{other}@x.example>\n\n--b--\n"
         );
-        let claims = claims(&Mail::new(raw.as_bytes()), &inspect(raw.as_bytes()));
+        let claims = claims(&ParsedMail::new(raw.as_bytes()), &inspect(raw.as_bytes()));
         let other = other.parse().unwrap();
         assert_eq!(
             claims[1..],
-            [ReportClaim::Named(other, Proof::PostwayId), ReportClaim::Named(other, Proof::MessageId)]
+            [
+                ReportClaim::Named(other, ReportProof::PostwayId),
+                ReportClaim::Named(other, ReportProof::MessageId)
+            ]
         );
         assert_eq!(claims[0].uid(), uid());
         let proof = |recipients: &[&str], gone| claims[0].proof(&traced(recipients, gone), &key);
-        assert_eq!(proof(&["a@example.org"], false), Some(Proof::Verp));
+        assert_eq!(proof(&["a@example.org"], false), Some(ReportProof::Verp));
         assert_eq!(proof(&["b@example.org"], false), None);
-        assert_eq!(proof(&[], true), Some(Proof::SharedVerp));
+        assert_eq!(proof(&[], true), Some(ReportProof::SharedVerp));
     }
 
     #[test]
@@ -313,10 +321,10 @@ mod tests {
             "From: fbl@isp.example\nTo: abuse@example.net\nContent-Type: multipart/report; report-type=feedback-report; boundary=b\n\n\
              --b\nContent-Type: message/feedback-report\n\nFeedback-Type: abuse\nOriginal-Mail-From: <{signed}>\n\n--b--\n"
         );
-        let claims = claims(&Mail::new(raw.as_bytes()), &inspect(raw.as_bytes()));
+        let claims = claims(&ParsedMail::new(raw.as_bytes()), &inspect(raw.as_bytes()));
         let proofs: Vec<_> =
             claims.iter().map(|one| one.proof(&traced(&["a@example.org"], false), &key)).collect();
-        assert_eq!(proofs, [Some(Proof::Verp)]);
+        assert_eq!(proofs, [Some(ReportProof::Verp)]);
     }
 
     #[test]

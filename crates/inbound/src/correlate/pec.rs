@@ -1,10 +1,12 @@
-//! Receipts of certified mail: which message they are about, what they mean for it, and the evidence that is kept.
+//! Receipts of certified mail: the message they are about, what they mean for it, and the evidence that is
+//! stored.
 //!
-//! The reference is the message's Message-ID, which holds its id, or is the one that the mail brought along. The latter can be
-//! guessed, so a receipt that refers to it is believed only with a signature that was verified. A receipt is never dropped for its signature; how that was
-//! judged is kept with it. Where there is a trust store, only a verified receipt is believed: any other is kept and told as
-//! a report without proof, which sets no outcome and ends no wait. Of two notices that a message is late, the second about
-//! the same recipient means that it failed.
+//! A receipt refers to the message's Message-ID, which contains the message's id or is the one that the mail
+//! already had. The latter can be guessed, so such a receipt is believed only with a verified signature. A
+//! receipt is never dropped because of its signature; the judgement of the signature is stored with it. If
+//! there is a trust store, only a verified receipt is believed: any other is stored and reported without
+//! proof, which sets no outcome and ends no wait. A second notice of delay about the same recipient means
+//! that delivery failed.
 
 use std::time::Duration;
 
@@ -15,33 +17,34 @@ use serde_json::{Value, json};
 
 use crate::mail::bounded;
 
-/// The longest text of a receipt that is kept in its particulars.
+/// The longest text of a receipt that is stored in its details.
 const TEXT_CHARS_MAX: usize = 500;
-/// What is kept of a signature that proves the receipt.
+/// The stored judgement of a signature that proves the receipt.
 const VERIFIED: &str = "verified";
-/// Two notices that both call themselves the first are two, and not one that came twice, when they are so far apart.
+/// Two notices that both call themselves the first are different notices, and not one that arrived twice, if
+/// they are this far apart.
 const APART: Duration = Duration::from_secs(6 * 3_600);
 
-/// What is known besides the receipt itself.
-pub(crate) struct Receipts<'a> {
+/// What the judgement of a receipt needs besides the receipt.
+pub(crate) struct ReceiptContext<'a> {
     /// The mail as it came.
     pub raw: &'a [u8],
-    /// Where its bytes are.
+    /// The stored body of the mail.
     pub body: &'a Body,
-    /// Their digest.
+    /// The digest of the mail.
     pub digest: [u8; 32],
-    /// Whom signatures must lead to.
+    /// The certificates that signatures must lead to.
     pub trust: &'a TrustStore,
-    /// Whether it refers to the message by an id that cannot be guessed.
+    /// Whether the receipt refers to the message by an id that cannot be guessed.
     pub is_by_our_id: bool,
-    /// The receipts that the message has already.
+    /// The earlier receipts of the message.
     pub earlier: &'a [ReceiptView],
-    /// When the mail came.
+    /// When the mail arrived.
     pub arrived_at: Time,
 }
 
-/// What a receipt says about a message.
-pub(crate) fn receipt(receipt: &Receipt, traced: &Traced, known: &Receipts<'_>) -> Finding {
+/// The finding of a receipt.
+pub(crate) fn receipt(receipt: &Receipt, traced: &Traced, known: &ReceiptContext<'_>) -> Finding {
     let concerned = receipt.concerned();
     let position = match concerned.as_slice() {
         [one] => traced.recipients.iter().position(|known| EmailAddress::is_same(known, one)),
@@ -60,7 +63,7 @@ pub(crate) fn receipt(receipt: &Receipt, traced: &Traced, known: &Receipts<'_>) 
         PecEvent::Failed => EventKind::PecFailed,
         PecEvent::Warning if is_second => EventKind::PecFailed,
         PecEvent::Warning => EventKind::Delayed,
-        // Kept like the others. All that is known of it is that a machine answered.
+        // Stored like the others. All that is known is that a machine answered.
         PecEvent::Unknown => EventKind::AutoReplied,
     };
     let (signature, remark) = judged(receipt, known);
@@ -98,9 +101,9 @@ pub(crate) fn receipt(receipt: &Receipt, traced: &Traced, known: &Receipts<'_>) 
     }
 }
 
-/// Whether there was such a notice about the same recipient before. One that calls itself the first may have come twice, and
-/// one that is not believed is none.
-fn is_second(receipt: &Receipt, address: Option<&str>, at: Time, known: &Receipts<'_>) -> bool {
+/// Whether there was an earlier notice about the same recipient. A notice that calls itself the first may
+/// have arrived twice, and one that is not believed does not count.
+fn is_second(receipt: &Receipt, address: Option<&str>, at: Time, known: &ReceiptContext<'_>) -> bool {
     receipt.kind == ReceiptKind::DeliveryWarning
         && known.earlier.iter().any(|earlier| {
             let detail: Value = serde_json::from_str(&earlier.detail).unwrap_or_default();
@@ -121,8 +124,8 @@ fn is_second(receipt: &Receipt, address: Option<&str>, at: Time, known: &Receipt
         })
 }
 
-/// What the signature is worth, and why no more.
-fn judged(receipt: &Receipt, known: &Receipts<'_>) -> (&'static str, Option<String>) {
+/// The judgement of the signature, and a remark on it.
+fn judged(receipt: &Receipt, known: &ReceiptContext<'_>) -> (&'static str, Option<String>) {
     match verify(known.raw, known.trust, known.arrived_at) {
         Signature::Verified { signer } => match receipt.unconfirmed() {
             Some(why) => ("unverified", Some(why.to_owned())),
@@ -206,7 +209,7 @@ mod tests {
     fn finding(raw: &[u8], traced: &Traced, earlier: &[ReceiptView]) -> Finding {
         let read = read(raw).unwrap();
         assert_eq!(read.postway_uid, Some(traced.uid));
-        let known = Receipts {
+        let known = ReceiptContext {
             raw,
             body: &Body::Inline(Bytes::copy_from_slice(raw)),
             digest: crate::monitor::sha256(raw),

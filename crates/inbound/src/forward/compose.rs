@@ -1,4 +1,5 @@
-//! A mail composed anew: who wrote what and when, the original text, its images and its attachments.
+//! A mail composed anew: a header block with author and date, the original text, its images and its
+//! attachments.
 
 use std::fmt::Write as _;
 
@@ -10,23 +11,24 @@ use postway_mime::{
 };
 
 use super::ForwardShape;
-use crate::mail::{Mail, bounded, is_shown_inside};
+use crate::mail::{ParsedMail, bounded, is_shown_inside};
 
-/// More attachments than this are forwarded inside the original instead.
+/// A mail with more attachments is forwarded inside a new mail instead.
 const ATTACHMENTS_MAX: usize = 200;
-/// The most bytes of texts that are composed anew, in UTF-8: a mail with more is forwarded as it is, inside another.
+/// The most bytes of text that are composed anew, in UTF-8; a mail with more is forwarded unchanged, inside a
+/// new mail.
 const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Authors that answers go to.
+/// The most authors in `Reply-To`.
 const REPLY_TO_MAX: usize = 10;
-/// The longest file name that composing takes, in characters.
+/// The longest file name of an attachment, in characters.
 const FILENAME_CHARS_MAX: usize = 255;
-/// How much of a field the header block repeats, in characters.
+/// The most characters of a field in the header block.
 const BLOCK_CHARS_MAX: usize = 500;
 
-/// The mail composed anew; none where it cannot be taken apart whole, or put together.
+/// Composes the mail anew; `None` if it cannot be read completely or composed.
 pub(super) fn composed(shape: &ForwardShape<'_>, from: &Mailbox, given: &Given<'_>) -> Option<Composed> {
     let mail = shape.mail;
-    let parts = mail.taken_apart();
+    let parts = mail.read_parts();
     let roles = parts.roles();
     if !parts.passed().is_empty() || roles.attachments.len() > ATTACHMENTS_MAX {
         return None;
@@ -40,7 +42,7 @@ pub(super) fn composed(shape: &ForwardShape<'_>, from: &Mailbox, given: &Given<'
     let block = header_block(mail);
     let html =
         bodies(&parts, &roles.html, PartClass::Html, &mut texts)?.map(|html| with_block(&html, &block));
-    // Where somebody wrote one: it is not made of the html.
+    // A plain text is used if the author wrote one; it is not derived from the HTML.
     let text = match (&html, bodies(&parts, &roles.text, PartClass::Plain, &mut texts)?) {
         (_, Some(mut text)) => {
             text.insert_str(0, &format!("{block}\n"));
@@ -61,8 +63,8 @@ pub(super) fn composed(shape: &ForwardShape<'_>, from: &Mailbox, given: &Given<'
     .ok()
 }
 
-/// Who wrote what to whom and when, in a few lines.
-pub(super) fn header_block(mail: &Mail<'_>) -> String {
+/// A few lines with author, date, subject and recipients.
+pub(super) fn header_block(mail: &ParsedMail<'_>) -> String {
     let mut block = String::from("---------- Forwarded message ----------\n");
     for name in ["From", "Date", "Subject", "To", "Cc"] {
         let value = match name {
@@ -84,19 +86,19 @@ pub(super) fn header_block(mail: &Mail<'_>) -> String {
     block
 }
 
-/// Where answers go: to those that the author named, or to the author.
-pub(super) fn reply_to(mail: &Mail<'_>) -> Vec<Mailbox> {
+/// The addresses for replies: the author's `Reply-To`, or else the author.
+pub(super) fn reply_to(mail: &ParsedMail<'_>) -> Vec<Mailbox> {
     let named =
         ["Reply-To", "From"].into_iter().map(|name| mail.people(name)).find(|people| !people.is_empty());
-    let mailbox = |person: &crate::mail::Person| {
+    let mailbox = |person: &crate::mail::HeaderPerson| {
         let address = person.address.parse().ok()?;
         Mailbox::new(person.name.as_deref(), address).ok()
     };
     named.unwrap_or_default().iter().take(REPLY_TO_MAX).filter_map(mailbox).collect()
 }
 
-/// The contents of those parts that are of this class, one after the other, if there are any; none where there is more than the
-/// budget has. Only one of them is in memory beside what is made of all.
+/// The contents of the parts of this class, joined, if there are any; `None` if they exceed the budget. Only
+/// one part is decoded at a time.
 fn bodies(
     mail: &ReadMail<'_>,
     parts: &[usize],
@@ -120,7 +122,7 @@ fn bodies(
     Some(all)
 }
 
-/// The html with the block in front, inside its body where it has one.
+/// The HTML with the block in front, inside its body element if it has one.
 fn with_block(html: &str, block: &str) -> String {
     let mut escaped = String::with_capacity(block.len() + 64);
     for character in block.trim_end().chars() {
@@ -152,7 +154,8 @@ fn attachment(part: &MailPart<'_, '_>, budget: &mut DecodeBudget) -> Attachment 
         content_id: content_id.filter(|_| inline),
         inline,
     };
-    // Others' labels need not be fit for a header. A content id that is not cannot be referred to either.
+    // Labels from other systems may not fit a header. A content id that does not fit cannot be referred to
+    // either.
     if file.check().is_err() {
         file.content_type = "application/octet-stream".to_owned();
     }
@@ -179,6 +182,6 @@ fn content_type(part: &MailPart<'_, '_>, class: PartClass) -> String {
         return "application/octet-stream".to_owned();
     }
     let kind = String::from_utf8_lossy(&[media.kind, b"/", media.subtype].concat()).to_ascii_lowercase();
-    // What was text in any charset is UTF-8 by now.
+    // Text in any charset has been converted to UTF-8.
     if class.is_text() { format!("{kind}; charset=utf-8") } else { kind }
 }

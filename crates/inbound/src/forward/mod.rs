@@ -1,12 +1,12 @@
-//! Sending a mail on, through the one door.
+//! Forwards a mail through the intake.
 //!
-//! Each mail is sent on once by each rule: the key of what is accepted is made of the mailbox, the digest of the mail and the rule,
-//! and a second try, after a crash or on another node, finds the message of the first. Three forms: as it is
-//! ([`ForwardForm::Redirect`]), whole inside a new mail, or composed anew. Mail that cannot be sent in the form wanted,
-//! because no server would take it so, is sent as an attachment: it is never held back for its form.
+//! Each rule forwards a mail once: the idempotency key consists of the mailbox, the digest of the mail and
+//! the rule, so that a second try, after a crash or on another node, finds the message of the first. There
+//! are three forms: unchanged ([`ForwardForm::Redirect`]), as an attachment of a new mail, or composed anew.
+//! A mail that cannot be sent in the wanted form, because servers would refuse it, is sent as an attachment:
+//! its form never stops it.
 
 mod compose;
-pub(crate) mod guard;
 
 use postway_domain::{
     EmailAddress, Lane, Mailbox, MessageUid, WatchedMailbox, id::RuleId, rule::ForwardForm,
@@ -21,16 +21,16 @@ use postway_store::record::ToRoute;
 
 use crate::{
     crash::crash_point,
-    mail::{Mail, bounded},
+    mail::{ParsedMail, bounded},
     rules::PlannedForward,
 };
 
 /// The longest subject of a forwarded mail, in characters.
 const SUBJECT_CHARS_MAX: usize = 400;
-/// What the attached original is called.
+/// The file name of the attached original.
 const ORIGINAL_NAME: &str = "original.eml";
 
-/// A mail that is sent on, and for whom.
+/// A mail to forward, with its mailbox and rule.
 pub(crate) struct Forwarding<'a> {
     pub job: &'a ToRoute,
     pub mailbox: &'a WatchedMailbox,
@@ -38,28 +38,28 @@ pub(crate) struct Forwarding<'a> {
     pub shape: ForwardShape<'a>,
 }
 
-/// A mail and the form in which it is sent on.
+/// A mail, and the form in which it is forwarded.
 pub(crate) struct ForwardShape<'a> {
-    pub mail: &'a Mail<'a>,
+    pub mail: &'a ParsedMail<'a>,
     pub planned: &'a PlannedForward,
-    /// The mark of the mailbox.
+    /// The loop mark of the mailbox.
     pub mark: &'a str,
-    /// Which reminder it is, from 1.
+    /// The number of the reminder, from 1.
     pub reminder: Option<i64>,
 }
 
-/// Why a mail was not sent on.
+/// Why a mail was not forwarded.
 #[derive(Debug)]
-pub(crate) enum NotSent {
-    /// It cannot be, for this reason: a matter of the rule.
+pub(crate) enum ForwardFailure {
+    /// The rule cannot forward it, for this reason.
     Unable(String),
-    /// Not before the tenant has an account that sends: the sandbox, which nobody chose, would capture it.
+    /// It waits until the tenant has an account that sends: the default sandbox would capture it.
     WouldCapture(String),
-    /// The door refused it.
+    /// The intake refused it.
     Refused(Refusal),
 }
 
-impl From<Refusal> for NotSent {
+impl From<Refusal> for ForwardFailure {
     fn from(refusal: Refusal) -> Self {
         match refusal.would_capture() {
             true => Self::WouldCapture(refusal.to_string()),
@@ -69,13 +69,13 @@ impl From<Refusal> for NotSent {
 }
 
 impl Forwarding<'_> {
-    /// Puts it on the outbound queue; the message that it is.
-    pub(crate) async fn send(&self, door: &Door) -> Result<MessageUid, NotSent> {
-        let from = self.from().map_err(NotSent::Unable)?;
+    /// Accepts the forwarded mail for sending; returns the uid of its message.
+    pub(crate) async fn send(&self, door: &Door) -> Result<MessageUid, ForwardFailure> {
+        let from = self.from().map_err(ForwardFailure::Unable)?;
         if self.shape.planned.account.is_none() {
             let captures = door.captures_unasked(&self.job.key.tenant).await;
-            if let Some(why) = captures.map_err(|error| NotSent::Refused(error.into()))? {
-                return Err(NotSent::WouldCapture(why.to_owned()));
+            if let Some(why) = captures.map_err(|error| ForwardFailure::Refused(error.into()))? {
+                return Err(ForwardFailure::WouldCapture(why.to_owned()));
             }
         }
         let ctx = RequestContext {
@@ -101,12 +101,12 @@ impl Forwarding<'_> {
             from: from.clone(),
         };
         crash_point("inbound_before_accept");
-        let receipt = door.accept_forward(&ctx, request).await.map_err(NotSent::from)?;
+        let receipt = door.accept_forward(&ctx, request).await.map_err(ForwardFailure::from)?;
         crash_point("inbound_after_accept");
         Ok(receipt.uid)
     }
 
-    /// The key that stands for this mail and rule, and for this reminder of it.
+    /// The idempotency key of this mail, rule and reminder.
     fn key(&self) -> String {
         let digest: String = self.job.digest.iter().map(|byte| format!("{byte:02x}")).collect();
         let mut key = format!("forward:{}:{digest}:{}", self.job.key.mailbox, self.rule);
@@ -116,7 +116,7 @@ impl Forwarding<'_> {
         key
     }
 
-    /// Who sends it on: whom the rule names, or the mailbox itself where its user name is an address.
+    /// The sender: the one that the rule names, or else the mailbox, if its user name is an address.
     fn from(&self) -> Result<Mailbox, String> {
         if let Some(from) = &self.shape.planned.from {
             return Ok(from.clone());
@@ -134,7 +134,7 @@ impl ForwardShape<'_> {
         self.reminder.map(|nth| format!("Reminder {nth}: "))
     }
 
-    /// The subject of what is sent.
+    /// The subject of the forwarded mail.
     fn subject(&self) -> String {
         let original = bounded(&self.mail.subject().unwrap_or_default(), SUBJECT_CHARS_MAX);
         let prefix = self.prefix().unwrap_or_default();
@@ -150,7 +150,7 @@ impl ForwardShape<'_> {
         }
     }
 
-    /// The mail that is sent.
+    /// Makes the forwarded mail.
     pub(crate) fn make(&self, from: &Mailbox, given: &Given<'_>) -> Result<MadeForward, String> {
         let made = match self.planned.form {
             ForwardForm::Redirect => self.redirected(from, given).map(|resent| (resent, false)),
@@ -165,7 +165,7 @@ impl ForwardShape<'_> {
         Ok(MadeForward { composed, is_our_own })
     }
 
-    /// With `Resent-` fields; none where no server could be sure to take it so.
+    /// The mail with `Resent-` fields; `None` if some servers would refuse it.
     fn redirected(&self, from: &Mailbox, given: &Given<'_>) -> Option<Composed> {
         let prefix = self.prefix();
         let resent = resend(
@@ -183,7 +183,7 @@ impl ForwardShape<'_> {
         resent.ok().filter(|composed| !composed.smtputf8)
     }
 
-    /// Whole, inside a new mail.
+    /// The mail as an attachment of a new mail.
     fn attached(&self, from: &Mailbox, given: &Given<'_>) -> Result<Composed, String> {
         let text = format!("{}\nThe mail is attached.\n", compose::header_block(self.mail));
         let reply_to = compose::reply_to(self.mail);
@@ -218,7 +218,8 @@ impl ForwardShape<'_> {
         }
     }
 
-    /// The fields that mark it as forwarded. What is resent brings earlier marks along; a new mail repeats them.
+    /// The fields that mark the mail as forwarded. A redirected mail already has its earlier marks; a new
+    /// mail repeats them.
     fn marks(&self, is_resent: bool) -> String {
         let mut fields = format!("{MARK_FIELD}: {}\r\n", self.mark);
         if !is_resent {

@@ -1,7 +1,7 @@
-//! A mail as rules and lists look at it: its header fields, who wrote it to whom, whether something is attached.
+//! A mail as rules and lists see it: header fields, people, attachments.
 //!
-//! Made for mail that somebody else wrote, and read by [`postway_mime::reader`], which has all the limits: fields are slices
-//! of its bytes and are decoded when they are asked for; what cannot be read is absent, and nothing here fails.
+//! The mail comes from somebody else and is read by [`postway_mime::reader`], which sets all limits. Fields
+//! are slices of its bytes and are decoded on demand. What cannot be read is absent, and nothing here fails.
 
 mod summary;
 
@@ -13,27 +13,27 @@ use postway_mime::reader::{
     HeaderAddress, HeaderBlock, MailPart, PassedLimits, ReadMail, addresses, unfold, unstructured,
 };
 
-pub(crate) use self::summary::{Summary, bounded};
+pub(crate) use self::summary::{MailSummary, bounded};
 
-/// How many people of one field are read.
+/// The most people that are read from one field.
 const PEOPLE_MAX: usize = 1_000;
 
-/// Somebody named in a header field.
+/// A person named in a header field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Person {
+pub(crate) struct HeaderPerson {
     pub name: Option<String>,
     pub address: String,
 }
 
-impl Person {
-    /// Of whom a field names with an address.
+impl HeaderPerson {
+    /// Takes a header address that has an address part.
     fn new(found: HeaderAddress) -> Option<Self> {
         let address = found.address?.trim().to_owned();
         let name = found.name.map(|name| name.trim().replace(char::is_control, " "));
         Some(Self { name: name.filter(|name| !name.is_empty()), address })
     }
 
-    /// As people write it: `Ada Lovelace <ada@example.org>`.
+    /// Name and address: `Ada Lovelace <ada@example.org>`.
     pub(crate) fn full(&self) -> Cow<'_, str> {
         match &self.name {
             Some(name) => Cow::Owned(format!("{name} <{}>", self.address)),
@@ -42,28 +42,28 @@ impl Person {
     }
 }
 
-/// See the module.
-pub(crate) struct Mail<'a> {
+/// A mail. See the module.
+pub(crate) struct ParsedMail<'a> {
     raw: &'a [u8],
     header: HeaderBlock<'a>,
-    attached: OnceLock<AttachedNames>,
+    attached: OnceLock<AttachmentNames>,
 }
 
-/// What is attached to a mail.
-pub(crate) struct AttachedNames {
-    /// What its attachments are called.
+/// The attachments of a mail.
+pub(crate) struct AttachmentNames {
+    /// The file names of the attachments.
     pub names: Vec<String>,
-    /// The limits beyond which it was not looked for more.
+    /// The limits that ended the search for more.
     pub passed: PassedLimits,
 }
 
-impl<'a> Mail<'a> {
-    /// Finds the fields.
+impl<'a> ParsedMail<'a> {
+    /// Finds the header fields.
     pub(crate) fn new(raw: &'a [u8]) -> Self {
         Self { raw, header: HeaderBlock::read(raw), attached: OnceLock::new() }
     }
 
-    /// All of it.
+    /// The bytes of the mail.
     pub(crate) fn raw(&self) -> &'a [u8] {
         self.raw
     }
@@ -73,23 +73,23 @@ impl<'a> Mail<'a> {
         self.values(name).count()
     }
 
-    /// The fields of this name as they stand there, unfolded.
+    /// The values of the fields with this name, unfolded.
     pub(crate) fn plain<'s>(&'s self, name: &'s str) -> impl Iterator<Item = String> + 's {
         self.values(name).map(text_of)
     }
 
-    /// The fields of this name, unfolded, with encoded words (RFC 2047) read.
+    /// The values of the fields with this name, unfolded, with encoded words (RFC 2047) decoded.
     pub(crate) fn texts<'s>(&'s self, name: &'s str) -> impl Iterator<Item = String> + 's {
-        // An encoded word may hold any character; nobody who compares or shows a field wants a line break.
+        // An encoded word may contain any character, but no reader of a field expects a line break.
         self.values(name).map(|value| unstructured(value).trim().replace(char::is_control, " "))
     }
 
-    /// The people that the fields of this name tell of, groups dissolved.
-    pub(crate) fn people(&self, name: &str) -> Vec<Person> {
+    /// The people in the fields with this name, with groups resolved.
+    pub(crate) fn people(&self, name: &str) -> Vec<HeaderPerson> {
         let mut people = Vec::new();
         for value in self.values(name) {
             let left = PEOPLE_MAX - people.len();
-            people.extend(addresses(value, left).into_iter().filter_map(Person::new));
+            people.extend(addresses(value, left).into_iter().filter_map(HeaderPerson::new));
         }
         people
     }
@@ -106,31 +106,32 @@ impl<'a> Mail<'a> {
         (!id.is_empty()).then(|| id.to_owned())
     }
 
-    /// When it says that it was sent; none where its Date cannot be read.
+    /// The date in its header; `None` if it cannot be read.
     pub(crate) fn dated_at(&self) -> Option<Time> {
         let text = self.plain("Date").next()?;
         let date = DateTimeParser::new().relaxed_weekday(true).parse_timestamp(text.trim()).ok()?;
-        // Before 1970 is nobody's mail, and not every database can tell it as a date.
+        // A date before 1970 is wrong, and not every database can store it.
         Some(Time::from_millis(date.as_millisecond())).filter(|at| at.as_millis() >= 0)
     }
 
-    /// What is attached: parts that are neither its text nor shown inside it. However many rules ask, the mail is taken apart once.
-    pub(crate) fn attached(&self) -> &AttachedNames {
+    /// The attachments: parts that are neither text nor shown inside the HTML. The mail is read once, however
+    /// many rules ask.
+    pub(crate) fn attached(&self) -> &AttachmentNames {
         self.attached.get_or_init(|| self.find_attached())
     }
 
-    fn find_attached(&self) -> AttachedNames {
-        let mail = self.taken_apart();
+    fn find_attached(&self) -> AttachmentNames {
+        let mail = self.read_parts();
         let parts = mail.roles().attachments;
         let attached =
             parts.iter().filter_map(|index| mail.part(*index)).filter(|part| !is_shown_inside(part));
         let names =
             attached.map(|part| part.file_name().unwrap_or_else(|| "attachment".to_owned())).collect();
-        AttachedNames { names, passed: mail.passed() }
+        AttachmentNames { names, passed: mail.passed() }
     }
 
-    /// All its parts.
-    pub(crate) fn taken_apart(&self) -> ReadMail<'a> {
+    /// All parts of the mail.
+    pub(crate) fn read_parts(&self) -> ReadMail<'a> {
         ReadMail::read(self.raw)
     }
 
@@ -139,7 +140,7 @@ impl<'a> Mail<'a> {
     }
 }
 
-/// Whether a part is shown inside the html, which names it.
+/// Whether a part is shown inside the HTML, which refers to it.
 pub(crate) fn is_shown_inside(part: &MailPart<'_, '_>) -> bool {
     part.content_id().is_some() && !part.is_attachment()
 }
@@ -166,7 +167,7 @@ mod tests {
     fn fields_are_read_whatever_ends_their_lines_and_however_they_are_folded() {
         for ending in ["\n", "\r\n"] {
             let raw = MAIL.replace('\n', ending);
-            let mail = Mail::new(raw.as_bytes());
+            let mail = ParsedMail::new(raw.as_bytes());
             assert_eq!(mail.people("from")[0].full(), "Adà <ada@example.org>");
             let to: Vec<_> = mail.people("To").into_iter().map(|one| one.address).collect();
             assert_eq!(to, ["a@x.example", "b@x.example"]);
@@ -189,20 +190,20 @@ mod tests {
             ("Fri, 99 Nov 1997 09:55:06 -0600", None),
         ] {
             let raw = format!("Subject: s\r\nDate: {date}\r\n\r\n");
-            let dated_at = Mail::new(raw.as_bytes()).dated_at();
+            let dated_at = ParsedMail::new(raw.as_bytes()).dated_at();
             assert_eq!(dated_at.map(Time::as_seconds), seconds, "{date}");
         }
-        assert_eq!(Mail::new(b"Subject: s\r\n\r\n").dated_at(), None);
+        assert_eq!(ParsedMail::new(b"Subject: s\r\n\r\n").dated_at(), None);
     }
 
     #[test]
     fn hostile_headers_are_read_as_far_as_is_sane() {
         let many = "X-A: b\r\n".repeat(1_000_000);
-        assert_eq!(Mail::new(many.as_bytes()).count("X-A"), FIELDS_OF_PART_MAX);
+        assert_eq!(ParsedMail::new(many.as_bytes()).count("X-A"), FIELDS_OF_PART_MAX);
         let long = format!("Subject: {}\r\n\r\n", "x".repeat(2_000_000));
-        assert!(Mail::new(long.as_bytes()).subject().unwrap().len() <= FIELD_BYTES_MAX);
+        assert!(ParsedMail::new(long.as_bytes()).subject().unwrap().len() <= FIELD_BYTES_MAX);
         for odd in [&b""[..], b"\n", b":\n", b" folded first\n", b"\xff\xfe: \xff\n\n", b"From:"] {
-            let mail = Mail::new(odd);
+            let mail = ParsedMail::new(odd);
             assert!(mail.people("From").is_empty() && mail.subject().is_none());
         }
     }
@@ -216,16 +217,16 @@ mod tests {
             )
         };
         let image = mail("Content-Type: image/png\r\nContent-ID: <i>\r\nContent-Disposition: inline");
-        assert!(Mail::new(image.as_bytes()).attached().names.is_empty());
+        assert!(ParsedMail::new(image.as_bytes()).attached().names.is_empty());
         let file = mail("Content-Type: application/pdf\r\nContent-Disposition: attachment; filename=a.pdf");
-        assert_eq!(Mail::new(file.as_bytes()).attached().names, ["a.pdf"]);
+        assert_eq!(ParsedMail::new(file.as_bytes()).attached().names, ["a.pdf"]);
         let costly =
             format!("Content-Type: multipart/mixed; boundary=b\r\n\r\n{}", "--b\r\n\r\n".repeat(20_000));
-        let mail = Mail::new(costly.as_bytes());
+        let mail = ParsedMail::new(costly.as_bytes());
         let attached = mail.attached();
         assert!(attached.names.is_empty() && attached.passed.contains(ReaderLimit::Parts));
         let nested = "Content-Type: message/rfc822\r\n\r\n".repeat(60_000);
-        let mail = Mail::new(nested.as_bytes());
+        let mail = ParsedMail::new(nested.as_bytes());
         assert_eq!(mail.attached().names, ["attachment"]);
         assert!(std::ptr::eq(mail.attached(), mail.attached()), "it is taken apart once");
     }

@@ -1,19 +1,19 @@
-//! What lists show of a mail.
+//! The summary of a mail that lists show.
 
 use postway_domain::Time;
 
-use super::Mail;
+use super::ParsedMail;
 
 /// The longest text that a list shows, in characters.
 const TEXT_CHARS_MAX: usize = 250;
-/// How many recipients a list shows.
+/// The most recipients that a list shows.
 const RECIPIENTS_MAX: usize = 20;
-/// The longest Message-ID that is kept.
+/// The longest Message-ID that is stored.
 const MESSAGE_ID_CHARS_MAX: usize = 320;
 
 /// Author, recipients and subject, each bounded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Summary {
+pub(crate) struct MailSummary {
     pub sender: Option<String>,
     pub recipients: Option<String>,
     pub subject: Option<String>,
@@ -21,9 +21,9 @@ pub(crate) struct Summary {
     pub dated_at: Option<Time>,
 }
 
-impl Summary {
-    /// Of this mail.
-    pub(crate) fn of(mail: &Mail<'_>) -> Self {
+impl MailSummary {
+    /// Summarises a mail.
+    pub(crate) fn from_mail(mail: &ParsedMail<'_>) -> Self {
         let addresses: Vec<_> = mail
             .people("To")
             .into_iter()
@@ -41,7 +41,7 @@ impl Summary {
     }
 }
 
-/// The beginning of a text.
+/// The first `chars_max` characters of a text.
 pub(crate) fn bounded(text: &str, chars_max: usize) -> String {
     text.chars().take(chars_max).collect()
 }
@@ -54,7 +54,7 @@ mod tests {
     fn a_summary_is_bounded() {
         let to = (0..1_000).map(|n| format!("someone{n}@example.org")).collect::<Vec<_>>().join(", ");
         let raw = format!("From: A <a@example.org>\nTo: {to}\nSubject: {}\n\n", "s".repeat(9_000));
-        let summary = Summary::of(&Mail::new(raw.as_bytes()));
+        let summary = MailSummary::from_mail(&ParsedMail::new(raw.as_bytes()));
         assert_eq!(summary.sender.as_deref(), Some("A <a@example.org>"));
         assert_eq!(summary.recipients.unwrap().chars().count(), TEXT_CHARS_MAX);
         assert_eq!(summary.subject.unwrap().chars().count(), TEXT_CHARS_MAX);

@@ -1,19 +1,17 @@
 //! The monitor: one node at a time watches all mailboxes for all nodes.
 //!
-//! It keeps one task for each active mailbox, begins new ones and ends others as mailboxes are made, changed and removed,
-//! and ends all of them when the duty goes to another node. For a moment two nodes may read the same mailbox; the cursor is
-//! the fence, and each mail is registered once.
+//! It runs one task for each active mailbox, begins and ends tasks as mailboxes are created, changed and
+//! deleted, and ends all of them when the duty goes to another node. For a moment two nodes may read the same
+//! mailbox; the cursor is the fence, and each mail is registered once.
 //!
-//! Promises: a mail is registered before the cursor passes it, in one transaction with it; no mailbox delays another; memory
-//! and sessions are bounded whatever servers do, and no tenant keeps another from its sessions: whoever waits for one gets it from who
-//! has most, within a bound of time.
+//! Promises: a mail is registered in the same transaction that moves the cursor past it. No mailbox delays
+//! another. Memory and sessions are bounded, whatever servers do. No tenant keeps another from its sessions:
+//! a waiting tenant gets a session from the tenant with the most, within bounded time.
 
-mod begin;
-mod imap;
-mod pace;
-mod page;
-mod seated;
-mod source;
+mod backoff;
+mod bounded_folder;
+mod page_reader;
+mod start_position;
 mod watch;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -28,82 +26,83 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 #[cfg(test)]
-pub(crate) use self::page::sha256;
-pub use self::{
-    imap::ImapSource,
-    source::{OpenFolder, Source, SourceError},
-};
+pub(crate) use self::page_reader::sha256;
 use self::{
-    page::Reader,
-    watch::{Means, Watch},
+    page_reader::PageReader,
+    watch::{MailboxWatch, WatchContext},
 };
-use crate::{seats::TenantSeats, tally};
+use crate::{mailbox_metrics, source::FolderSource, tenant_slots::TenantSlots};
 
-/// Sessions open at the same time.
+/// The most sessions open at the same time.
 const SESSIONS_MAX: usize = 200;
-/// How often the list of mailboxes is read where nothing changed through this process.
+/// How often the list of mailboxes is read if this process changed nothing.
 const LIST_EVERY: Duration = Duration::from_secs(3);
-/// How often the metrics of watched mailboxes are kept from going.
+/// How often the metrics of watched mailboxes are touched, so that they are not dropped.
 const KEEP_EVERY: Duration = Duration::from_secs(5 * 60);
 /// How long watches may take to end.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
-/// This process among the nodes of its database.
+/// This process as a node of its database.
 #[async_trait]
-pub trait Node: Send + Sync {
-    /// Whether this process watches the mailboxes for all.
+pub trait MonitorNode: Send + Sync {
+    /// Whether this process has the duty of watching mailboxes.
     async fn is_on_duty(&self) -> Result<bool, StoreError>;
 }
 
-/// What the monitor works with.
+/// The dependencies of the monitor.
 pub struct MonitorParts {
-    /// Where mail goes.
+    /// The store.
     pub store: Arc<dyn Store>,
-    /// Where large mail goes.
+    /// The blobs of large mails.
     pub depot: Arc<Depot>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Where mail comes from.
-    pub source: Arc<dyn Source>,
-    /// This process among the others.
-    pub node: Arc<dyn Node>,
-    /// How often duty and changes are looked for: [`MonitorParts::POLL`].
+    /// Opens the folders of mailboxes.
+    pub source: Arc<dyn FolderSource>,
+    /// This process as a node of its database.
+    pub node: Arc<dyn MonitorNode>,
+    /// How often the duty and changes are checked: [`MonitorParts::POLL`].
     pub poll: Duration,
 }
 
 impl MonitorParts {
-    /// How often to look.
+    /// The usual poll interval.
     pub const POLL: Duration = Duration::from_secs(1);
 }
 
-/// See the module. One for the whole process.
+/// The monitor. There is one for each process.
 pub struct Monitor {
-    means: Arc<Means>,
-    node: Arc<dyn Node>,
+    context: Arc<WatchContext>,
+    node: Arc<dyn MonitorNode>,
     poll: Duration,
-    watches: HashMap<MailboxKey, Running>,
+    watches: HashMap<MailboxKey, RunningWatch>,
     tasks: JoinSet<()>,
-    /// The generation of the directory that was last read, and when.
+    /// The generation of the settings that were last read, and when they were read.
     read: Option<(u64, Instant)>,
-    /// When the metrics of all watched mailboxes were last kept.
+    /// When the metrics of all watched mailboxes were last touched.
     kept: Option<Instant>,
 }
 
-struct Running {
+struct RunningWatch {
     version: i64,
     stop: CancellationToken,
 }
 
 impl Monitor {
-    /// A monitor at rest.
+    /// Creates a monitor that is not running yet.
     pub fn new(parts: MonitorParts) -> Self {
         let MonitorParts { store, depot, clock, source, node, poll } = parts;
-        let reader = Reader::new(store.clone(), depot, clock.clone());
-        // One tenant may have all of them as long as nobody else waits.
-        let means =
-            Means { store, clock, source, reader, seats: TenantSeats::new(SESSIONS_MAX, SESSIONS_MAX) };
+        let reader = PageReader::new(store.clone(), depot, clock.clone());
+        // One tenant may have all of them as long as no other waits.
+        let context = WatchContext {
+            store,
+            clock,
+            source,
+            reader,
+            slots: TenantSlots::new(SESSIONS_MAX, SESSIONS_MAX),
+        };
         Self {
-            means: Arc::new(means),
+            context: Arc::new(context),
             node,
             poll,
             watches: HashMap::new(),
@@ -119,7 +118,7 @@ impl Monitor {
         while !stop.is_cancelled() {
             let looked = self.look().await;
             match &looked {
-                // Told once, not at each try. Watches go on meanwhile: the cursor is the fence.
+                // Logged once, not at each try. Watches go on meanwhile: the cursor is the fence.
                 Err(error) if is_well => tracing::warn!(%error, "the list of mailboxes could not be read"),
                 Ok(()) | Err(_) => {}
             }
@@ -147,21 +146,21 @@ impl Monitor {
             return Ok(());
         }
         if self.kept.is_none_or(|kept| kept.elapsed() >= KEEP_EVERY) {
-            self.watches.keys().for_each(tally::keep);
+            self.watches.keys().for_each(mailbox_metrics::keep);
             self.kept = Some(Instant::now());
         }
-        let generation = self.means.store.generation();
+        let generation = self.context.store.generation();
         let is_fresh = |(at, when): (u64, Instant)| at == generation && when.elapsed() < LIST_EVERY;
         if self.read.is_some_and(is_fresh) {
             return Ok(());
         }
-        let mailboxes = self.means.store.mailboxes(None).await?;
+        let mailboxes = self.context.store.mailboxes(None).await?;
         self.read = Some((generation, Instant::now()));
         self.reconcile(mailboxes.into_iter().filter(|mailbox| mailbox.settings.active).collect());
         Ok(())
     }
 
-    /// Ends watches of mailboxes that are gone or changed, and begins those that are missing.
+    /// Ends the watches of mailboxes that were deleted or changed, and begins missing ones.
     fn reconcile(&mut self, mailboxes: Vec<WatchedMailbox>) {
         let wanted: HashMap<MailboxKey, WatchedMailbox> = mailboxes
             .into_iter()
@@ -181,9 +180,9 @@ impl Monitor {
                 continue;
             }
             let (version, stop) = (mailbox.version, CancellationToken::new());
-            let watch = Watch::new(self.means.clone(), mailbox);
+            let watch = MailboxWatch::new(self.context.clone(), mailbox);
             self.tasks.spawn(watch.run(stop.clone()));
-            self.watches.insert(key, Running { version, stop });
+            self.watches.insert(key, RunningWatch { version, stop });
         }
     }
 

@@ -1,4 +1,4 @@
-//! What is wrong with a rule, told field by field before it is kept.
+//! Checks a rule, field by field, before it is stored.
 
 use postway_domain::{
     EmailAddress, Mailbox,
@@ -6,20 +6,20 @@ use postway_domain::{
 };
 
 use super::{
-    condition::{ConditionError, Ready, TEXT_BYTES_MAX, captured_names},
+    condition::{ConditionError, ReadyCondition, TEXT_BYTES_MAX, captured_names},
     template,
 };
 
-/// Addresses that one rule may forward to, besides those of a contact.
+/// The most addresses that one rule may forward to, besides those of a contact.
 const FORWARD_TO_MAX: usize = 50;
 /// The longest tag, in bytes.
 pub(crate) const TAG_BYTES_MAX: usize = 100;
 /// The longest name of a folder, in bytes.
 const FOLDER_BYTES_MAX: usize = 255;
 
-/// What is wrong with a rule: a field such as `match[0].regex` and what to do about it. Empty where nothing is.
+/// The faults of a rule: a field such as `match[0].regex`, and what to do about it. Empty if there are none.
 pub fn check_rule(content: &RuleContent) -> Vec<(String, String)> {
-    let mut faults = Faults(Vec::new());
+    let mut faults = RuleFaults(Vec::new());
     if content.conditions.len() > RuleContent::CONDITIONS_MAX {
         faults.add(
             "match",
@@ -28,7 +28,7 @@ pub fn check_rule(content: &RuleContent) -> Vec<(String, String)> {
         return faults.0;
     }
     for (index, condition) in content.conditions.iter().enumerate() {
-        if let Err(ConditionError(why)) = Ready::new(condition) {
+        if let Err(ConditionError(why)) = ReadyCondition::new(condition) {
             faults.add(format!("match[{index}].{}", field_of(condition)), why);
         }
     }
@@ -39,15 +39,15 @@ pub fn check_rule(content: &RuleContent) -> Vec<(String, String)> {
     faults.0
 }
 
-struct Faults(Vec<(String, String)>);
+struct RuleFaults(Vec<(String, String)>);
 
-impl Faults {
+impl RuleFaults {
     fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
         self.0.push((field.into(), message.into()));
     }
 }
 
-/// Which part of a condition a fault is about.
+/// The field of a condition that a fault is about.
 fn field_of(condition: &Condition) -> &'static str {
     use postway_domain::rule::TextMatch;
     let of_text = |text: &TextMatch| match text {
@@ -66,7 +66,7 @@ fn field_of(condition: &Condition) -> &'static str {
     }
 }
 
-fn check_actions(content: &RuleContent, faults: &mut Faults) {
+fn check_actions(content: &RuleContent, faults: &mut RuleFaults) {
     let actions = &content.actions;
     if actions.is_empty() {
         faults.add("actions", "is empty: say what to do with the mail");
@@ -129,7 +129,7 @@ fn check_forward(
     forward: &Forward,
     at: &str,
     known: &impl Fn(&str) -> Result<(), String>,
-    faults: &mut Faults,
+    faults: &mut RuleFaults,
 ) {
     if forward.to.is_empty() && forward.contact.is_none() {
         faults.add(format!("{at}.to"), "say to whom: addresses in `to`, or a `contact`");
@@ -162,7 +162,7 @@ fn check_forward(
     }
 }
 
-fn check_follow_up(follow_up: &FollowUp, content: &RuleContent, faults: &mut Faults) {
+fn check_follow_up(follow_up: &FollowUp, content: &RuleContent, faults: &mut RuleFaults) {
     if !(1..=FollowUp::HOURS_MAX).contains(&follow_up.every_hours) {
         faults.add("follow_up.every_hours", format!("must be 1 to {}", FollowUp::HOURS_MAX));
     }

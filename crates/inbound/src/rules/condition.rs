@@ -1,8 +1,8 @@
-//! Conditions, ready to be asked.
+//! Conditions that are ready to be checked.
 //!
-//! Patterns are matched in time linear in the text, and the pattern, the machine made of it and what it is matched with are bounded:
-//! the worst pattern takes some tenths of a second for one text, and whether to stop is asked before each. Text is
-//! compared without regard to case, but for patterns, which say `(?i)` where they mean it.
+//! Patterns match in time linear in the text, and the pattern, its automaton and the text are bounded: the
+//! worst pattern takes some tenths of a second for one text, and the stop signal is checked before each text.
+//! Text is compared without regard to case, except by patterns, which say `(?i)` if they want that.
 
 use std::collections::BTreeSet;
 
@@ -13,48 +13,48 @@ use postway_domain::{
 use regex::{Regex, RegexBuilder};
 
 use super::{WorkStop, template::Captures};
-use crate::mail::{Mail, Person, bounded};
+use crate::mail::{HeaderPerson, ParsedMail, bounded};
 
 /// The longest text that a condition compares with, in bytes.
 pub(crate) const TEXT_BYTES_MAX: usize = 1_000;
-/// The largest machine that a pattern may become.
+/// The largest automaton of a pattern, in bytes.
 const REGEX_BYTES_MAX: usize = 64 * 1024;
-/// How much of a field is compared.
+/// The most bytes of a field that are compared.
 pub(crate) const COMPARED_BYTES_MAX: usize = 8 * 1024;
-/// How much of a capture is kept.
+/// The most characters of a capture.
 const CAPTURE_CHARS_MAX: usize = 500;
-/// How much of what was looked at is told.
-const TOLD_CHARS_MAX: usize = 80;
+/// The most characters of a compared text that an explanation quotes.
+const QUOTED_CHARS_MAX: usize = 80;
 
-/// Why a condition cannot be asked.
+/// Why a condition cannot be checked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct ConditionError(pub String);
 
 /// One condition.
-pub(crate) enum Ready {
-    People(&'static str, Comparison),
-    Subject(Comparison),
-    Header(String, Option<Comparison>),
+pub(crate) enum ReadyCondition {
+    People(&'static str, TextComparison),
+    Subject(TextComparison),
+    Header(String, Option<TextComparison>),
     Size(Option<u64>, Option<u64>),
     HasAttachment(bool),
 }
 
 /// How text is compared.
-pub(crate) enum Comparison {
+pub(crate) enum TextComparison {
     Contains(String),
     Equals(String),
     Pattern(Box<Regex>),
 }
 
-impl Ready {
-    /// Makes a condition ready, or says what is wrong with it.
+impl ReadyCondition {
+    /// Prepares a condition, or says what is wrong with it.
     pub(crate) fn new(condition: &Condition) -> Result<Self, ConditionError> {
         Ok(match condition {
-            Condition::From(text) => Self::People("From", Comparison::new(text)?),
-            Condition::To(text) => Self::People("To", Comparison::new(text)?),
-            Condition::Cc(text) => Self::People("Cc", Comparison::new(text)?),
-            Condition::Subject(text) => Self::Subject(Comparison::new(text)?),
+            Condition::From(text) => Self::People("From", TextComparison::new(text)?),
+            Condition::To(text) => Self::People("To", TextComparison::new(text)?),
+            Condition::Cc(text) => Self::People("Cc", TextComparison::new(text)?),
+            Condition::Subject(text) => Self::Subject(TextComparison::new(text)?),
             Condition::Header { name, value } => {
                 if postway_mime::check_header(name, "").is_err() {
                     return Err(ConditionError(format!(
@@ -62,7 +62,7 @@ impl Ready {
                         bounded(name, 80)
                     )));
                 }
-                Self::Header(name.clone(), value.as_ref().map(Comparison::new).transpose()?)
+                Self::Header(name.clone(), value.as_ref().map(TextComparison::new).transpose()?)
             }
             Condition::Size { min: None, max: None } => {
                 return Err(ConditionError("give min, max or both, in bytes".to_owned()));
@@ -79,22 +79,27 @@ impl Ready {
     pub(crate) fn has_pattern(&self) -> bool {
         match self {
             Self::People(_, comparison) | Self::Subject(comparison) | Self::Header(_, Some(comparison)) => {
-                matches!(comparison, Comparison::Pattern(_))
+                matches!(comparison, TextComparison::Pattern(_))
             }
             Self::Header(_, None) | Self::Size(..) | Self::HasAttachment(_) => false,
         }
     }
 
-    /// Whether it holds, and why or why not; adds what its pattern captures. Where the work is stopped meanwhile, the answer says
-    /// nothing.
-    pub(crate) fn ask(&self, mail: &Mail<'_>, captures: &mut Captures, stop: &WorkStop) -> (bool, String) {
-        let mut compare = |what: &str, texts: &[String], comparison: &Comparison| {
+    /// Whether the condition holds, and why; adds what its pattern captures. If the work is stopped
+    /// meanwhile, the result means nothing.
+    pub(crate) fn ask(
+        &self,
+        mail: &ParsedMail<'_>,
+        captures: &mut Captures,
+        stop: &WorkStop,
+    ) -> (bool, String) {
+        let mut compare = |what: &str, texts: &[String], comparison: &TextComparison| {
             compare(what, texts, comparison, captures, stop)
         };
         match self {
             Self::People(field, comparison) => {
                 let people = mail.people(field);
-                let texts: Vec<String> = people.iter().flat_map(ways).collect();
+                let texts: Vec<String> = people.iter().flat_map(spellings).collect();
                 compare(&field.to_lowercase(), &texts, comparison)
             }
             Self::Subject(comparison) => {
@@ -117,18 +122,18 @@ impl Ready {
             Self::HasAttachment(wanted) => {
                 let attached = mail.attached();
                 let has = !attached.names.is_empty();
-                let told = match (has, attached.passed.iter().next()) {
+                let described = match (has, attached.passed.iter().next()) {
                     (true, _) => "it has attachments".to_owned(),
                     (false, None) => "it has no attachment".to_owned(),
-                    (false, Some(limit)) => format!("it has no attachment; not looked at: {limit}"),
+                    (false, Some(limit)) => format!("it has no attachment; not read: {limit}"),
                 };
-                (has == *wanted, told)
+                (has == *wanted, described)
             }
         }
     }
 }
 
-impl Comparison {
+impl TextComparison {
     fn new(text: &TextMatch) -> Result<Self, ConditionError> {
         let (TextMatch::Contains(given) | TextMatch::Equals(given) | TextMatch::Regex(given)) = text;
         if given.is_empty() && !matches!(text, TextMatch::Equals(_)) {
@@ -152,7 +157,7 @@ impl Comparison {
             Self::Contains(part) => text.to_lowercase().contains(part),
             Self::Equals(whole) => text.trim().to_lowercase() == *whole,
             Self::Pattern(regex) => {
-                // The end of what is compared is not the end of the text, and no pattern shall take it for that.
+                // The end of the compared part is not the end of the text, and no pattern may treat it so.
                 let within = |found: &regex::Captures<'_>| {
                     !is_cut || found.get(0).is_some_and(|whole| whole.end() < text.len())
                 };
@@ -167,11 +172,11 @@ impl Comparison {
         }
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         match self {
-            Self::Contains(part) => format!("contains {:?}", bounded(part, TOLD_CHARS_MAX)),
-            Self::Equals(whole) => format!("equals {:?}", bounded(whole, TOLD_CHARS_MAX)),
-            Self::Pattern(regex) => format!("matches {:?}", bounded(regex.as_str(), TOLD_CHARS_MAX)),
+            Self::Contains(part) => format!("contains {:?}", bounded(part, QUOTED_CHARS_MAX)),
+            Self::Equals(whole) => format!("equals {:?}", bounded(whole, QUOTED_CHARS_MAX)),
+            Self::Pattern(regex) => format!("matches {:?}", bounded(regex.as_str(), QUOTED_CHARS_MAX)),
         }
     }
 }
@@ -205,7 +210,7 @@ fn pattern(given: &str) -> Result<Regex, ConditionError> {
         regex::Error::CompiledTooBig(_) => {
             ConditionError("is a pattern too large to be used: make it simpler".to_owned())
         }
-        // The last line of a syntax error says what is wrong; those before it draw where.
+        // The last line of a syntax error says what is wrong; the lines before it point to the place.
         other => {
             let text = other.to_string();
             let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ").trim().to_owned();
@@ -214,32 +219,33 @@ fn pattern(given: &str) -> Result<Regex, ConditionError> {
     })
 }
 
-/// The ways in which somebody can be meant: by address, in either spelling of its domain, by name, by both.
-fn ways(person: &Person) -> Vec<String> {
-    let mut ways: Vec<String> = EmailAddress::spellings_of(&person.address).collect();
+/// The texts by which a person may be matched: the address in either spelling of its domain, the name, and
+/// both.
+fn spellings(person: &HeaderPerson) -> Vec<String> {
+    let mut spellings: Vec<String> = EmailAddress::spellings_of(&person.address).collect();
     if let Some(name) = &person.name {
-        ways.push(name.clone());
-        ways.push(person.full().into_owned());
+        spellings.push(name.clone());
+        spellings.push(person.full().into_owned());
     }
-    ways
+    spellings
 }
 
 fn compare(
     what: &str,
     texts: &[String],
-    comparison: &Comparison,
+    comparison: &TextComparison,
     captures: &mut Captures,
     stop: &WorkStop,
 ) -> (bool, String) {
     let mut asked = texts.iter().take_while(|_| !stop.is_stopped());
     let holds = asked.any(|text| comparison.holds(text, captures));
-    let told = comparison.told();
+    let described = comparison.describe();
     match (holds, texts.first()) {
-        (true, _) => (true, format!("{what} {told}")),
+        (true, _) => (true, format!("{what} {described}")),
         (false, Some(text)) if !text.is_empty() => {
-            (false, format!("{what} is {:?}: not one that {told}", bounded(text, TOLD_CHARS_MAX)))
+            (false, format!("{what} is {:?}: not one that {described}", bounded(text, QUOTED_CHARS_MAX)))
         }
-        (false, _) => (false, format!("{what} is missing or empty: not one that {told}")),
+        (false, _) => (false, format!("{what} is missing or empty: not one that {described}")),
     }
 }
 
@@ -251,8 +257,8 @@ mod tests {
     fn ask(condition: serde_json::Value, raw: &str) -> (bool, Captures) {
         let condition: Condition = serde_json::from_value(condition).unwrap();
         let mut captures = Captures::new();
-        let ready = Ready::new(&condition).unwrap();
-        let (holds, why) = ready.ask(&Mail::new(raw.as_bytes()), &mut captures, &WorkStop::default());
+        let ready = ReadyCondition::new(&condition).unwrap();
+        let (holds, why) = ready.ask(&ParsedMail::new(raw.as_bytes()), &mut captures, &WorkStop::default());
         assert!(!why.is_empty());
         (holds, captures)
     }
@@ -312,7 +318,7 @@ mod tests {
             (json!({"field": "size", "min": 2, "max": 1}), "no mail"),
         ] {
             let condition: Condition = serde_json::from_value(condition).unwrap();
-            let error = Ready::new(&condition).err().expect("it cannot be asked").to_string();
+            let error = ReadyCondition::new(&condition).err().expect("it cannot be asked").to_string();
             assert!(error.contains(why), "{error}");
         }
     }
@@ -329,7 +335,7 @@ mod tests {
         }
     }
 
-    /// Patterns that keep as many states at once as the bounds allow.
+    /// Patterns with as many states at once as the limits allow.
     fn worst_patterns() -> impl Iterator<Item = String> {
         let states = (1..200).rev().map(|times| times * 10);
         let pattern = |times: usize| format!("(?-u)^(?:a?b?c?d?){{{times}}}(?:x|y)+z$");
@@ -342,11 +348,11 @@ mod tests {
     fn the_worst_pattern_ends_soon_and_stops_when_it_is_told_to() {
         let people = format!("\"{}\" <a@example.org>, ", "abcd".repeat(60)).repeat(100);
         let raw = format!("Subject: {}\nTo: {}b@example.org\n\n", "abcd".repeat(8_000), people);
-        let mail = Mail::new(raw.as_bytes());
+        let mail = ParsedMail::new(raw.as_bytes());
         for pattern in worst_patterns() {
             let ready = |field: &str| {
                 let condition = json!({"field": field, "regex": pattern.clone()});
-                Ready::new(&serde_json::from_value(condition).unwrap()).unwrap()
+                ReadyCondition::new(&serde_json::from_value(condition).unwrap()).unwrap()
             };
             let began = std::time::Instant::now();
             ready("subject").ask(&mail, &mut Captures::new(), &WorkStop::default());

@@ -1,4 +1,4 @@
-//! What a rule wants done with a mail, worked out before anything of it is done.
+//! The plan of a rule for a mail, made before anything is done.
 
 use async_trait::async_trait;
 use postway_domain::{
@@ -9,24 +9,24 @@ use postway_domain::{
 use postway_store::{Store, StoreError};
 
 use super::{
-    Judged, ReadyRule, WorkStop,
+    JudgedConditions, ReadyRule, WorkStop,
     check::TAG_BYTES_MAX,
     template::{Captures, fill},
 };
-use crate::mail::{Mail, bounded};
+use crate::mail::{ParsedMail, bounded};
 
-/// Recipients of one forwarded mail.
+/// The most recipients of one forwarded mail.
 const RECIPIENTS_MAX: usize = 200;
 
-/// Where names are looked up.
+/// Looks contacts up by name.
 #[async_trait]
-pub(crate) trait Contacts: Sync {
-    /// The addresses of this name; none where nobody has it.
+pub(crate) trait ContactLookup: Sync {
+    /// The addresses of the contact with this name; `None` if there is no such contact.
     async fn addresses(&self, name: &str) -> Result<Option<Vec<String>>, StoreError>;
 }
 
 #[async_trait]
-impl Contacts for (&dyn Store, &TenantId) {
+impl ContactLookup for (&dyn Store, &TenantId) {
     async fn addresses(&self, name: &str) -> Result<Option<Vec<String>>, StoreError> {
         let found = self.0.contact_named(self.1, name).await?;
         Ok(found.map(|contact: Contact| contact.addresses))
@@ -34,27 +34,27 @@ impl Contacts for (&dyn Store, &TenantId) {
 }
 
 /// Whether a rule applies.
-pub(crate) enum Plan {
+pub(crate) enum RulePlan {
     /// Its conditions hold, and this is to be done.
-    Applies(Planned),
+    Applies(PlannedActions),
     /// Its conditions hold, but it cannot be done, for this reason.
     Unable(String),
     /// Its conditions do not hold.
     Passes,
 }
 
-/// What is to be done.
+/// The actions to carry out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedActions {
     pub forward: Option<PlannedForward>,
     pub tags: Vec<String>,
-    pub tells: bool,
+    pub notifies: bool,
     pub marks_seen: bool,
     pub moves_to: Option<String>,
     pub stops: bool,
 }
 
-/// To whom it is sent on, and how.
+/// The recipients of a forwarded mail, and its form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlannedForward {
     pub to: Vec<Mailbox>,
@@ -65,57 +65,57 @@ pub(crate) struct PlannedForward {
 }
 
 impl ReadyRule {
-    /// Works out what it wants done.
+    /// Plans what the rule does with a mail.
     pub(crate) async fn plan(
         &self,
-        mail: &Mail<'_>,
-        contacts: &dyn Contacts,
+        mail: &ParsedMail<'_>,
+        contacts: &dyn ContactLookup,
         stop: &WorkStop,
-    ) -> Result<Plan, StoreError> {
+    ) -> Result<RulePlan, StoreError> {
         match self.judge(mail, stop) {
-            Err(why) => Ok(Plan::Unable(why)),
+            Err(why) => Ok(RulePlan::Unable(why)),
             Ok(judged) => self.plan_judged(&judged, contacts).await,
         }
     }
 
     pub(super) async fn plan_judged(
         &self,
-        judged: &Judged,
-        contacts: &dyn Contacts,
-    ) -> Result<Plan, StoreError> {
+        judged: &JudgedConditions,
+        contacts: &dyn ContactLookup,
+    ) -> Result<RulePlan, StoreError> {
         if !judged.holds() {
-            return Ok(Plan::Passes);
+            return Ok(RulePlan::Passes);
         }
-        let mut planned = Planned::default();
+        let mut planned = PlannedActions::default();
         for action in &self.content.actions {
             match action {
                 Action::Forward(forward) if planned.forward.is_none() => {
                     match address(forward, &judged.captures, contacts).await? {
                         Ok(forward) => planned.forward = Some(forward),
-                        Err(why) => return Ok(Plan::Unable(why)),
+                        Err(why) => return Ok(RulePlan::Unable(why)),
                     }
                 }
                 // A rule sends one message; the API refuses a second forward.
                 Action::Forward(_) => {}
                 Action::Tag { tag } => match fill(tag, &judged.captures) {
                     Ok(tag) => planned.tags.push(bounded(&tag.replace(char::is_control, " "), TAG_BYTES_MAX)),
-                    Err(error) => return Ok(Plan::Unable(error.to_string())),
+                    Err(error) => return Ok(RulePlan::Unable(error.to_string())),
                 },
-                Action::Webhook => planned.tells = true,
+                Action::Webhook => planned.notifies = true,
                 Action::MarkSeen => planned.marks_seen = true,
                 Action::Move { folder } => planned.moves_to = Some(folder.clone()),
                 Action::Stop => planned.stops = true,
             }
         }
-        Ok(Plan::Applies(planned))
+        Ok(RulePlan::Applies(planned))
     }
 }
 
-/// Finds to whom a mail is sent on, or says why nobody is found.
+/// Resolves the recipients of a forwarded mail, or says why there are none.
 async fn address(
     forward: &Forward,
     captures: &Captures,
-    contacts: &dyn Contacts,
+    contacts: &dyn ContactLookup,
 ) -> Result<Result<PlannedForward, String>, StoreError> {
     let mut texts = Vec::new();
     for to in &forward.to {

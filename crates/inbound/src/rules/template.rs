@@ -1,47 +1,47 @@
-//! `{name}` in a rule's texts: what a condition captured stands in its place.
+//! `{name}` in a rule's texts is replaced by what a condition captured.
 //!
-//! Braces around anything but a name are left as they are. A name that nothing captured makes the whole text worthless:
-//! an address or a contact with a hole in it would be somebody else's.
+//! Braces around anything but a name stay unchanged. A name without a capture makes the whole text unusable:
+//! an address or a contact with a gap in it would be somebody else's.
 
 use std::collections::BTreeMap;
 
-/// What conditions captured, by name.
+/// The captures of conditions, by name.
 pub(crate) type Captures = BTreeMap<String, String>;
 
-/// A name in braces that nothing was captured for.
+/// A name in braces without a capture.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nothing was captured as {{{0}}}")]
-pub(crate) struct Uncaptured(pub String);
+pub(crate) struct UncapturedName(pub String);
 
-/// The text with its names filled in.
-pub(crate) fn fill(template: &str, captures: &Captures) -> Result<String, Uncaptured> {
+/// Replaces the names in a text.
+pub(crate) fn fill(template: &str, captures: &Captures) -> Result<String, UncapturedName> {
     let mut text = String::with_capacity(template.len());
     for piece in pieces(template) {
         match piece {
-            Piece::Text(plain) => text.push_str(plain),
-            Piece::Name(name) => match captures.get(name).map(|value| value.trim()) {
+            TemplatePiece::Text(plain) => text.push_str(plain),
+            TemplatePiece::Name(name) => match captures.get(name).map(|value| value.trim()) {
                 Some(value) if !value.is_empty() => text.push_str(value),
-                _ => return Err(Uncaptured(name.to_owned())),
+                _ => return Err(UncapturedName(name.to_owned())),
             },
         }
     }
     Ok(text)
 }
 
-/// The names that a text asks for.
+/// The names in a text.
 pub(crate) fn names(template: &str) -> impl Iterator<Item = &str> {
     pieces(template).filter_map(|piece| match piece {
-        Piece::Name(name) => Some(name),
-        Piece::Text(_) => None,
+        TemplatePiece::Name(name) => Some(name),
+        TemplatePiece::Text(_) => None,
     })
 }
 
-enum Piece<'t> {
+enum TemplatePiece<'t> {
     Text(&'t str),
     Name(&'t str),
 }
 
-fn pieces(template: &str) -> impl Iterator<Item = Piece<'_>> {
+fn pieces(template: &str) -> impl Iterator<Item = TemplatePiece<'_>> {
     let mut rest = template;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -52,14 +52,14 @@ fn pieces(template: &str) -> impl Iterator<Item = Piece<'_>> {
             && is_name(name)
         {
             rest = &rest[name.len() + 2..];
-            return Some(Piece::Name(name));
+            return Some(TemplatePiece::Name(name));
         }
         // The first character is text even if it is a brace: it begins no name.
         let first = rest.chars().next().map_or(0, char::len_utf8);
         let end = rest[first..].find('{').map_or(rest.len(), |brace| first + brace);
         let (text, after) = rest.split_at(end);
         rest = after;
-        Some(Piece::Text(text))
+        Some(TemplatePiece::Text(text))
     })
 }
 

@@ -12,55 +12,55 @@ use postway_store::{Store, StoreError};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{Contacts, Judged, Plan, Planned, ReadyRule, WorkStop};
-use crate::{forward::guard, mail::Mail};
+use super::{ContactLookup, JudgedConditions, PlannedActions, ReadyRule, RulePlan, WorkStop};
+use crate::{loop_guard, mail::ParsedMail};
 
-/// What a rule would do with a mail.
+/// The result of a dry run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Trial {
+pub struct RuleTrialResult {
     /// Whether its conditions hold and it could be applied.
     pub matched: bool,
-    /// Each condition in order: whether it holds, and why or why not.
+    /// For each condition in order, whether it holds and why.
     pub conditions: Vec<(bool, String)>,
-    /// What its patterns captured.
+    /// The captures of its patterns.
     pub captures: BTreeMap<String, String>,
-    /// What would be done, in the words of rules: `{"do": "forward", "to": […], "as": "redirect"}`.
+    /// What would be done, in the vocabulary of rules: `{"do": "forward", "to": […], "as": "redirect"}`.
     pub actions: Vec<Value>,
-    /// Why it would not be applied although its conditions hold.
+    /// Why the rule would not be applied although its conditions hold.
     pub reason: Option<String>,
 }
 
-/// How long asking a rule's conditions may take.
+/// How long checking a rule's conditions may take.
 const TRIAL_MAX: Duration = Duration::from_secs(20);
 
-/// What a thread finds out about a rule and a mail.
+/// What a thread works out about a rule and a mail.
 struct TrialJudgement {
     rule: ReadyRule,
-    judged: Result<Judged, String>,
-    /// Why the mail would not be sent on.
+    judged: Result<JudgedConditions, String>,
+    /// Why the mail would not be forwarded.
     looping: Option<String>,
 }
 
 /// Tries a rule on a mail. Nothing is sent and nothing is written.
 ///
-/// Its conditions are asked on a thread of their own, which has the mail, and whatever its bytes hold, until it has ended; it is told to
-/// stop when its time is over or nobody waits for it any more.
+/// The conditions are checked on a thread of their own, which keeps the mail's bytes until it has ended. It
+/// is asked to stop when its time is over or the caller is gone.
 pub async fn try_rule(
     store: &dyn Store,
     tenant: &TenantId,
     content: &RuleContent,
     raw: Bytes,
-) -> Result<Trial, StoreError> {
+) -> Result<RuleTrialResult, StoreError> {
     attempt(&(store, tenant), content, raw, TRIAL_MAX).await
 }
 
 async fn attempt(
-    contacts: &dyn Contacts,
+    contacts: &dyn ContactLookup,
     content: &RuleContent,
     raw: Bytes,
     within: Duration,
-) -> Result<Trial, StoreError> {
-    let unable = |conditions, captures, reason| Trial {
+) -> Result<RuleTrialResult, StoreError> {
+    let unable = |conditions, captures, reason| RuleTrialResult {
         matched: false,
         conditions,
         captures,
@@ -79,11 +79,19 @@ async fn attempt(
     let plan = rule.plan_judged(&judged, contacts).await?;
     let (conditions, captures) = (judged.conditions, judged.captures);
     Ok(match plan {
-        Plan::Passes => Trial { matched: false, conditions, captures, actions: Vec::new(), reason: None },
-        Plan::Unable(why) => unable(conditions, captures, why),
-        Plan::Applies(planned) => match looping.filter(|_| planned.forward.is_some()) {
+        RulePlan::Passes => {
+            RuleTrialResult { matched: false, conditions, captures, actions: Vec::new(), reason: None }
+        }
+        RulePlan::Unable(why) => unable(conditions, captures, why),
+        RulePlan::Applies(planned) => match looping.filter(|_| planned.forward.is_some()) {
             Some(why) => unable(conditions, captures, why),
-            None => Trial { matched: true, conditions, captures, actions: told(&planned), reason: None },
+            None => RuleTrialResult {
+                matched: true,
+                conditions,
+                captures,
+                actions: planned_json(&planned),
+                reason: None,
+            },
         },
     })
 }
@@ -94,11 +102,11 @@ async fn judge(content: &RuleContent, raw: Bytes, within: Duration) -> Result<Tr
     let asked = stop.clone();
     let thread = tokio::task::spawn_blocking(move || {
         let rule = ReadyRule::new(unnamed, content);
-        let mail = Mail::new(&raw);
+        let mail = ParsedMail::new(&raw);
         let judged = rule.judge(&mail, &asked);
-        TrialJudgement { judged, looping: guard::loops(&mail, None), rule }
+        TrialJudgement { judged, looping: loop_guard::loops(&mail, None), rule }
     });
-    let _stopped = stop.at_drop();
+    let _stopped = stop.stop_on_drop();
     match timeout(within, thread).await {
         Ok(Ok(judgement)) => Ok(judgement),
         Ok(Err(_)) => Err("trying it failed inside Postway: see the log for the time".to_owned()),
@@ -106,7 +114,7 @@ async fn judge(content: &RuleContent, raw: Bytes, within: Duration) -> Result<Tr
     }
 }
 
-fn told(planned: &Planned) -> Vec<Value> {
+fn planned_json(planned: &PlannedActions) -> Vec<Value> {
     let mut actions = Vec::new();
     if let Some(forward) = &planned.forward {
         let to: Vec<_> = forward.to.iter().map(ToString::to_string).collect();
@@ -118,7 +126,7 @@ fn told(planned: &Planned) -> Vec<Value> {
         actions.push(json!({"do": "forward", "to": to, "as": form}));
     }
     actions.extend(planned.tags.iter().map(|tag| json!({"do": "tag", "tag": tag})));
-    if planned.tells {
+    if planned.notifies {
         actions.push(json!({"do": "webhook"}));
     }
     if planned.marks_seen {
@@ -139,10 +147,10 @@ mod tests {
 
     use super::*;
 
-    struct Book;
+    struct ContactBook;
 
     #[async_trait]
-    impl Contacts for Book {
+    impl ContactLookup for ContactBook {
         async fn addresses(&self, name: &str) -> Result<Option<Vec<String>>, StoreError> {
             Ok(match name {
                 "ACME" => {
@@ -154,9 +162,9 @@ mod tests {
         }
     }
 
-    async fn tried(rule: Value, raw: &str) -> Trial {
+    async fn tried(rule: Value, raw: &str) -> RuleTrialResult {
         let raw = Bytes::copy_from_slice(raw.as_bytes());
-        attempt(&Book, &serde_json::from_value(rule).unwrap(), raw, TRIAL_MAX).await.unwrap()
+        attempt(&ContactBook, &serde_json::from_value(rule).unwrap(), raw, TRIAL_MAX).await.unwrap()
     }
 
     fn lookup() -> Value {
@@ -197,16 +205,16 @@ mod tests {
         assert!(trial.reason.unwrap().starts_with("loop guard: "));
     }
 
-    /// Bytes that say when the last handle on them is dropped.
-    struct Watched(Vec<u8>, std::sync::mpsc::Sender<()>);
+    /// Bytes that signal when their last handle is dropped.
+    struct WatchedBytes(Vec<u8>, std::sync::mpsc::Sender<()>);
 
-    impl AsRef<[u8]> for Watched {
+    impl AsRef<[u8]> for WatchedBytes {
         fn as_ref(&self) -> &[u8] {
             &self.0
         }
     }
 
-    impl Drop for Watched {
+    impl Drop for WatchedBytes {
         fn drop(&mut self) {
             let _ = self.1.send(());
         }
@@ -214,17 +222,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_trial_ends_in_time_keeps_nobody_waiting_and_its_mail_until_its_thread_has_ended() {
-        // Each of these takes a while for each of many people, of whom the header has as many as it may.
+        // Each of these conditions takes a while for each person, and the header has as many people as it may
+        // have.
         let pattern = r"(?-u)^(?:a?b?c?d?){100}z$";
         let conditions = vec![json!({"field": "to", "regex": pattern}); 50];
         let rule = serde_json::from_value(json!({"match": conditions, "actions": [{"do": "stop"}]})).unwrap();
         let people = format!("\"{}\" <a@example.org>, ", "abcd".repeat(60)).repeat(110);
         let (ended, has_ended) = std::sync::mpsc::channel();
-        let raw = Bytes::from_owner(Watched(format!("To: {people}b@example.org\n\n").into_bytes(), ended));
-        // The runtime has one thread, and it is free: this deadline is noticed.
-        let trial = attempt(&Book, &rule, raw, Duration::from_millis(50)).await.unwrap();
+        let raw =
+            Bytes::from_owner(WatchedBytes(format!("To: {people}b@example.org\n\n").into_bytes(), ended));
+        // The runtime has one thread, and that is free: the deadline is noticed.
+        let trial = attempt(&ContactBook, &rule, raw, Duration::from_millis(50)).await.unwrap();
         assert!(!trial.matched && trial.reason.unwrap().contains("took longer than"));
         let ended = tokio::task::spawn_blocking(move || has_ended.recv_timeout(Duration::from_secs(30)));
-        assert_eq!(ended.await.unwrap(), Ok(()), "it was told to stop, and did");
+        assert_eq!(ended.await.unwrap(), Ok(()), "it was asked to stop, and did");
     }
 }

@@ -30,7 +30,7 @@ use postway_net::{
     Guard,
     http::{HttpClient, HttpSettings},
 };
-use postway_notify::{Node, Notifier, NotifierParts};
+use postway_notify::{Notifier, NotifierNode, NotifierParts};
 use postway_store::{
     Directory, Intake, Report, Store, StoreError,
     blob::Depot,
@@ -61,7 +61,7 @@ impl Clock for TestClock {
 struct Alone(Incarnation);
 
 #[async_trait]
-impl Node for Alone {
+impl NotifierNode for Alone {
     fn alive(&self) -> Option<Vec<Incarnation>> {
         Some(vec![self.0])
     }

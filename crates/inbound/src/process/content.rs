@@ -1,0 +1,225 @@
+//! Processes the content of one mail: what kind of mail it is, which message it is about, what the rules say.
+//!
+//! The order follows a mailbox's roles: a receipt of certified mail, a report about a message, and otherwise the
+//! rules. A report that is about no known message goes to the rules too; loop guards keep it from being forwarded.
+
+use bytes::Bytes;
+use postway_domain::mailbox::MailboxRole;
+use postway_mime::{
+    pec::{self, Receipt},
+    received::{self, Kind, Report},
+};
+use postway_store::{
+    StoreError,
+    record::{Body, ToRoute},
+};
+use serde_json::json;
+
+use super::{
+    conclusion::{MailProgress, MailVerdict, ProcessFailure, is_reminder},
+    context::{LARGE_KIB_MAX, MailboxContext, ProcessContext},
+    replies, rules,
+};
+use crate::{
+    correlate::{self, ReceiptContext, ReportProof},
+    crash::crash_point_for,
+    mail::ParsedMail,
+    rules::WorkStop,
+};
+
+/// The memory that a mail takes, as a multiple of its size: the mail, its decoded text and files, and the
+/// mail that is made of them.
+const WEIGHT_PER_BYTE: u64 = 4;
+
+/// The memory that a mail takes while it is processed, in KiB: the mail, its decoded contents, and the mail
+/// that is made of them. A mail stored in its row is small and takes nothing.
+fn weight_kib(body: &Body) -> u64 {
+    let bytes = body.blob().map_or(0, |blob| blob.size.saturating_mul(WEIGHT_PER_BYTE));
+    bytes.div_ceil(1024).min(LARGE_KIB_MAX as u64)
+}
+
+pub(super) async fn process_content(
+    context: &ProcessContext,
+    mailbox_context: &MailboxContext,
+    job: &ToRoute,
+    stop: &WorkStop,
+    progress: &mut MailProgress,
+) -> Result<MailVerdict, ProcessFailure> {
+    // Only mails stored as blobs take from the budget, so that few large ones are in memory at a time. The
+    // mail's turn comes first: earlier mails, for which it would wait, may need the budget. The semaphore is
+    // never closed.
+    let weight = weight_kib(&job.body);
+    if weight > 0 {
+        context.turns.wait(job).await;
+    }
+    let _weighed = context.large.acquire_many(u32::try_from(weight).unwrap_or(u32::MAX)).await;
+    let raw = context.depot.resolve(&job.key.tenant, job.body.clone()).await.map_err(StoreError::from)?;
+    crash_point_for("inbound_deal", &raw);
+    if is_reminder(job) {
+        return rules::remind(context, mailbox_context, job, &raw, stop, progress).await;
+    }
+    let settings = &mailbox_context.mailbox.settings;
+    let receipt = settings.has(MailboxRole::Pec).then(|| pec::read(&raw)).flatten();
+    let report = received::inspect(&raw);
+    progress.kind = Some(if receipt.is_some() { "pec" } else { report.kind.as_str() });
+    if report.kind == Kind::Ordinary
+        && replies::record_unsubscribe(context, mailbox_context, &raw, progress).await?
+    {
+        return Ok(MailVerdict::Routed);
+    }
+    let mut reasons = Vec::new();
+    if let Some(receipt) = receipt {
+        match record_receipt(context, mailbox_context, job, &raw, &receipt, progress).await? {
+            None => return Ok(MailVerdict::Routed),
+            Some(why) => reasons.push(why),
+        }
+    } else if settings.has(MailboxRole::Bounces) && report.kind != Kind::Ordinary {
+        match record_report(context, mailbox_context, &raw, &report, progress).await? {
+            None => return Ok(MailVerdict::Routed),
+            Some(why) => reasons.push(why),
+        }
+    }
+    let is_answer = report.kind == Kind::Ordinary
+        && replies::record_reply(context, mailbox_context, &raw, progress).await?;
+    if settings.has(MailboxRole::Forward) {
+        let verdict = rules::apply(context, mailbox_context, job, &raw, reasons, stop, progress).await?;
+        return Ok(match verdict {
+            // A reply need not match a rule.
+            MailVerdict::NoMatch(_) if is_answer => MailVerdict::Routed,
+            verdict => verdict,
+        });
+    }
+    if is_answer {
+        return Ok(MailVerdict::Routed);
+    }
+    if reasons.is_empty() {
+        reasons.push("it is no mail that this mailbox is watched for".to_owned());
+    }
+    Ok(MailVerdict::NoMatch(reasons.join("; ")))
+}
+
+/// Records a receipt; returns the reason if it is about no known message.
+async fn record_receipt(
+    context: &ProcessContext,
+    mailbox_context: &MailboxContext,
+    job: &ToRoute,
+    raw: &Bytes,
+    receipt: &Receipt,
+    progress: &mut MailProgress,
+) -> Result<Option<String>, ProcessFailure> {
+    let scope = mailbox_context.scope();
+    let named = match receipt.postway_uid {
+        Some(uid) => context.store.traced(&[uid]).await?.into_iter().find(|traced| scope.contains(traced)),
+        None => None,
+    };
+    let is_by_our_id = named.is_some();
+    let found = match (named, receipt.reference.as_deref()) {
+        (None, Some(reference)) => correlate::by_foreign_id(&*context.store, &scope, reference).await?,
+        (named, _) => named,
+    };
+    let Some(traced) = found else {
+        return Ok(Some(match receipt.postway_uid {
+            Some(_) => "the message that the receipt refers to is not known".to_owned(),
+            None => "the receipt refers to no message of ours".to_owned(),
+        }));
+    };
+    let uid = traced.uid;
+    if traced.gone {
+        return Ok(Some(format!("the message that the receipt refers to, {uid}, was removed")));
+    }
+    let earlier = context.store.receipts(&traced.tenant, uid).await?;
+    // A receipt belongs to the message, whose tenant may differ from the mailbox's: blobs belong to their
+    // tenants.
+    let body = match &job.body {
+        Body::Blob(_) if traced.tenant != job.key.tenant => {
+            let (limit, now) = (postway_store::blob::INLINE_BYTES_MAX, context.clock.now());
+            let kept = context.depot.keep(&*context.store, &traced.tenant, raw.clone(), limit, now).await;
+            kept.map_err(StoreError::from)?
+        }
+        body => body.clone(),
+    };
+    let known = ReceiptContext {
+        raw,
+        body: &body,
+        digest: job.digest,
+        trust: &context.trust,
+        is_by_our_id,
+        earlier: &earlier,
+        arrived_at: job.arrived_at.unwrap_or(job.created_at),
+    };
+    let finding = correlate::receipt(receipt, &traced, &known);
+    progress.result.insert("message".to_owned(), json!(uid));
+    progress.result.insert("receipt".to_owned(), json!(receipt.kind_text));
+    progress.result.insert("event".to_owned(), json!(finding.kind.as_str()));
+    progress.findings.push(finding);
+    progress.has_effect = true;
+    Ok(None)
+}
+
+/// Records the findings of a report; returns the reason if it is about no known message.
+async fn record_report(
+    context: &ProcessContext,
+    mailbox_context: &MailboxContext,
+    raw: &Bytes,
+    report: &Report,
+    progress: &mut MailProgress,
+) -> Result<Option<String>, ProcessFailure> {
+    let (mail, now) = (ParsedMail::new(raw), context.clock.now());
+    let found = correlate::correlate(
+        &*context.store,
+        &context.verp_key,
+        &mailbox_context.scope(),
+        &mail,
+        report,
+        now,
+    )
+    .await?;
+    let Some((traced, proof)) = found else {
+        return Ok(Some(format!("no message of ours was found for this {}", kind_name(report.kind))));
+    };
+    if traced.gone {
+        return Ok(Some(format!("the message that it is about, {}, was removed", traced.uid)));
+    }
+    progress.findings = correlate::findings(report, &traced, proof, now);
+    if progress.findings.is_empty() {
+        return Ok(Some(format!("this {} says nothing against the message", kind_name(report.kind))));
+    }
+    progress.has_effect = true;
+    record_findings(progress, &traced.uid.to_string(), proof);
+    Ok(None)
+}
+
+fn record_findings(progress: &mut MailProgress, message: &str, proof: ReportProof) {
+    let events: Vec<_> = progress.findings.iter().map(|finding| finding.kind.as_str()).collect();
+    let suppressed = progress.findings.iter().filter(|finding| finding.suppress.is_some()).count();
+    progress.result.insert("message".to_owned(), json!(message));
+    progress.result.insert("proof".to_owned(), json!(proof.as_str()));
+    progress.result.insert("events".to_owned(), json!(events));
+    progress.result.insert("suppressed".to_owned(), json!(suppressed));
+}
+
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Bounce => "bounce",
+        Kind::Delay => "delay notice",
+        Kind::Success => "delivery notice",
+        Kind::Complaint => "complaint",
+        Kind::AutoReply => "automatic reply",
+        Kind::Ordinary => "mail",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use postway_store::record::{BlobName, BlobRef};
+
+    use super::*;
+
+    #[test]
+    fn a_large_mail_weighs_what_is_made_of_it_too() {
+        let large = |size| Body::Blob(BlobRef { name: BlobName { digest: [7; 32], generation: 0 }, size });
+        assert_eq!(weight_kib(&Body::Inline(vec![b'x'; 10_000].into())), 0);
+        assert_eq!(weight_kib(&large(1 << 20)), 4 * 1024);
+        assert_eq!(weight_kib(&large(u64::MAX)), LARGE_KIB_MAX as u64);
+    }
+}

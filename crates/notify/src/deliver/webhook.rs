@@ -1,0 +1,220 @@
+//! Webhooks: one call for each event, with a Standard Webhooks signature, or with credentials if it goes to a
+//! tenant's own client.
+//!
+//! A 2xx acknowledges, whatever its body. A 410 disables the subscriber; its notifications wait until the
+//! subscriber is enabled again. A redirect is a failure: the new address must be configured.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use postway_domain::{Clock, EventKind, MessageUid, Subscriber, Time, WebhookForm, secret::SecretKey};
+use postway_net::http::{Answer, HttpClient};
+use postway_store::{
+    StoreError,
+    record::{Changed, DirectoryChange},
+};
+use serde_json::json;
+
+use super::{
+    context::{DeliveryContext, read_message, verdict},
+    http_call::{self, FinishedCall, LOGGED_BYTES_MAX},
+    payload::{WebhookEnvelope, WebhookMessage, received, unwritable},
+    resend_form,
+};
+use crate::{
+    notification::{
+        batch::NotificationBatch,
+        call_limits::WEBHOOK_TIMEOUT,
+        outcome::{BatchOutcome, LeasedNotification, NotificationVerdict, SubscriberConduct},
+        target::{self, SubscriberAccess},
+    },
+    signature::signatures,
+};
+
+/// How long this process leaves a subscriber alone that it has just disabled. The time is short, because the
+/// subscriber may be enabled again at once; while it is disabled the store gives out none of its
+/// notifications.
+const DISABLED_FOR: Duration = Duration::from_secs(5);
+/// The prefixes of the headers with a call's id, time and signature: those of Standard Webhooks, and those of
+/// Svix, from which the specification comes and which receivers written for Resend and others read.
+const HEADER_PREFIXES: [&str; 2] = ["webhook", "svix"];
+
+/// Delivers the one notification of the batch.
+pub(crate) async fn deliver(
+    context: &DeliveryContext,
+    batch: &NotificationBatch,
+    access: &SubscriberAccess,
+) -> Result<BatchOutcome, StoreError> {
+    let Some(leased) = batch.leased.first() else { return Ok(BatchOutcome::uncalled(Vec::new(), None)) };
+    let form = batch.target.kind().form().unwrap_or(WebhookForm::Postway);
+    let body = match body(context, leased, form).await? {
+        Ok(body) => body,
+        Err(reached) => {
+            return Ok(BatchOutcome::uncalled(vec![verdict(context, leased, reached, None)], None));
+        }
+    };
+    let id = id_of(leased.job.key.uid, leased.job.key.seq);
+    let called =
+        post(&context.http, &*context.clock, access, (&id, &body), WEBHOOK_TIMEOUT.min(context.patience))
+            .await;
+
+    let is_taken = called.answer.as_ref().is_ok_and(Answer::is_success);
+    let mut quiet_until = called.requested_quiet().map(|wait| called.at.plus(wait));
+    let reached = match called.status() {
+        _ if is_taken => NotificationVerdict::Acknowledged,
+        Some(410) => {
+            disable(context, &batch.target.subscriber).await;
+            quiet_until = Some(called.at.plus(DISABLED_FOR));
+            NotificationVerdict::Unwanted
+        }
+        _ => NotificationVerdict::Failed { asked: called.retry_after() },
+    };
+    let logged = called.logged(&body, LOGGED_BYTES_MAX);
+    Ok(BatchOutcome {
+        notified: vec![verdict(context, leased, reached, Some(logged))],
+        conduct: if is_taken { SubscriberConduct::Answered } else { SubscriberConduct::Failed },
+        quiet_until,
+        comes_again: false,
+    })
+}
+
+/// The body of a call, or the verdict if there is nothing to call. For inbound mail the event's data is the
+/// whole body.
+async fn body(
+    context: &DeliveryContext,
+    leased: &LeasedNotification,
+    form: WebhookForm,
+) -> Result<Result<String, NotificationVerdict>, StoreError> {
+    let Some(event) = &leased.job.event else { return Ok(Err(NotificationVerdict::Gone)) };
+    let deferred = leased.job.deferred;
+    let Some(name) = form.event_name(event.kind, deferred) else {
+        return Ok(Err(NotificationVerdict::Pointless));
+    };
+    if form == WebhookForm::Resend {
+        let body = match event.kind {
+            EventKind::Received => resend_form::received_body(event),
+            _ => match read_message(context, leased).await? {
+                Some((snapshot, event)) => {
+                    resend_form::message_body(context, &snapshot, event, deferred).await?
+                }
+                None => return Ok(Err(NotificationVerdict::Gone)),
+            },
+        };
+        return Ok(body.map(|body| body.to_string()).ok_or(NotificationVerdict::Pointless));
+    }
+    let (timestamp, sequence) = (event.at, event.seq);
+    let body = match event.kind {
+        EventKind::Received => {
+            serde_json::to_string(&WebhookEnvelope { name, timestamp, sequence, data: received(event) })
+        }
+        _ => match read_message(context, leased).await? {
+            Some((snapshot, event)) => {
+                let data = WebhookMessage::new(&snapshot, event);
+                serde_json::to_string(&WebhookEnvelope { name, timestamp, sequence, data })
+            }
+            None => return Ok(Err(NotificationVerdict::Gone)),
+        },
+    };
+    body.map(Ok).map_err(unwritable)
+}
+
+/// The id of a call. It is the same for every try, so that a receiver recognises a repetition.
+fn id_of(uid: MessageUid, seq: i64) -> String {
+    format!("evt_{}_{seq}", uid.to_string().replace('-', ""))
+}
+
+async fn post(
+    http: &HttpClient,
+    clock: &dyn Clock,
+    access: &SubscriberAccess,
+    (id, body): (&str, &str),
+    timeout: Duration,
+) -> FinishedCall {
+    let now_s = clock.now().as_seconds();
+    let mut proof = vec![("id", id.to_owned()), ("timestamp", now_s.to_string())];
+    if !access.secrets.is_empty() {
+        proof.push(("signature", signatures(&access.secrets, id, now_s, body.as_bytes())));
+    }
+    let named = |prefix: &'static str| {
+        proof.iter().map(move |(name, value)| (format!("{prefix}-{name}"), value.clone()))
+    };
+    let headers = HEADER_PREFIXES.into_iter().flat_map(named).collect();
+    let body = Bytes::copy_from_slice(body.as_bytes());
+    http_call::post(http, clock, (&access.url, &access.auth), headers, body, timeout).await
+}
+
+/// Disables a subscriber that answered 410. If it was changed meanwhile, the change wins; if the store fails,
+/// the next call will get the same answer.
+async fn disable(context: &DeliveryContext, subscriber: &Subscriber) {
+    let off = Subscriber {
+        active: false,
+        disabled_reason: Some("it answered 410: gone".to_owned()),
+        version: subscriber.version + 1,
+        updated_at: context.clock.now(),
+        ..subscriber.clone()
+    };
+    let (tenant, id) = (&subscriber.tenant, &subscriber.id);
+    let change = DirectoryChange::UpdateSubscriber(off, subscriber.version);
+    match context.store.change(change, None).await {
+        Ok(Changed::Done) => {
+            tracing::warn!(%tenant, subscriber = %id, "a webhook answered 410 and is disabled")
+        }
+        Ok(_) => {
+            tracing::info!(%tenant, subscriber = %id, "a webhook answered 410, but was changed meanwhile")
+        }
+        Err(error) => tracing::warn!(%tenant, subscriber = %id, %error, "a webhook could not be disabled"),
+    }
+}
+
+/// The result of a test call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookTestResult {
+    /// The status of the answer, if there is one.
+    pub status: Option<u16>,
+    /// How long the call took.
+    pub latency: Duration,
+    /// The shortened answer, or what went wrong.
+    pub answer: String,
+}
+
+impl WebhookTestResult {
+    /// Whether the receiver would have acknowledged a notification.
+    pub fn is_taken(&self) -> bool {
+        self.status.is_some_and(|status| (200..300).contains(&status))
+    }
+}
+
+/// Calls a webhook with a test event (`webhook.test`), signed like all others. Nothing is stored, and the
+/// call is not repeated.
+pub async fn call_test(
+    http: &HttpClient,
+    clock: &dyn Clock,
+    secret_key: &SecretKey,
+    subscriber: &Subscriber,
+) -> WebhookTestResult {
+    let now = clock.now();
+    let refused = |answer: String| WebhookTestResult { status: None, latency: Duration::ZERO, answer };
+    let Some(form) = subscriber.kind.form() else {
+        return refused("only a webhook takes a test event".to_owned());
+    };
+    let access = match target::webhook(subscriber, secret_key, now) {
+        Ok(access) => access,
+        Err(reason) => return refused(reason),
+    };
+    let body = test_body(subscriber, form, now);
+    let id = id_of(MessageUid::new(now, &mut rand::rng()), 0);
+    let called = post(http, clock, &access, (&id, &body), WEBHOOK_TIMEOUT).await;
+    let logged = called.logged("", LOGGED_BYTES_MAX);
+    WebhookTestResult { status: logged.status, latency: called.latency, answer: logged.answer }
+}
+
+fn test_body(subscriber: &Subscriber, form: WebhookForm, now: Time) -> String {
+    let data = json!({ "tenant": subscriber.tenant, "webhook": subscriber.id });
+    let body = match form {
+        WebhookForm::Postway => {
+            json!({ "type": "webhook.test", "timestamp": now, "sequence": 0, "data": data })
+        }
+        WebhookForm::Resend => resend_form::test_body(data, now),
+    };
+    body.to_string()
+}
