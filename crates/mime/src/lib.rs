@@ -6,7 +6,6 @@
 //!
 //! - [`addressed`]: mail for APIs that read the recipients from the header.
 //! - [`compose`]: a [`Draft`] (fields, text, html, other forms of the text, attachments) becomes an RFC 5322 message.
-//! - [`outgoing`]: a message that the user wrote is read ([`inspect_raw`]) and made ours ([`finish_raw`]).
 //! - [`deliverability`]: the header fields that mailbox providers ask for.
 //! - [`dkim`]: keys, and the signatures made with them. Making a key is the one thing here that uses chance.
 //! - [`dissected`]: mail taken apart into the fields that providers' APIs ask for.
@@ -20,39 +19,26 @@
 //! - [`reading`]: a mail as a person sees it.
 //! - [`template`]: subjects and bodies made of a template and variables.
 
-pub mod addressed;
 pub mod compose;
-pub mod deliverability;
-pub mod dissected;
 pub mod dkim;
-pub mod downgrade;
-pub mod forwarded;
 pub mod header;
 pub mod html;
-pub mod outgoing;
 pub mod pec;
 pub mod reader;
 pub mod reading;
 pub mod received;
-pub mod reply;
 pub mod template;
 
-mod alternative;
-mod attachment;
-mod body;
-mod field;
-mod gist;
-mod header_text;
-mod lines;
-mod raw_header;
-mod raw_writer;
-mod recode;
+mod raw;
+mod wire;
 
-pub use alternative::{ALTERNATIVES_MAX, Alternative, AlternativeError, AlternativeKind};
-pub use attachment::Attachment;
-pub use compose::{ComposeError, Composed, Draft, compose};
-pub use gist::gist;
+pub use compose::{
+    ALTERNATIVES_MAX, Alternative, AlternativeError, AlternativeKind, Attachment, ComposeError, Composed,
+    Draft, compose, deliverability,
+};
 pub use header::{HeaderError, check_header, check_subject, reserved_header};
-pub use outgoing::{FinishedRaw, RawFinish, RawInfo, Trace, finish_raw, inspect_raw, own_fields};
-pub use raw_header::{MARK_CHARS, MARK_FIELD, RawError, is_mark};
-pub use raw_writer::RawChange;
+pub use raw::{
+    FinishedRaw, MARK_CHARS, MARK_FIELD, RawChange, RawError, RawFinish, RawInfo, Trace, addressed,
+    downgrade, finish_raw, forwarded, inspect_raw, is_mark, own_fields,
+};
+pub use reading::{dissected, gist, reply};

@@ -4,18 +4,18 @@
 //! so does whatever hides in a `<template>`. It promises an answer in time and memory proportional to the input:
 //! nesting, elements and attributes have a maximum, and reading stops where one is passed. Nothing recurses.
 //!
-//! `<script type="application/ld+json">` is data that receivers read and nobody runs: it passes (see `data`).
+//! `<script type="application/ld+json">` is data that receivers read and nobody runs: it passes (see `json_ld`).
 //!
 //! It is no sanitizer. It refuses what no mail client would run and every spam filter dislikes; it never changes
 //! a byte. CSS is not read.
 
 mod attributes;
-mod data;
-mod fast;
 mod fault;
 mod hidden;
+mod json_ld;
 mod outline;
 mod parse;
+mod prefilter;
 mod rules;
 mod text;
 
@@ -41,7 +41,7 @@ pub fn check(html: &str) -> Result<(), Vec<HtmlFault>> {
     if html.len() > HTML_BYTES_MAX {
         return Err(vec![HtmlFault::new(FaultKind::TooLong, format!("{} bytes", html.len()))]);
     }
-    if fast::certainly_clean(html) {
+    if prefilter::certainly_clean(html) {
         return Ok(());
     }
     check_parsed(html)
@@ -51,7 +51,7 @@ fn check_parsed(html: &str) -> Result<(), Vec<HtmlFault>> {
     let mut faults = Faults::default();
     // The inside of <noscript> is markup where scripts are off and text where they are on: both must be clean.
     let modes: &[bool] =
-        if fast::contains_ignoring_case(html, b"noscript") { &[false, true] } else { &[false] };
+        if prefilter::contains_ignoring_case(html, b"noscript") { &[false, true] } else { &[false] };
     for &scripting in modes {
         let mut judge = Judge::default();
         let passed = parse::walk(html, scripting, |token| judge.see(&token));

@@ -6,8 +6,8 @@
 
 use html5ever::tokenizer::Tag;
 
-use super::data::{DataScript, DataStep};
 use super::fault::Faults;
+use super::json_ld::{DataScript, DataStep};
 use super::parse::HtmlToken;
 use super::{FaultKind, HtmlFault};
 

@@ -339,7 +339,7 @@ proptest! {
 
     #[test]
     fn a_clean_look_means_a_clean_parse(html in soup()) {
-        if fast::certainly_clean(&html) {
+        if prefilter::certainly_clean(&html) {
             prop_assert_eq!(check_parsed(&html), Ok(()));
         }
     }
@@ -357,7 +357,7 @@ fn few_tags_pass_the_fast_look_only_where_the_parser_agrees_on_depth() {
     for open in ["<b>", "<table><td>", "<div>", "<template>", "<b n=1><div>"] {
         for count in [10, 80, 159, 170, 400] {
             let html = open.repeat(count);
-            assert!(!fast::certainly_clean(&html) || check_parsed(&html).is_ok(), "{count} {open}");
+            assert!(!prefilter::certainly_clean(&html) || check_parsed(&html).is_ok(), "{count} {open}");
         }
     }
 }

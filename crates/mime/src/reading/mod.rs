@@ -4,7 +4,13 @@
 //! [`Reading::omitted`]. The html is as the author wrote it, but for images that the mail brings along, which are put in
 //! its place as `data:` URLs; it must be shown where no script runs and nothing is fetched.
 
+pub mod dissected;
+pub mod reply;
+
+mod fingerprint;
 mod images;
+
+pub use fingerprint::gist;
 
 use mail_parser::decoders::html::html_to_text;
 

@@ -6,11 +6,11 @@
 
 use super::address;
 use super::bytes::{contains, starts_with};
-use super::field::{plain, says};
+use super::header_field::{plain, says};
 use super::mail::Mail;
+use super::original_message;
 use super::reason::Reason;
 use super::report::{Finding, Kind, Original, Report};
-use super::returned;
 use crate::reader::unfold;
 
 /// What the large programs begin the subject of an automatic answer with, in lower case.
@@ -62,7 +62,7 @@ pub(super) fn recognise(mail: &Mail<'_>) -> Option<Report> {
     }
     let from = mail.head().get(b"from").or_else(|| mail.head().get(b"reply-to"));
     let recipients = from.and_then(|from| address::first(&unfold(from)));
-    let id = |name: &[u8]| mail.head().get(name).and_then(|value| returned::id(&unfold(value)));
+    let id = |name: &[u8]| mail.head().get(name).and_then(|value| original_message::id(&unfold(value)));
     let original =
         Original { message_id: id(b"in-reply-to").or_else(|| id(b"references")), ..Original::default() };
     Some(Report {

@@ -6,11 +6,11 @@
 
 use super::address;
 use super::bytes::{lines, squeeze, starts_with, trim};
-use super::field::says;
+use super::header_field::says;
 use super::mail::{Mail, PartKind};
+use super::original_message;
 use super::reason::Reason;
 use super::report::{Finding, Kind, Original, Report};
-use super::returned;
 use crate::reader::{ContentLabel, HeaderBlock, HeaderField, unfold};
 
 /// Reads a complaint; none if the mail is not one.
@@ -77,9 +77,9 @@ impl Fields {
             } else if field.name.eq_ignore_ascii_case(b"user-agent") {
                 fields.reporter = Some(squeeze(value, 255)).filter(|name| !name.is_empty());
             } else if field.name.eq_ignore_ascii_case(b"message-id") {
-                fields.message_id = returned::id(value);
+                fields.message_id = original_message::id(value);
             } else if field.name.eq_ignore_ascii_case(b"original-mail-from") {
-                fields.mail_from = returned::id(value);
+                fields.mail_from = original_message::id(value);
             } else if (field.name.eq_ignore_ascii_case(b"original-rcpt-to")
                 || field.name.eq_ignore_ascii_case(b"removal-recipient")
                 || field.name.eq_ignore_ascii_case(b"x-original-rcpt-to"))
@@ -96,8 +96,8 @@ impl Fields {
 
 fn report(mail: &Mail<'_>, fields: Fields) -> Report {
     let text = mail.report_text();
-    let (words, below) = returned::split(&text);
-    let mut original: Original = returned::original(mail, words, below);
+    let (words, below) = original_message::split(&text);
+    let mut original: Original = original_message::original(mail, words, below);
     original.message_id = original.message_id.or(fields.message_id);
     original.return_path = original.return_path.or(fields.mail_from);
     let mut recipients = fields.recipients;

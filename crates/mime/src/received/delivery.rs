@@ -7,15 +7,15 @@
 use std::collections::HashSet;
 
 use super::bytes::{contains, lines};
-use super::draft::{DIAGNOSTIC_OCTETS_MAX, Draft};
 use super::dsn::{self, Notification};
 use super::mail::{Mail, Part, PartKind};
+use super::partial_finding::{DIAGNOSTIC_OCTETS_MAX, Draft};
 use super::reason::Reason;
 use super::recogniser::{self, Text};
 use super::report::{Action, Finding, Kind, Report};
 use super::sender::Sender;
 use super::weighing::Weighing;
-use super::{address, returned};
+use super::{address, original_message};
 use crate::reader::unfold;
 
 /// How many reports inside reports are opened.
@@ -38,7 +38,7 @@ fn read(mail: &Mail<'_>, wrapped_max: usize, weighing: &mut Weighing) -> Option<
         return None;
     }
     let whole = mail.report_text();
-    let (words, below) = returned::split(&whole);
+    let (words, below) = original_message::split(&whole);
     let mut fields = status.map(|part| dsn::parse(&part.content())).unwrap_or_default();
     let is_machine = sender.is_machine();
     if fields.drafts.is_empty() && is_machine && wrapped_max > 0 {
@@ -51,7 +51,7 @@ fn read(mail: &Mail<'_>, wrapped_max: usize, weighing: &mut Weighing) -> Option<
     if fields.drafts.is_empty() && (mail.is_report || is_machine) && dsn::looks_like(&whole) {
         fields = dsn::parse(&whole);
     }
-    let mut original = returned::original(mail, words, below);
+    let mut original = original_message::original(mail, words, below);
     original.message_id = original.message_id.or(fields.message_id.take());
     let text = Text::new(mail, sender, (words, below), &original);
     name_unnamed(&mut fields, mail, words);

@@ -8,7 +8,7 @@
 use super::address;
 use super::bytes::{contains, lines, squeeze, starts_with, trim};
 use super::diagnosis::Status;
-use super::draft::Draft;
+use super::partial_finding::Draft;
 use super::report::Action;
 use crate::reader::HeaderField;
 
@@ -81,7 +81,7 @@ pub(super) fn parse(text: &[u8]) -> Notification {
             Name::Reporter => {
                 notification.reporter.get_or_insert_with(|| squeeze(after_type(value), 255));
             }
-            Name::MessageId => notification.message_id = super::returned::id(value),
+            Name::MessageId => notification.message_id = super::original_message::id(value),
             Name::Recipient(mark) => {
                 if group.seen & mark != 0 {
                     close(&mut group, &mut notification);

@@ -5,8 +5,8 @@
 use std::borrow::Cow;
 
 use super::bytes::{contains, normalise, starts_with};
-use super::field::{is_of_mail, says};
-use super::html::text_of_html;
+use super::header_field::{is_of_mail, says};
+use super::html_text::text_of_html;
 use crate::reader::{ContentLabel, HeaderFields, MailPart, ReadMail, TransferEncoding, in_charset};
 
 /// The most text that is read as a report.

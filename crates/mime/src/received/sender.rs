@@ -5,8 +5,8 @@
 //! stays ordinary.
 
 use super::bytes::{contains, starts_with, trim};
-use super::field::{plain, says};
-use super::judgement::words::notice_words;
+use super::header_field::{plain, says};
+use super::judgement::notice_words::notice_words;
 use super::{address, auto_reply};
 use crate::reader::{HeaderFields, unfold};
 

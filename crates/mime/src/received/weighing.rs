@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::judgement::{Judgement, header, text};
 use super::mail::Mail;
+use super::original_message;
 use super::recogniser::Text;
 use super::recogniser::prose::RecipientCandidate;
 use super::report::{Original, Report};
-use super::returned;
 use super::sender::Sender;
 
 /// The judgement in the making.
@@ -45,7 +45,7 @@ impl Weighing {
             self.read_by = read_by;
             let whole = mail.report_text();
             let original = Original::default();
-            self.weigh(mail, &Text::new(mail, sender, returned::split(&whole), &original));
+            self.weigh(mail, &Text::new(mail, sender, original_message::split(&whole), &original));
         }
         WeighedReport {
             report,

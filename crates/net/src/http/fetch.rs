@@ -12,7 +12,7 @@ use url::Url;
 use super::{
     client::{Auth, HttpClient, Patience},
     error::HttpError,
-    later::retry_after,
+    retry_after::retry_after,
     target::{URL_BYTES_MAX, host},
 };
 

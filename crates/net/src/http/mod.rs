@@ -14,15 +14,15 @@
 mod client;
 mod error;
 mod fetch;
-mod later;
 mod resolver;
+mod retry_after;
 mod send;
 mod target;
 
 pub use client::{Auth, HttpClient, HttpSettings};
 pub use error::HttpError;
 pub use fetch::{FetchMethod, FetchRequest, Fetched, Sink};
-pub use later::retry_after;
 pub use resolver::GuardedResolver;
+pub use retry_after::retry_after;
 pub use send::{Answer, SendRequest};
 pub use target::parse_url;

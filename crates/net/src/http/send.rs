@@ -13,7 +13,7 @@ use url::Url;
 use super::{
     client::{Auth, HttpClient, Patience},
     error::{HttpError, is_transient_status},
-    later::retry_after,
+    retry_after::retry_after,
 };
 
 /// What to send, and with how much patience.

@@ -13,7 +13,7 @@ use super::{
     certificate::Certificate,
     cms::{SignedData, Signer, SignerId},
 };
-use crate::lines::write_crlf;
+use crate::wire::lines::write_crlf;
 
 /// `id-kp-emailProtection`.
 const EMAIL_PROTECTION: &[u8] = &[0x2B, 6, 1, 5, 5, 7, 3, 4];

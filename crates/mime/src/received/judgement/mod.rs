@@ -15,8 +15,8 @@
 //! lists all of it.
 
 pub(super) mod header;
+pub(super) mod notice_words;
 pub(super) mod text;
-pub(super) mod words;
 
 use serde_json::{Value, json};
 

@@ -3,9 +3,9 @@
 use super::super::bytes::{lines, starts_with, trim};
 use super::super::diagnosis;
 use super::super::mail::{Mail, PartKind};
+use super::super::original_message;
 use super::super::reason::{self, Reason};
-use super::super::returned;
-use super::words::NoticeWords;
+use super::notice_words::NoticeWords;
 use super::{FeatureFamily, Judgement};
 
 /// How many lines are looked at for those of a session or of a quotation.
@@ -42,7 +42,7 @@ pub(in crate::received) fn weigh_structure(judgement: &mut Judgement, mail: &Mai
     if below.is_some() {
         judgement.add(family, "returned_header", 20);
     }
-    if judgement.weight(family) > 0 && returned::is_to_sender(mail, below) {
+    if judgement.weight(family) > 0 && original_message::is_to_sender(mail, below) {
         // Who forwards a report gives back the report; who reports gives back the mail.
         judgement.add(FeatureFamily::Envelope, "mail_goes_back_to_its_sender", 40);
     }

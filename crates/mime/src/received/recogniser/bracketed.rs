@@ -10,7 +10,7 @@
 
 use super::super::address;
 use super::super::bytes::{lines, starts_with, trim};
-use super::super::draft::Draft;
+use super::super::partial_finding::Draft;
 use super::Text;
 
 /// Words by which these servers introduce themselves.

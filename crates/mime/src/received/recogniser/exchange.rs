@@ -12,8 +12,8 @@
 
 use super::super::address;
 use super::super::bytes::{after, contains, find, lines, starts_with, trim};
-use super::super::draft::Draft;
 use super::super::dsn::RECIPIENTS_MAX;
+use super::super::partial_finding::Draft;
 use super::super::reason::Reason;
 use super::super::report::Action;
 use super::Text;

@@ -13,8 +13,8 @@
 
 use super::super::address;
 use super::super::bytes::{contains, find, indent, lines, starts_with, trim};
-use super::super::draft::Draft;
 use super::super::dsn::RECIPIENTS_MAX;
+use super::super::partial_finding::Draft;
 use super::super::report::Action;
 use super::Text;
 use crate::reader::unfold;

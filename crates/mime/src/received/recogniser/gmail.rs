@@ -11,7 +11,7 @@
 
 use super::super::address;
 use super::super::bytes::{find, lines, trim};
-use super::super::draft::Draft;
+use super::super::partial_finding::Draft;
 use super::super::reason::Reason;
 use super::super::report::Action;
 use super::Text;

@@ -9,7 +9,7 @@
 
 use super::super::address;
 use super::super::bytes::{contains, find, lines, starts_with, trim};
-use super::super::draft::Draft;
+use super::super::partial_finding::Draft;
 use super::super::report::Action;
 use super::Text;
 

@@ -2,7 +2,7 @@
 
 use super::super::address;
 use super::super::bytes::{find, lines};
-use super::super::draft::Draft;
+use super::super::partial_finding::Draft;
 use super::super::reason::Reason;
 use super::super::report::Action;
 use super::Text;

@@ -20,11 +20,11 @@ mod sendmail;
 use std::cell::OnceCell;
 
 use super::bytes::{contains, squeeze};
-use super::draft::Draft;
-use super::field::says;
+use super::header_field::says;
 use super::judgement::FeatureFamily;
-use super::judgement::words::{NoticeWords, notice_words};
+use super::judgement::notice_words::{NoticeWords, notice_words};
 use super::mail::Mail;
+use super::partial_finding::Draft;
 use super::reason::Reason;
 use super::report::{Kind, Original};
 use super::sender::Sender;

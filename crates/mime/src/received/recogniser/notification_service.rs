@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::super::bytes::find;
 use super::super::diagnosis::Status;
-use super::super::draft::Draft;
 use super::super::dsn::RECIPIENTS_MAX;
+use super::super::partial_finding::Draft;
 use super::super::reason::Reason;
 use super::super::report::{Action, Kind};
 use super::{Recognised, Text};

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::super::super::address;
 use super::super::super::bytes::{contains, lines, starts_with, trim};
 use super::super::super::diagnosis;
+use super::super::super::original_message::{self, ReturnedParties};
 use super::super::super::reason::{self, Reason};
-use super::super::super::returned::{self, ReturnedParties};
 use super::super::Text;
 use crate::reader::unfold;
 
@@ -80,7 +80,7 @@ pub(super) struct CandidateLine {
 
 /// The addresses of a text, each where it weighs most.
 pub(super) fn all(text: &Text<'_>) -> Vec<CandidateLine> {
-    let parties = returned::parties(text.mail, text.below);
+    let parties = original_message::parties(text.mail, text.below);
     let own = own_addresses(text, &parties);
     let mut found: Vec<CandidateLine> = Vec::new();
     let mut known: HashMap<String, usize> = HashMap::new();

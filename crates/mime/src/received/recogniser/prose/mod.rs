@@ -8,8 +8,8 @@ mod candidate;
 
 use super::super::address;
 use super::super::bytes::trim;
-use super::super::draft::Draft;
 use super::super::dsn::RECIPIENTS_MAX;
+use super::super::partial_finding::Draft;
 use super::Text;
 use crate::reader::unfold;
 

@@ -8,9 +8,9 @@ use std::collections::HashSet;
 
 use postway_domain::{EmailAddress, address::Mailbox};
 
+use super::header::{RawError, RawHeader};
 use crate::{
-    field::write_mailboxes,
-    raw_header::{RawError, RawHeader},
+    header::write::write_mailboxes,
     reader::{HeaderAddress, addresses},
 };
 

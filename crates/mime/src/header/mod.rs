@@ -4,6 +4,8 @@
 //! but the tab. That is what makes header injection impossible: no CR, LF or NUL gets past these functions, and
 //! the composer calls them itself whether or not the door did.
 
+pub(crate) mod write;
+
 /// The longest field name: with its colon and a space it leaves room on a line of 78.
 pub const HEADER_NAME_OCTETS_MAX: usize = 76;
 /// The longest field value before encoding and folding.

@@ -14,13 +14,15 @@ use std::{collections::BTreeSet, net::IpAddr};
 use mail_builder::headers::date::Date;
 use postway_domain::address::{AddressError, EmailAddress, Mailbox};
 
+use super::{
+    header::{Field, HEADER_BLOCK_OCTETS_MAX, RawError, RawHeader},
+    writer::{RawChange, RawWriter, WrittenRaw},
+};
 use crate::{
     compose::check_ids,
-    field::{write_extra, write_mailboxes},
-    lines::Lines,
-    raw_header::{Field, HEADER_BLOCK_OCTETS_MAX, RawError, RawHeader},
-    raw_writer::{RawChange, RawWriter, WrittenRaw},
+    header::write::{write_extra, write_mailboxes},
     reader::{HeaderAddress, addresses, unstructured},
+    wire::lines::Lines,
 };
 
 /// How many marks a mail keeps. Far more than a mail may have and still be forwarded.

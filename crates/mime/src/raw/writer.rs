@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::{
+use super::{
+    ascii_header::write_in_ascii,
     downgrade::charset,
-    header_text::write_in_ascii,
-    lines::{Lines, are_short},
-    raw_header::{Field, RawHeader, SignedFields},
+    header::{Field, RawHeader, SignedFields},
     recode::{Unwanted, recode},
 };
+use crate::wire::lines::{Lines, are_short};
 
 /// Something that was changed in a ready-made mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

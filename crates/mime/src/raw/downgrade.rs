@@ -5,12 +5,12 @@
 //! signature, or a part that is signed, is passed on as it is: most relays take it all the same, and encoding it would be sure to break
 //! the signature. A header is encoded even then, for the mail would not leave at all.
 
-use crate::{
-    header_text::write_in_ascii,
-    raw_header::RawHeader,
-    reader::ReadMail,
+use super::{
+    ascii_header::write_in_ascii,
+    header::RawHeader,
     recode::{Unwanted, recode},
 };
+use crate::reader::ReadMail;
 
 /// What a relay does not offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use postway_domain::address::AddressError;
 
 use crate::{
     compose::IdError,
-    lines::{LINE_OCTETS_MAX, Lines, write_wrapped},
     reader::unfold,
+    wire::lines::{LINE_OCTETS_MAX, Lines, write_wrapped},
 };
 
 /// The longest header block that is read.

@@ -14,11 +14,23 @@
 use mail_builder::headers::date::Date;
 use postway_domain::address::Mailbox;
 
-use crate::alternative::Alternative;
-use crate::attachment::{Attachment, FILENAME_CHARS_MAX};
-use crate::body::{Encoding, survey, write_base64, write_text};
-use crate::field::{write_extra, write_mailboxes, write_subject};
-use crate::header::{HEADER_COUNT_MAX, HeaderError, check_header, check_subject, reserved_header};
+pub mod deliverability;
+
+mod alternative;
+mod attachment;
+
+pub use alternative::{ALTERNATIVES_MAX, Alternative, AlternativeError, AlternativeKind};
+pub use attachment::Attachment;
+
+use attachment::FILENAME_CHARS_MAX;
+
+use crate::{
+    header::{
+        HEADER_COUNT_MAX, HeaderError, check_header, check_subject, reserved_header,
+        write::{write_extra, write_mailboxes, write_subject},
+    },
+    wire::transfer_encoding::{Encoding, survey, write_base64, write_text},
+};
 
 /// The longest uid; a boundary made of it has at most 70 characters (RFC 2046, 5.1.1).
 const UID_OCTETS_MAX: usize = 60;

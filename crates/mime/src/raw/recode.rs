@@ -10,12 +10,13 @@
 
 use memchr::memchr;
 
+use super::{ascii_header::write_in_ascii, header::Field};
 use crate::{
-    body::write_base64,
-    header_text::write_in_ascii,
-    lines::{Lines, are_short, write_wrapped},
-    raw_header::Field,
     reader::{MailPart, ReadMail, TransferEncoding},
+    wire::{
+        lines::{Lines, are_short, write_wrapped},
+        transfer_encoding::write_base64,
+    },
 };
 
 /// How many mails inside each other are gone into.

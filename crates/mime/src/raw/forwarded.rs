@@ -11,13 +11,14 @@
 use mail_builder::headers::date::Date;
 use postway_domain::address::Mailbox;
 
+use super::{
+    header::{Field, RawError, RawHeader},
+    writer::{RawChange, RawWriter, WrittenRaw},
+};
 use crate::{
-    Composed, RawError,
-    compose::{ComposeError, Draft, check_ids, compose},
-    field::write_mailboxes,
-    lines::{Lines, are_short},
-    raw_header::{Field, RawHeader},
-    raw_writer::{RawChange, RawWriter, WrittenRaw},
+    compose::{ComposeError, Composed, Draft, check_ids, compose},
+    header::write::write_mailboxes,
+    wire::lines::{Lines, are_short},
 };
 
 /// What every composed header ends with; what follows belongs to the body.

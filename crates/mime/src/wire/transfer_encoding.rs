@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use mail_builder::encoders::{Base64Encoder, QuotedPrintableEncoder};
 
-use crate::lines::{Ending, LINE_OCTETS_MAX, Lines, write_crlf};
+use super::lines::{Ending, LINE_OCTETS_MAX, Lines, write_crlf};
 
 /// A content transfer encoding (RFC 2045, 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,8 +9,8 @@
 
 use mail_builder::headers::{Header, content_type::ContentType, raw::Raw};
 
-use crate::body::{Encoding, Survey, survey_mail, write_base64, write_text};
-use crate::compose::ComposeError;
+use super::ComposeError;
+use crate::wire::transfer_encoding::{Encoding, Survey, survey_mail, write_base64, write_text};
 
 /// The longest file name, in characters.
 pub const FILENAME_CHARS_MAX: usize = 255;

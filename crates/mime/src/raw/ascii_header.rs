@@ -13,10 +13,8 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use mail_builder::headers::{Header, text::Text};
 use postway_domain::EmailAddress;
 
-use crate::{
-    raw_header::Field,
-    reader::{in_charset, unfold, unstructured},
-};
+use super::header::Field;
+use crate::reader::{in_charset, unfold, unstructured};
 
 /// Fields of addresses with names.
 const ADDRESSES: [&str; 15] = [
