@@ -2,7 +2,7 @@
 
 /// A database's dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum OldDialect {
     Sqlite,
     Postgres,
     Mysql,
@@ -13,28 +13,28 @@ pub(crate) const CELL_BYTES_MAX: usize = 40 * 1024 * 1024;
 
 /// A column that is read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Column {
+pub(crate) struct OldColumn {
     /// Its names in the old system: the first that is there counts, and stands for it in errors.
     pub(crate) names: &'static [&'static str],
     pub(crate) is_needed: bool,
 }
 
 /// A column without which the table is not what it should be.
-pub(crate) const fn needed(names: &'static [&'static str]) -> Column {
-    Column { names, is_needed: true }
+pub(crate) const fn needed(names: &'static [&'static str]) -> OldColumn {
+    OldColumn { names, is_needed: true }
 }
 
 /// A column that may be missing.
-pub(crate) const fn optional(names: &'static [&'static str]) -> Column {
-    Column { names, is_needed: false }
+pub(crate) const fn optional(names: &'static [&'static str]) -> OldColumn {
+    OldColumn { names, is_needed: false }
 }
 
 /// A table of an old system.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Table {
+pub(crate) struct OldTable {
     pub(crate) name: &'static str,
     /// The first is the key.
-    pub(crate) columns: &'static [Column],
+    pub(crate) columns: &'static [OldColumn],
     /// Columns that need not be read: nothing depends on them any more.
     pub(crate) passed_over: &'static [&'static str],
 }
@@ -42,7 +42,7 @@ pub(crate) struct Table {
 /// A table as it was found: what each of its columns is called there.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundTable {
-    pub(crate) table: Table,
+    pub(crate) table: OldTable,
     /// One for each column; none where it is missing.
     names: Vec<Option<String>>,
     /// Those that nobody reads.
@@ -51,8 +51,8 @@ pub(crate) struct FoundTable {
 
 impl FoundTable {
     /// Matches the columns that are there; the missing ones that are needed by name.
-    pub(crate) fn new(table: Table, there: Vec<String>) -> (Self, Vec<&'static str>) {
-        let find = |column: &Column| {
+    pub(crate) fn new(table: OldTable, there: Vec<String>) -> (Self, Vec<&'static str>) {
+        let find = |column: &OldColumn| {
             let named = |name: &&str| there.iter().find(|there| there.eq_ignore_ascii_case(name));
             column.names.iter().find_map(|name| named(name).cloned())
         };
@@ -80,7 +80,7 @@ impl FoundTable {
     }
 
     /// A column as SQL; `NULL` where it is missing.
-    pub(crate) fn sql(&self, dialect: Dialect, alias: &str, column: &str) -> String {
+    pub(crate) fn sql(&self, dialect: OldDialect, alias: &str, column: &str) -> String {
         match self.name_of(column) {
             Some(name) => format!("{alias}.{}", quoted(dialect, name)),
             None => "NULL".to_owned(),
@@ -88,35 +88,35 @@ impl FoundTable {
     }
 
     /// The columns with their first names, as SQL.
-    pub(crate) fn all(&self, dialect: Dialect, alias: &str) -> Vec<(&'static str, String)> {
+    pub(crate) fn all(&self, dialect: OldDialect, alias: &str) -> Vec<(&'static str, String)> {
         let names = self.table.columns.iter().map(|column| column.names[0]);
         names.map(|name| (name, self.sql(dialect, alias, name))).collect()
     }
 }
 
 /// A name as SQL has it. The names are those that we look for, in the spelling of the database.
-pub(crate) fn quoted(dialect: Dialect, name: &str) -> String {
+pub(crate) fn quoted(dialect: OldDialect, name: &str) -> String {
     match dialect {
-        Dialect::Sqlite | Dialect::Postgres => format!("\"{}\"", name.replace('"', "\"\"")),
-        Dialect::Mysql => format!("`{}`", name.replace('`', "``")),
+        OldDialect::Sqlite | OldDialect::Postgres => format!("\"{}\"", name.replace('"', "\"\"")),
+        OldDialect::Mysql => format!("`{}`", name.replace('`', "``")),
     }
 }
 
 /// An expression as text.
-pub(crate) fn as_text(dialect: Dialect, sql: &str) -> String {
+pub(crate) fn as_text(dialect: OldDialect, sql: &str) -> String {
     match dialect {
-        Dialect::Sqlite | Dialect::Postgres => format!("CAST({sql} AS TEXT)"),
-        Dialect::Mysql => format!("CAST({sql} AS CHAR CHARACTER SET utf8mb4)"),
+        OldDialect::Sqlite | OldDialect::Postgres => format!("CAST({sql} AS TEXT)"),
+        OldDialect::Mysql => format!("CAST({sql} AS CHAR CHARACTER SET utf8mb4)"),
     }
 }
 
 /// An expression twice: as text unless it is too long, and its length.
-pub(crate) fn bounded(dialect: Dialect, sql: &str) -> String {
+pub(crate) fn bounded(dialect: OldDialect, sql: &str) -> String {
     let text = as_text(dialect, sql);
     let bytes = match dialect {
-        Dialect::Sqlite => format!("LENGTH(CAST({sql} AS BLOB))"),
-        Dialect::Postgres => format!("CAST(OCTET_LENGTH({text}) AS BIGINT)"),
-        Dialect::Mysql => format!("CAST(LENGTH({text}) AS SIGNED)"),
+        OldDialect::Sqlite => format!("LENGTH(CAST({sql} AS BLOB))"),
+        OldDialect::Postgres => format!("CAST(OCTET_LENGTH({text}) AS BIGINT)"),
+        OldDialect::Mysql => format!("CAST(LENGTH({text}) AS SIGNED)"),
     };
     format!("CASE WHEN {bytes} > {CELL_BYTES_MAX} THEN NULL ELSE {text} END, {bytes}")
 }
@@ -125,7 +125,7 @@ pub(crate) fn bounded(dialect: Dialect, sql: &str) -> String {
 mod tests {
     use super::*;
 
-    const TABLE: Table = Table {
+    const TABLE: OldTable = OldTable {
         name: "messages",
         columns: &[needed(&["id"]), needed(&["payload"]), optional(&["companyId", "company_id"])],
         passed_over: &["created_at"],
@@ -137,8 +137,8 @@ mod tests {
         let (found, missing) = FoundTable::new(TABLE, there);
         assert_eq!(missing, ["payload"]);
         assert_eq!(found.unread, ["colour"]);
-        assert_eq!(found.sql(Dialect::Postgres, "m", "companyId"), "m.\"company_id\"");
-        assert_eq!(found.sql(Dialect::Mysql, "m", "id"), "m.`ID`");
-        assert_eq!(found.sql(Dialect::Sqlite, "m", "payload"), "NULL");
+        assert_eq!(found.sql(OldDialect::Postgres, "m", "companyId"), "m.\"company_id\"");
+        assert_eq!(found.sql(OldDialect::Mysql, "m", "id"), "m.`ID`");
+        assert_eq!(found.sql(OldDialect::Sqlite, "m", "payload"), "NULL");
     }
 }

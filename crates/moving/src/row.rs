@@ -12,7 +12,7 @@ const KEY_CHARS_MAX: usize = 200;
 
 /// A cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Cell {
+pub(crate) enum OldCell {
     Null,
     /// Its length in bytes: it was not read.
     TooLong(i64),
@@ -25,14 +25,14 @@ pub(crate) enum Cell {
 #[derive(Clone, Debug)]
 pub(crate) struct OldRow {
     place: Place,
-    cells: Vec<(&'static str, Cell)>,
+    cells: Vec<(&'static str, OldCell)>,
     faults: Vec<Fault>,
 }
 
 impl OldRow {
-    pub(crate) fn new(table: &str, cells: Vec<(&'static str, Cell)>) -> Self {
+    pub(crate) fn new(table: &str, cells: Vec<(&'static str, OldCell)>) -> Self {
         let key = match cells.first() {
-            Some((_, Cell::Text(key))) => key.chars().take(KEY_CHARS_MAX).collect(),
+            Some((_, OldCell::Text(key))) => key.chars().take(KEY_CHARS_MAX).collect(),
             _ => String::new(),
         };
         Self { place: Place { table: table.to_owned(), key }, cells, faults: Vec::new() }
@@ -59,16 +59,16 @@ impl OldRow {
     /// A text; an empty one is none.
     pub(crate) fn text(&mut self, name: &str) -> Option<String> {
         let place = self.cells.iter().position(|(cell, _)| *cell == name)?;
-        match std::mem::replace(&mut self.cells[place].1, Cell::Null) {
-            Cell::Null => None,
-            Cell::Text(text) => Some(text).filter(|text| !text.trim().is_empty()),
-            Cell::TooLong(bytes) => {
+        match std::mem::replace(&mut self.cells[place].1, OldCell::Null) {
+            OldCell::Null => None,
+            OldCell::Text(text) => Some(text).filter(|text| !text.trim().is_empty()),
+            OldCell::TooLong(bytes) => {
                 let message =
                     format!("has {bytes} bytes, and {CELL_BYTES_MAX} are the most: shorten it there");
                 self.refuse(name, message);
                 None
             }
-            Cell::Unreadable => {
+            OldCell::Unreadable => {
                 self.refuse(name, "is no UTF-8 text: write it as text there");
                 None
             }
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     fn row(cells: &[(&'static str, &str)]) -> OldRow {
-        let cells = cells.iter().map(|(name, text)| (*name, Cell::Text((*text).to_owned())));
+        let cells = cells.iter().map(|(name, text)| (*name, OldCell::Text((*text).to_owned())));
         OldRow::new("messages", cells.collect())
     }
 
@@ -219,7 +219,7 @@ mod tests {
         let fields: Vec<&str> = faults.iter().map(|fault| fault.field.as_str()).collect();
         assert_eq!(fields, ["n", "f", "j", "o", "none"]);
         assert!(faults.iter().all(|fault| fault.place.key == "a" && fault.place.table == "messages"));
-        let mut long = OldRow::new("t", vec![("id", Cell::TooLong(9)), ("b", Cell::Unreadable)]);
+        let mut long = OldRow::new("t", vec![("id", OldCell::TooLong(9)), ("b", OldCell::Unreadable)]);
         let _ = (long.needed("id"), long.text("b"));
         assert_eq!(long.faults().len(), 2);
     }

@@ -21,11 +21,11 @@ const ADDRESSES_MAX: usize = 8;
 /// Connects to `host` (a name or an address literal) before `deadline`, at an address that the guard lets through, with
 /// Nagle's algorithm off: SMTP is a conversation of small packets.
 pub async fn connect(host: &str, port: u16, deadline: Instant, guard: &Guard) -> Result<TcpStream, NetError> {
-    connect_to(host, port, lookup_host((host, port)), deadline, guard).await
+    connect_resolved(host, port, lookup_host((host, port)), deadline, guard).await
 }
 
 /// The same with the resolver's answer to the name.
-async fn connect_to<A: Iterator<Item = SocketAddr>>(
+async fn connect_resolved<A: Iterator<Item = SocketAddr>>(
     host: &str,
     port: u16,
     resolved: impl Future<Output = io::Result<A>>,
@@ -116,7 +116,7 @@ mod tests {
         let (began, within) = (Instant::now(), Duration::from_secs(30));
         let guard = Guard::with_loopback();
         let silent = std::future::pending::<io::Result<std::vec::IntoIter<SocketAddr>>>();
-        let error = connect_to("mx.example", 25, silent, began + within, &guard).await.unwrap_err();
+        let error = connect_resolved("mx.example", 25, silent, began + within, &guard).await.unwrap_err();
         assert_eq!((error.kind(), began.elapsed()), (io::ErrorKind::TimedOut, within));
         assert!(error.to_string().contains("resolver"), "{error}");
         // One that is slow leaves what is left of the deadline, and no more.
@@ -125,7 +125,7 @@ mod tests {
             Ok(Vec::<SocketAddr>::new().into_iter())
         };
         let began = Instant::now();
-        assert!(connect_to("mx.example", 25, slow, began + within, &guard).await.is_err());
+        assert!(connect_resolved("mx.example", 25, slow, began + within, &guard).await.is_err());
         assert!(began.elapsed() <= within);
     }
 

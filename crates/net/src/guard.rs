@@ -36,11 +36,11 @@ impl Guard {
 
     /// Whether this address may be connected to.
     pub fn allows(&self, address: IpAddr) -> bool {
-        self.allows_beside(address, is_own)
+        self.allows_unless_own(address, is_own)
     }
 
     /// The same, where `is_own` tells which addresses are this machine's.
-    fn allows_beside(&self, address: IpAddr, is_own: impl Fn(IpAddr) -> bool) -> bool {
+    fn allows_unless_own(&self, address: IpAddr, is_own: impl Fn(IpAddr) -> bool) -> bool {
         let address = address.to_canonical();
         self.allowed.iter().any(|(network, bits)| contains(*network, *bits, address))
             || (is_public(address) && !is_own(address))
@@ -211,10 +211,10 @@ mod tests {
             Guard::new(vec![("8.8.4.0".parse().unwrap(), 24), ("2606::".parse().unwrap(), 16)]),
         );
         for address in ["8.8.4.4", "::ffff:8.8.4.4", "2606:4700::9"] {
-            assert!(!closed.allows_beside(address.parse().unwrap(), own), "{address}");
-            assert!(opened.allows_beside(address.parse().unwrap(), own), "{address}");
+            assert!(!closed.allows_unless_own(address.parse().unwrap(), own), "{address}");
+            assert!(opened.allows_unless_own(address.parse().unwrap(), own), "{address}");
         }
-        assert!(closed.allows_beside("8.8.8.8".parse().unwrap(), own));
+        assert!(closed.allows_unless_own("8.8.8.8".parse().unwrap(), own));
     }
 
     #[test]

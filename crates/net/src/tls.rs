@@ -102,8 +102,8 @@ impl TlsClient {
 
     fn config(&self, verify: Verify<'_>) -> Result<Arc<ClientConfig>, NetError> {
         match verify {
-            Verify::Platform => kept(&self.platform, || self.verified(&[])),
-            Verify::Unverified => kept(&self.unverified, || {
+            Verify::Platform => get_or_make(&self.platform, || self.verified(&[])),
+            Verify::Unverified => get_or_make(&self.unverified, || {
                 let verifier = Arc::new(NoVerification(self.provider.clone()));
                 self.build(verifier)
             }),
@@ -141,7 +141,7 @@ impl TlsClient {
 }
 
 /// The value in `cell`, made on first use. Two threads may both make it; one is kept.
-fn kept(
+fn get_or_make(
     cell: &OnceLock<Arc<ClientConfig>>,
     make: impl FnOnce() -> Result<Arc<ClientConfig>, NetError>,
 ) -> Result<Arc<ClientConfig>, NetError> {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    error::{TokenError, TokenErrorKind, words},
+    error::{TokenError, TokenErrorKind, shorten_text},
     request::ANSWER_BYTES_MAX,
     token::AccessToken,
 };
@@ -17,7 +17,7 @@ use crate::{
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
 /// A token, and the refresh token that came with it.
-pub(crate) struct Granted {
+pub(crate) struct GrantedToken {
     pub token: AccessToken,
     pub refresh_token: Option<String>,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Granted {
 /// The fields that matter of a JSON answer.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Fields {
+struct TokenAnswerFields {
     error: Option<Value>,
     error_description: Option<Value>,
     access_token: Option<String>,
@@ -36,7 +36,7 @@ struct Fields {
 }
 
 /// What an endpoint's answer means.
-pub(crate) fn read(host: &str, answer: &Answer, now: Time) -> Result<Granted, TokenError> {
+pub(crate) fn read_answer(host: &str, answer: &Answer, now: Time) -> Result<GrantedToken, TokenError> {
     let later = answer.retry_after();
     let refuse = |kind, message: String| Err(TokenError::new(kind, message).after(later));
     let unusable = |what: &str| {
@@ -52,12 +52,12 @@ pub(crate) fn read(host: &str, answer: &Answer, now: Time) -> Result<Granted, To
         let message = format!("{host} answered with status {} and {what}", answer.status);
         return refuse(TokenErrorKind::Unavailable, message);
     }
-    let Ok(fields) = serde_json::from_slice::<Fields>(&answer.body) else {
+    let Ok(fields) = serde_json::from_slice::<TokenAnswerFields>(&answer.body) else {
         return unusable("something that is no JSON answer of an OAuth server");
     };
     if let Some(error) = fields.error.as_ref().map(text) {
         let description = fields.error_description.as_ref().map(text).unwrap_or_default();
-        let said = words(format!("{error}: {description}").trim_end_matches([':', ' ']));
+        let said = shorten_text(format!("{error}: {description}").trim_end_matches([':', ' ']));
         let passes = matches!(error.as_str(), "temporarily_unavailable" | "server_error" | "slow_down");
         let kind = match passes || answer.is_transient() {
             true => TokenErrorKind::Unavailable,
@@ -82,7 +82,7 @@ pub(crate) fn read(host: &str, answer: &Answer, now: Time) -> Result<Granted, To
         return unusable("a token that cannot be used");
     }
     let lifetime = fields.expires_in.as_ref().and_then(seconds).map(Duration::from_secs);
-    Ok(Granted {
+    Ok(GrantedToken {
         token: AccessToken::new(token, now, lifetime),
         refresh_token: fields.refresh_token.filter(|token| !token.is_empty()),
     })

@@ -70,7 +70,7 @@ impl From<HttpError> for TokenError {
 }
 
 /// A server's words, fit for one line of an error: bounded, without control characters.
-pub(crate) fn words(text: &str) -> String {
+pub(crate) fn shorten_text(text: &str) -> String {
     let plain = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
     plain.take(WORDS_MAX).collect()
 }

@@ -13,14 +13,14 @@ use tokio::time::{Instant, sleep};
 use url::Url;
 
 use crate::{
-    error::{TokenError, TokenErrorKind, words},
-    request::{Form, exchange, post},
+    error::{TokenError, TokenErrorKind, shorten_text},
+    request::{FormFields, exchange, post},
 };
 
 /// The longest that a person is waited for.
 const CONSENT_MAX: Duration = Duration::from_secs(15 * 60);
 /// The pause between two questions where the server names none (RFC 8628 3.2).
-const INTERVAL_UNTOLD: Duration = Duration::from_secs(5);
+const INTERVAL_DEFAULT: Duration = Duration::from_secs(5);
 /// The longest pause.
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
@@ -68,12 +68,12 @@ impl ConsentClient {
         http: &HttpClient,
         device_url: &str,
     ) -> Result<DeviceConsent, TokenError> {
-        let mut form: Form = vec![("client_id", self.client_id.clone())];
+        let mut form: FormFields = vec![("client_id", self.client_id.clone())];
         form.extend(self.secret().map(|secret| ("client_secret", secret.to_owned())));
         form.extend(self.scope.clone().map(|scope| ("scope", scope)));
         let (host, answer) = post(http, device_url, &form, Auth::None).await?;
         serde_json::from_slice(&answer.body).map_err(|_| {
-            let said = words(&String::from_utf8_lossy(&answer.body));
+            let said = shorten_text(&String::from_utf8_lossy(&answer.body));
             let message = format!("{host} gives no code (status {}): {said}", answer.status);
             TokenError::new(TokenErrorKind::Refused, message)
         })
@@ -87,7 +87,7 @@ impl ConsentClient {
     ) -> Result<String, TokenError> {
         let within = consent.expires_in.map_or(CONSENT_MAX, Duration::from_secs).min(CONSENT_MAX);
         let deadline = Instant::now() + within;
-        let mut interval = consent.interval.map_or(INTERVAL_UNTOLD, Duration::from_secs);
+        let mut interval = consent.interval.map_or(INTERVAL_DEFAULT, Duration::from_secs);
         loop {
             sleep(interval.clamp(Duration::from_millis(10), INTERVAL_MAX)).await;
             let form = vec![
@@ -99,7 +99,7 @@ impl ConsentClient {
             match asked {
                 Ok(granted) => return refresh_token(granted.refresh_token),
                 Err(error) if error.to_string().contains("authorization_pending") => {}
-                Err(error) if error.to_string().contains("slow_down") => interval += INTERVAL_UNTOLD,
+                Err(error) if error.to_string().contains("slow_down") => interval += INTERVAL_DEFAULT,
                 Err(error) if error.is_transient() => {}
                 Err(error) => return Err(error),
             }
@@ -176,7 +176,7 @@ impl CodeConsent {
             (None, Some(code)) => Ok(code),
             (error, _) => {
                 let said = [error, value("error_description")].into_iter().flatten().collect::<Vec<_>>();
-                Err(refuse(format!("nobody consented: {}", words(&said.join(": ")))))
+                Err(refuse(format!("nobody consented: {}", shorten_text(&said.join(": ")))))
             }
         }
     }

@@ -24,13 +24,13 @@ use tokio_util::task::TaskTracker;
 use crate::{
     error::TokenError,
     renewal,
-    token::{AccessToken, GivenTokens},
+    token::{AccessToken, StoredTokens},
 };
 
 /// For how long a failure stands before the server is asked again: many connections may ask at once.
-const FAILURE_STANDS: Duration = Duration::from_secs(3);
+const FAILURE_PAUSE_MIN: Duration = Duration::from_secs(3);
 /// The longest wait that a server may ask for.
-const FAILURE_STANDS_MAX: Duration = Duration::from_secs(5 * 60);
+const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// Gives tokens to whoever signs in, and remembers them.
 #[derive(Clone)]
@@ -56,7 +56,7 @@ pub(crate) struct KnownTokens {
     token: Option<AccessToken>,
     failure: Option<(Time, TokenError)>,
     /// Tokens that could not be stored yet.
-    pub unsaved: Option<GivenTokens>,
+    pub unsaved: Option<StoredTokens>,
 }
 
 /// A grant and whose it is.
@@ -78,17 +78,17 @@ pub struct GrantOf {
 
 /// Gives the tokens of one grant. Cheap to clone.
 #[derive(Clone)]
-pub struct TokenSource(Arc<Origin>);
+pub struct TokenSource(Arc<TokenOrigin>);
 
-enum Origin {
+enum TokenOrigin {
     /// A token that a person has given: nothing renews it.
     Given(AccessToken),
-    Grant(SourceOf),
+    Grant(GrantSource),
 }
 
 /// A grant, with what is needed to renew its tokens.
 #[derive(Clone)]
-pub(crate) struct SourceOf {
+pub(crate) struct GrantSource {
     pub shared: Arc<SharedTokens>,
     pub grant: Arc<GrantOf>,
     pub fingerprint: Arc<str>,
@@ -118,7 +118,7 @@ impl OAuthTokens {
     pub fn source(&self, grant: GrantOf) -> TokenSource {
         let extra_roots_pem = grant.extra_roots_pem.clone();
         let http_settings = HttpSettings { extra_roots_pem, ..HttpSettings::default() };
-        TokenSource(Arc::new(Origin::Grant(SourceOf {
+        TokenSource(Arc::new(TokenOrigin::Grant(GrantSource {
             shared: self.shared.clone(),
             fingerprint: grant.settings.fingerprint(&grant.secrets).into(),
             consent: grant.settings.consent(&grant.secrets).into(),
@@ -138,36 +138,36 @@ impl OAuthTokens {
 impl TokenSource {
     /// A token that a person has given. Nothing renews it.
     pub fn given(token: SecretString) -> Self {
-        Self(Arc::new(Origin::Given(AccessToken::given(token))))
+        Self(Arc::new(TokenOrigin::Given(AccessToken::given(token))))
     }
 
     /// A token that is good now.
     pub async fn token(&self) -> Result<AccessToken, TokenError> {
         match &*self.0 {
-            Origin::Given(token) => Ok(token.clone()),
-            Origin::Grant(source) => source.token(None).await,
+            TokenOrigin::Given(token) => Ok(token.clone()),
+            TokenOrigin::Grant(source) => source.token(None).await,
         }
     }
 
     /// Another token than the one that was refused; `None` where another would be refused as well, because this one is new.
     pub async fn another(&self, refused: &AccessToken) -> Result<Option<AccessToken>, TokenError> {
         match &*self.0 {
-            Origin::Given(_) => Ok(None),
-            Origin::Grant(source) if refused.is_young(source.shared.clock.now()) => Ok(None),
-            Origin::Grant(source) => source.token(Some(refused)).await.map(Some),
+            TokenOrigin::Given(_) => Ok(None),
+            TokenOrigin::Grant(source) if refused.is_young(source.shared.clock.now()) => Ok(None),
+            TokenOrigin::Grant(source) => source.token(Some(refused)).await.map(Some),
         }
     }
 
     /// How long a token is good for, from now.
     pub fn left(&self, token: &AccessToken) -> Duration {
         match &*self.0 {
-            Origin::Given(_) => Duration::MAX,
-            Origin::Grant(source) => token.left(source.shared.clock.now()),
+            TokenOrigin::Given(_) => Duration::MAX,
+            TokenOrigin::Grant(source) => token.left(source.shared.clock.now()),
         }
     }
 }
 
-impl SourceOf {
+impl GrantSource {
     async fn token(&self, refused: Option<&AccessToken>) -> Result<AccessToken, TokenError> {
         let known = {
             let mut all = self.shared.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -178,13 +178,13 @@ impl SourceOf {
             *known = KnownTokens { fingerprint: self.fingerprint.to_string(), ..KnownTokens::default() };
         }
         let now = self.shared.clock.now();
-        if let Some(token) = known.fitting(refused).filter(|token| token.is_fresh(now)) {
+        if let Some(token) = known.unless_refused(refused).filter(|token| token.is_fresh(now)) {
             return Ok(token.clone());
         }
         if let Some((until, failure)) = &known.failure
             && now < *until
         {
-            return known.otherwise(refused, failure.clone(), now);
+            return known.fall_back(refused, failure.clone(), now);
         }
         // In a task of its own: a caller that goes away must not take with it a refresh token that was just given.
         let renewal = self.clone().renew(known, refused.cloned());
@@ -208,9 +208,10 @@ impl SourceOf {
             Err(error) => {
                 let owner = &self.grant.owner;
                 tracing::warn!(tenant = %owner.tenant, owner = owner.name, %error, "a token could not be renewed");
-                let stands = error.retry_after.unwrap_or_default().clamp(FAILURE_STANDS, FAILURE_STANDS_MAX);
+                let stands =
+                    error.retry_after.unwrap_or_default().clamp(FAILURE_PAUSE_MIN, FAILURE_PAUSE_MAX);
                 known.failure = Some((now.plus(stands), error.clone()));
-                known.otherwise(refused.as_ref(), error, now)
+                known.fall_back(refused.as_ref(), error, now)
             }
         }
     }
@@ -218,18 +219,18 @@ impl SourceOf {
 
 impl KnownTokens {
     /// The token that is known, unless it is the one that was refused.
-    fn fitting(&self, refused: Option<&AccessToken>) -> Option<&AccessToken> {
+    fn unless_refused(&self, refused: Option<&AccessToken>) -> Option<&AccessToken> {
         self.token.as_ref().filter(|token| refused.is_none_or(|refused| !token.is(refused)))
     }
 
     /// Where no token can be had, the old one is good until its end.
-    fn otherwise(
+    fn fall_back(
         &self,
         refused: Option<&AccessToken>,
         error: TokenError,
         now: Time,
     ) -> Result<AccessToken, TokenError> {
-        let still_good = self.fitting(refused).filter(|token| !token.is_expired(now));
+        let still_good = self.unless_refused(refused).filter(|token| !token.is_expired(now));
         still_good.cloned().ok_or(error)
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// How long before its end a token is renewed: long enough to outlast a server that is away for a moment.
 const EARLY: Duration = Duration::from_secs(5 * 60);
 /// How long a token is taken to last whose server does not say.
-const LIFETIME_UNTOLD: Duration = Duration::from_secs(10 * 60);
+const LIFETIME_DEFAULT: Duration = Duration::from_secs(10 * 60);
 /// The longest that a token is taken to last, whatever its server says.
 const LIFETIME_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// A token that was refused this soon after it was given is not at fault: another one would be refused as well.
@@ -32,7 +32,7 @@ impl fmt::Debug for AccessToken {
 impl AccessToken {
     /// A token that was given at this time, for as long as its server said.
     pub(crate) fn new(text: String, obtained_at: Time, lifetime: Option<Duration>) -> Self {
-        let lifetime = lifetime.unwrap_or(LIFETIME_UNTOLD).min(LIFETIME_MAX);
+        let lifetime = lifetime.unwrap_or(LIFETIME_DEFAULT).min(LIFETIME_MAX);
         Self { text: text.into(), obtained_at, expires_at: obtained_at.plus(lifetime) }
     }
 
@@ -73,7 +73,7 @@ impl AccessToken {
 
 /// What a grant has given, as it is sealed in the store.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct GivenTokens {
+pub(crate) struct StoredTokens {
     /// The grant that gave them: the access token of another one is of no use.
     fingerprint: String,
     /// The consent that they follow from: the refresh token of another one is of no use either.
@@ -86,7 +86,7 @@ pub(crate) struct GivenTokens {
     pub(crate) refresh_token: Option<String>,
 }
 
-impl GivenTokens {
+impl StoredTokens {
     pub(crate) fn new(
         (fingerprint, consent): (&str, &str),
         token: &AccessToken,
@@ -104,7 +104,7 @@ impl GivenTokens {
 
     /// What of these tokens is good for a grant. Where it has changed under the same consent, the access token has ended and
     /// the refresh token is good.
-    pub(crate) fn of(self, fingerprint: &str, consent: &str) -> Option<Self> {
+    pub(crate) fn for_grant(self, fingerprint: &str, consent: &str) -> Option<Self> {
         let expires_at_ms = if self.fingerprint == fingerprint { self.expires_at_ms } else { 0 };
         (self.consent == consent).then_some(Self { expires_at_ms, ..self })
     }

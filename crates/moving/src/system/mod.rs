@@ -18,8 +18,8 @@ use futures::{
 use serde_json::{Map, Value};
 
 use crate::{
-    column::{Dialect, FoundTable, Table},
-    database::{OldDatabase, Select},
+    column::{FoundTable, OldDialect, OldTable},
+    database::{OldDatabase, OldSelect},
     error::MovingError,
     payload::PayloadFolder,
     row::OldRow,
@@ -86,7 +86,7 @@ pub struct ImapHosts {
 }
 
 impl ImapHosts {
-    fn of(&self, address: &str) -> Option<&str> {
+    fn host_for(&self, address: &str) -> Option<&str> {
         let domain = address.rsplit_once('@').map_or("", |(_, domain)| domain);
         let own = self.by_domain.iter().find(|(of, _)| of.eq_ignore_ascii_case(domain));
         own.map(|(_, host)| host.as_str()).or(self.host.as_deref())
@@ -110,19 +110,19 @@ pub struct MovingOptions {
 pub struct OldSystem {
     database: OldDatabase,
     options: MovingOptions,
-    layout: Layout,
+    layout: SystemLayout,
 }
 
 /// Which tables there are, and what is read of them.
 #[derive(Default)]
-struct Layout {
-    steps: Vec<Step>,
+struct SystemLayout {
+    steps: Vec<ReadStep>,
     faults: Vec<Fault>,
     unread: Vec<(&'static str, Vec<String>)>,
 }
 
 /// One statement and what becomes of its rows.
-struct Step {
+struct ReadStep {
     table: &'static str,
     columns: Vec<(&'static str, String)>,
     from: String,
@@ -136,13 +136,15 @@ impl OldSystem {
         system: ReferenceSystem,
         options: MovingOptions,
     ) -> Result<Self, MovingError> {
-        let mut layout = Layout::default();
+        let mut layout = SystemLayout::default();
         match system {
-            ReferenceSystem::Outbox => reference_000::lay_out(&mut database, &options, &mut layout).await?,
-            ReferenceSystem::Proxy => reference_001::lay_out(&mut database, &mut layout).await?,
-            ReferenceSystem::Monitor => reference_002::lay_out(&mut database, &options, &mut layout).await?,
-            ReferenceSystem::Tokens => reference_003::lay_out(&mut database, &mut layout).await?,
-            ReferenceSystem::Pipeline => reference_004::lay_out(&mut database, &mut layout).await?,
+            ReferenceSystem::Outbox => reference_000::add_steps(&mut database, &options, &mut layout).await?,
+            ReferenceSystem::Proxy => reference_001::add_steps(&mut database, &mut layout).await?,
+            ReferenceSystem::Monitor => {
+                reference_002::add_steps(&mut database, &options, &mut layout).await?
+            }
+            ReferenceSystem::Tokens => reference_003::add_steps(&mut database, &mut layout).await?,
+            ReferenceSystem::Pipeline => reference_004::add_steps(&mut database, &mut layout).await?,
         }
         Ok(Self { database, options, layout })
     }
@@ -166,21 +168,21 @@ impl OldSystem {
     pub fn verdicts(&mut self, step: usize) -> BoxStream<'_, Result<Verdict, MovingError>> {
         let Self { database, options, layout } = self;
         let step = &layout.steps[step];
-        let select = Select { table: step.table, columns: step.columns.clone(), from: step.from.clone() };
+        let select = OldSelect { table: step.table, columns: step.columns.clone(), from: step.from.clone() };
         let judge = step.judge;
         let rows = database.rows(&select);
         rows.map_ok(move |row| stream::iter(judge(row, options).into_iter().map(Ok))).try_flatten().boxed()
     }
 }
 
-impl Layout {
+impl SystemLayout {
     /// Looks for a table that must be there.
-    async fn need(
+    async fn find_needed(
         &mut self,
         database: &mut OldDatabase,
-        table: Table,
+        table: OldTable,
     ) -> Result<Option<FoundTable>, MovingError> {
-        let found = self.look(database, table).await?;
+        let found = self.find_optional(database, table).await?;
         if found.is_none() {
             let place = Place { table: table.name.to_owned(), key: String::new() };
             let message = "the table is missing: is this the old system's database, fully migrated?";
@@ -190,10 +192,10 @@ impl Layout {
     }
 
     /// Looks for a table that may be missing.
-    async fn look(
+    async fn find_optional(
         &mut self,
         database: &mut OldDatabase,
-        table: Table,
+        table: OldTable,
     ) -> Result<Option<FoundTable>, MovingError> {
         let (found, faults) = database.find(table).await?;
         self.faults.extend(faults);
@@ -206,18 +208,18 @@ impl Layout {
     }
 
     /// Reads rows.
-    fn read(
+    fn add_rows(
         &mut self,
         table: &'static str,
         columns: Vec<(&'static str, String)>,
         from: String,
         judge: fn(OldRow, &MovingOptions) -> Vec<Verdict>,
     ) {
-        self.steps.push(Step { table, columns, from, judge });
+        self.steps.push(ReadStep { table, columns, from, judge });
     }
 
     /// Counts rows by what an expression says of them.
-    fn count(
+    fn add_count(
         &mut self,
         table: &'static str,
         class: String,
@@ -226,7 +228,7 @@ impl Layout {
     ) {
         let from = format!("FROM (SELECT {class} AS class {from}) c GROUP BY c.class ORDER BY c.class");
         let columns = [("class", "c.class"), ("count", "COUNT(*)")].map(|(name, sql)| (name, sql.to_owned()));
-        self.read(table, columns.to_vec(), from, judge);
+        self.add_rows(table, columns.to_vec(), from, judge);
     }
 }
 
@@ -277,23 +279,23 @@ fn put(body: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>
 }
 
 /// A column of a table that is read under the alias `r`.
-fn column(found: &FoundTable, dialect: Dialect, name: &str) -> String {
+fn column(found: &FoundTable, dialect: OldDialect, name: &str) -> String {
     found.sql(dialect, "r", name)
 }
 
 /// `FROM` a table under the alias `r`.
-fn from(found: &FoundTable, dialect: Dialect) -> String {
+fn from(found: &FoundTable, dialect: OldDialect) -> String {
     format!("FROM {} r", crate::column::quoted(dialect, found.table.name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::Cell;
+    use crate::row::OldCell;
 
     /// A row of texts.
     pub(super) fn row(table: &str, cells: &[(&'static str, &str)]) -> OldRow {
-        let cells = cells.iter().map(|(name, text)| (*name, Cell::Text((*text).to_owned())));
+        let cells = cells.iter().map(|(name, text)| (*name, OldCell::Text((*text).to_owned())));
         OldRow::new(table, cells.collect())
     }
 
@@ -320,7 +322,7 @@ mod tests {
     fn a_domain_of_its_own_has_a_host_of_its_own() {
         let by_domain = vec![("A.example".to_owned(), "imap.a.example".to_owned())];
         let hosts = ImapHosts { host: Some("imap.example".to_owned()), by_domain, ..ImapHosts::default() };
-        assert_eq!(hosts.of("x@a.example"), Some("imap.a.example"));
-        assert_eq!(hosts.of("x@b.example"), Some("imap.example"));
+        assert_eq!(hosts.host_for("x@a.example"), Some("imap.a.example"));
+        assert_eq!(hosts.host_for("x@b.example"), Some("imap.example"));
     }
 }

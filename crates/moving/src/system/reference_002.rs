@@ -6,15 +6,15 @@
 use serde_json::{Map, json};
 
 use super::{
-    Form, Kind, Layout, MovingOptions, OldRow, Verdict, carry, column, from, leave, put, stay, wrong,
+    Form, Kind, MovingOptions, OldRow, SystemLayout, Verdict, carry, column, from, leave, put, stay, wrong,
 };
 use crate::{
-    column::{Table, needed, optional, quoted},
+    column::{OldTable, needed, optional, quoted},
     database::OldDatabase,
     error::MovingError,
 };
 
-const MAILBOXES: Table = Table {
+const MAILBOXES: OldTable = OldTable {
     name: "monitored_emails",
     columns: &[
         needed(&["id"]),
@@ -28,7 +28,7 @@ const MAILBOXES: Table = Table {
     passed_over: &["created_at", "updated_at"],
 };
 
-const TASKS: Table = Table {
+const TASKS: OldTable = OldTable {
     name: "monitored_emails_tasks",
     columns: &[
         needed(&["id"]),
@@ -46,14 +46,14 @@ const ATTEMPTS_MAX: u32 = 3;
 /// The longest id of a mailbox here.
 const ID_CHARS_MAX: usize = 64;
 
-pub(super) async fn lay_out(
+pub(super) async fn add_steps(
     database: &mut OldDatabase,
     options: &MovingOptions,
-    layout: &mut Layout,
+    layout: &mut SystemLayout,
 ) -> Result<(), MovingError> {
     let dialect = database.dialect();
-    let mailboxes = layout.need(database, MAILBOXES).await?;
-    let tasks = layout.need(database, TASKS).await?;
+    let mailboxes = layout.find_needed(database, MAILBOXES).await?;
+    let tasks = layout.find_needed(database, TASKS).await?;
     let (Some(mailboxes), Some(tasks)) = (mailboxes, tasks) else { return Ok(()) };
     let task = |name: &str| tasks.sql(dialect, "t", name);
     let attempts = if tasks.has("attempt_count") { task("attempt_count") } else { "0".to_owned() };
@@ -75,7 +75,7 @@ pub(super) async fn lay_out(
     let mut columns = mailboxes.all(dialect, "r");
     columns.extend(of_mailbox(&column(&mailboxes, dialect, "email_address")));
     let ordered = format!("{} ORDER BY {}", from(&mailboxes, dialect), column(&mailboxes, dialect, "id"));
-    layout.read(MAILBOXES.name, columns, ordered, mailbox);
+    layout.add_rows(MAILBOXES.name, columns, ordered, mailbox);
     let mut columns = tasks.all(dialect, "r");
     columns.extend(of_mailbox(&column(&tasks, dialect, "inbox_email")));
     let unfinished = format!(
@@ -84,13 +84,13 @@ pub(super) async fn lay_out(
         status = column(&tasks, dialect, "status"),
         id = column(&tasks, dialect, "id"),
     );
-    layout.read(TASKS.name, columns, unfinished, unfinished_task);
+    layout.add_rows(TASKS.name, columns, unfinished, unfinished_task);
     let done = format!(
         "{} WHERE {} IN ('forwarded', 'skipped_no_match')",
         from(&tasks, dialect),
         column(&tasks, dialect, "status")
     );
-    layout.count(TASKS.name, column(&tasks, dialect, "status"), &done, finished);
+    layout.add_count(TASKS.name, column(&tasks, dialect, "status"), &done, finished);
     Ok(())
 }
 
@@ -123,7 +123,7 @@ fn mailbox(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
         ("role".to_owned(), json!("forward")),
         ("start".to_owned(), start),
     ]);
-    match options.hosts.of(&address) {
+    match options.hosts.host_for(&address) {
         Some(host) => put(&mut body, "host", Some(host)),
         None => row.refuse(
             "email_address",

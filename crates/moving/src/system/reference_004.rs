@@ -5,15 +5,16 @@
 use serde_json::{Map, json};
 
 use super::{
-    Form, Kind, Layout, MovingOptions, OldRow, Verdict, carry, column, counted, from, leave, put, stay, wrong,
+    Form, Kind, MovingOptions, OldRow, SystemLayout, Verdict, carry, column, counted, from, leave, put, stay,
+    wrong,
 };
 use crate::{
-    column::{Table, needed, optional, quoted},
+    column::{OldTable, needed, optional, quoted},
     database::OldDatabase,
     error::MovingError,
 };
 
-const OUTBOX: Table = Table {
+const OUTBOX: OldTable = OldTable {
     name: "email_outbox",
     columns: &[
         needed(&["id", "outboxId", "outbox_id"]),
@@ -41,7 +42,7 @@ const OUTBOX: Table = Table {
     passed_over: &[],
 };
 
-const RECIPIENTS: Table = Table {
+const RECIPIENTS: OldTable = OldTable {
     name: "recipients",
     columns: &[
         needed(&["id"]),
@@ -61,16 +62,19 @@ const WAITING: [&str; 5] = ["PENDING", "ENQUEUED", "RECEIVED", "VALIDATED", "RET
 /// The status of mail that may have been sent.
 const DOUBTFUL: &str = "SENT_ATTEMPT";
 
-pub(super) async fn lay_out(database: &mut OldDatabase, layout: &mut Layout) -> Result<(), MovingError> {
+pub(super) async fn add_steps(
+    database: &mut OldDatabase,
+    layout: &mut SystemLayout,
+) -> Result<(), MovingError> {
     let dialect = database.dialect();
-    let recipients = layout.look(database, RECIPIENTS).await?;
-    let Some(outbox) = layout.need(database, OUTBOX).await? else { return Ok(()) };
+    let recipients = layout.find_optional(database, RECIPIENTS).await?;
+    let Some(outbox) = layout.find_needed(database, OUTBOX).await? else { return Ok(()) };
     let of = |name: &str| column(&outbox, dialect, name);
     let (mut columns, mut joined) = (outbox.all(dialect, "r"), from(&outbox, dialect));
     if let Some(recipients) = recipients {
         let ordered =
             format!("{} ORDER BY {}", from(&recipients, dialect), column(&recipients, dialect, "id"));
-        layout.read(RECIPIENTS.name, recipients.all(dialect, "r"), ordered, recipient);
+        layout.add_rows(RECIPIENTS.name, recipients.all(dialect, "r"), ordered, recipient);
         if outbox.has("recipientId") {
             let (table, id) = (quoted(dialect, RECIPIENTS.name), recipients.sql(dialect, "d", "id"));
             joined = format!("{joined} LEFT JOIN {table} d ON {id} = {}", of("recipientId"));
@@ -80,13 +84,13 @@ pub(super) async fn lay_out(database: &mut OldDatabase, layout: &mut Layout) -> 
             columns.push(("known_deleted", recipients.sql(dialect, "d", "deletedAt")));
         }
     }
-    layout.count(OUTBOX.name, of("status"), &from(&outbox, dialect), ended);
+    layout.add_count(OUTBOX.name, of("status"), &from(&outbox, dialect), ended);
     let list =
         WAITING.iter().chain([&DOUBTFUL]).map(|status| format!("'{status}'")).collect::<Vec<_>>().join(", ");
     // Through text: an enumeration need not know every word.
     let status = crate::column::as_text(dialect, &of("status"));
     let waiting = format!("{joined} WHERE {status} IN ({list}) ORDER BY {}", of("id"));
-    layout.read(OUTBOX.name, columns, waiting, mail);
+    layout.add_rows(OUTBOX.name, columns, waiting, mail);
     Ok(())
 }
 

@@ -19,7 +19,7 @@ use url::Url;
 use super::{
     error::HttpError,
     resolver::GuardedResolver,
-    target::{check, host},
+    target::{check_target, host},
 };
 use crate::Guard;
 
@@ -90,10 +90,10 @@ impl Auth {
 /// request.
 #[derive(Clone)]
 pub struct HttpClient {
-    inner: Arc<Inner>,
+    inner: Arc<HttpClientInner>,
 }
 
-struct Inner {
+struct HttpClientInner {
     guard: Arc<Guard>,
     settings: HttpSettings,
     client: OnceLock<Client>,
@@ -109,11 +109,11 @@ impl HttpClient {
     /// A client behind this guard. The platform's roots are read at the first request, so that a machine without any
     /// can run what needs none.
     pub fn new(guard: Arc<Guard>, settings: HttpSettings) -> Self {
-        Self { inner: Arc::new(Inner { guard, settings, client: OnceLock::new() }) }
+        Self { inner: Arc::new(HttpClientInner { guard, settings, client: OnceLock::new() }) }
     }
 
     fn client(&self) -> Result<&Client, HttpError> {
-        let Inner { guard, settings, client } = &*self.inner;
+        let HttpClientInner { guard, settings, client } = &*self.inner;
         if let Some(client) = client.get() {
             return Ok(client);
         }
@@ -143,9 +143,9 @@ impl HttpClient {
         url: &Url,
         headers: &[(String, String)],
     ) -> Result<RequestBuilder, HttpError> {
-        check(url, &self.inner.guard)?;
+        check_target(url, &self.inner.guard)?;
         let request = self.client()?.request(method, url.clone());
-        Ok(request.headers(given(headers)?).header(ACCEPT_ENCODING, "identity"))
+        Ok(request.headers(header_map(headers)?).header(ACCEPT_ENCODING, "identity"))
     }
 
     /// Sends a request and waits for the head of the answer.
@@ -153,18 +153,18 @@ impl HttpClient {
         &self,
         url: &Url,
         request: RequestBuilder,
-        patience: &Patience,
+        deadlines: &ExchangeDeadlines,
     ) -> Result<Response, HttpError> {
-        patience.wait(url, "answer", request.send()).await?.map_err(|error| self.broken(url, &error))
+        deadlines.wait(url, "answer", request.send()).await?.map_err(|error| self.client_error(url, &error))
     }
 
     /// What an error of the client means.
-    pub(super) fn broken(&self, url: &Url, error: &reqwest::Error) -> HttpError {
-        HttpError::of_client(&host(url), self.inner.settings.connect_timeout, error)
+    pub(super) fn client_error(&self, url: &Url, error: &reqwest::Error) -> HttpError {
+        HttpError::from_client(&host(url), self.inner.settings.connect_timeout, error)
     }
 }
 
-fn given(headers: &[(String, String)]) -> Result<HeaderMap, HttpError> {
+fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, HttpError> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
         let refused = |what| HttpError::Request { reason: format!("the header {name:?} {what}") };
@@ -180,13 +180,13 @@ fn given(headers: &[(String, String)]) -> Result<HeaderMap, HttpError> {
 }
 
 /// How long one exchange may take, and how long it may be silent.
-pub(super) struct Patience {
+pub(super) struct ExchangeDeadlines {
     total: Duration,
     until: Instant,
     idle: Duration,
 }
 
-impl Patience {
+impl ExchangeDeadlines {
     pub(super) fn new(total: Duration, idle: Duration) -> Self {
         Self { total, until: Instant::now() + total, idle }
     }

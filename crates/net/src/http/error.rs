@@ -160,7 +160,7 @@ impl HttpError {
     }
 
     /// What an error of the client means for an exchange with this host.
-    pub(super) fn of_client(host: &str, connect_timeout: Duration, error: &reqwest::Error) -> Self {
+    pub(super) fn from_client(host: &str, connect_timeout: Duration, error: &reqwest::Error) -> Self {
         let (host, reason) = (host.to_owned(), root(error).to_string());
         if error.is_builder() {
             return Self::Request { reason };

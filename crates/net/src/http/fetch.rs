@@ -10,7 +10,7 @@ use reqwest::{
 use url::Url;
 
 use super::{
-    client::{Auth, HttpClient, Patience},
+    client::{Auth, ExchangeDeadlines, HttpClient},
     error::HttpError,
     retry_after::retry_after,
     target::{URL_BYTES_MAX, host},
@@ -121,16 +121,16 @@ impl Fetched {
 impl HttpClient {
     /// Fetches a document into `sink`. What an error leaves in the sink is of no use.
     pub async fn fetch(&self, request: &FetchRequest, sink: &mut dyn Sink) -> Result<Fetched, HttpError> {
-        let patience = Patience::new(request.timeout, request.idle_timeout);
+        let deadlines = ExchangeDeadlines::new(request.timeout, request.idle_timeout);
         let mut url = request.url.clone();
         let mut redirects = 0;
         // Whoever the host has sent us to is a stranger, and so is whoever they send us to, be it back.
         let mut is_trusted = true;
         loop {
-            let response = self.ask(request, &url, is_trusted, &patience).await?;
+            let response = self.ask(request, &url, is_trusted, &deadlines).await?;
             match response.status().as_u16() {
                 200 | 201 | 203 => {
-                    return self.receive(response, &url, request.bytes_max, &patience, sink).await;
+                    return self.receive(response, &url, request.bytes_max, &deadlines, sink).await;
                 }
                 status @ (301 | 302 | 303 | 307 | 308) => {
                     if matches!(request.method, FetchMethod::Post { .. }) {
@@ -157,7 +157,7 @@ impl HttpClient {
         request: &FetchRequest,
         url: &Url,
         is_trusted: bool,
-        patience: &Patience,
+        deadlines: &ExchangeDeadlines,
     ) -> Result<Response, HttpError> {
         let headers: &[_] = if is_trusted { &request.headers } else { &[] };
         let mut asked = match &request.method {
@@ -170,7 +170,7 @@ impl HttpClient {
         if is_trusted {
             asked = request.auth.apply(asked);
         }
-        self.exchange(url, asked, patience).await
+        self.exchange(url, asked, deadlines).await
     }
 
     async fn receive(
@@ -178,7 +178,7 @@ impl HttpClient {
         mut response: Response,
         url: &Url,
         bytes_max: u64,
-        patience: &Patience,
+        deadlines: &ExchangeDeadlines,
         sink: &mut dyn Sink,
     ) -> Result<Fetched, HttpError> {
         if let Some(encoding) = encoding(response.headers()) {
@@ -191,10 +191,10 @@ impl HttpClient {
         }
         sink.begin(length);
         let mut bytes = 0_u64;
-        while let Some(piece) = patience
+        while let Some(piece) = deadlines
             .wait(url, "rest of the answer", response.chunk())
             .await?
-            .map_err(|error| self.broken(url, &error))?
+            .map_err(|error| self.client_error(url, &error))?
         {
             bytes = bytes.saturating_add(piece.len() as u64);
             if bytes > bytes_max {

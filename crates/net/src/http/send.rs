@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{
-    client::{Auth, HttpClient, Patience},
+    client::{Auth, ExchangeDeadlines, HttpClient},
     error::{HttpError, is_transient_status},
     retry_after::retry_after,
 };
@@ -76,16 +76,16 @@ impl HttpClient {
     pub async fn send(&self, request: &SendRequest) -> Result<Answer, HttpError> {
         let SendRequest { url, timeout, answer_bytes_max, .. } = request;
         let started = Instant::now();
-        let patience = Patience::new(*timeout, *timeout);
+        let deadlines = ExchangeDeadlines::new(*timeout, *timeout);
         let post = self
             .request(Method::POST, url, &request.headers)?
             .header(CONTENT_TYPE, &request.content_type)
             .body(request.body.clone());
-        let mut response = self.exchange(url, request.auth.apply(post), &patience).await?;
+        let mut response = self.exchange(url, request.auth.apply(post), &deadlines).await?;
         let mut body = Vec::new();
         // What breaks off, stalls or never ends within the body takes nothing from what the status said.
         let is_cut = loop {
-            match patience.wait(url, "rest of the answer", response.chunk()).await {
+            match deadlines.wait(url, "rest of the answer", response.chunk()).await {
                 Ok(Ok(None)) => break false,
                 Ok(Ok(Some(piece))) => {
                     let room = answer_bytes_max - body.len();

@@ -16,7 +16,12 @@ use super::{Proxy, denied, garbled};
 pub(super) const HEAD_BYTES_MAX: usize = 8 * 1024;
 
 /// Asks for a connection to the target; what comes next is the target speaking.
-pub(super) async fn ask(tcp: &mut TcpStream, proxy: &Proxy, target: &Host, port: u16) -> io::Result<()> {
+pub(super) async fn request_connection(
+    tcp: &mut TcpStream,
+    proxy: &Proxy,
+    target: &Host,
+    port: u16,
+) -> io::Result<()> {
     let mut request =
         Zeroizing::new(format!("CONNECT {target}:{port} HTTP/1.1\r\nHost: {target}:{port}\r\n"));
     if let Some((username, password)) = &proxy.credentials {

@@ -29,14 +29,14 @@ const FIELD_BYTES_MAX: usize = 255;
 /// A proxy to connect through. Made from a URL; printed without its credentials.
 #[derive(Clone)]
 pub struct Proxy {
-    kind: Kind,
+    kind: ProxyKind,
     host: String,
     port: u16,
     credentials: Option<(String, SecretString)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ProxyKind {
     Socks5,
     Http,
 }
@@ -44,8 +44,8 @@ enum Kind {
 impl fmt::Display for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
-            Kind::Socks5 => "SOCKS5",
-            Kind::Http => "HTTP",
+            ProxyKind::Socks5 => "SOCKS5",
+            ProxyKind::Http => "HTTP",
         };
         write!(f, "{kind} proxy {}:{}", self.host, self.port)
     }
@@ -85,8 +85,8 @@ pub async fn connect_through(
     })?;
     let agreed = async {
         match proxy.kind {
-            Kind::Socks5 => socks5::ask(&mut tcp, proxy, &target, port).await,
-            Kind::Http => http::ask(&mut tcp, proxy, &target, port).await,
+            ProxyKind::Socks5 => socks5::request_connection(&mut tcp, proxy, &target, port).await,
+            ProxyKind::Http => http::request_connection(&mut tcp, proxy, &target, port).await,
         }
     };
     match timeout_at(deadline, agreed).await {

@@ -12,7 +12,12 @@ use url::Host;
 use super::{FIELD_BYTES_MAX, Proxy, denied, garbled};
 
 /// Asks for a connection to the target; what comes next is the target speaking.
-pub(super) async fn ask(tcp: &mut TcpStream, proxy: &Proxy, target: &Host, port: u16) -> io::Result<()> {
+pub(super) async fn request_connection(
+    tcp: &mut TcpStream,
+    proxy: &Proxy,
+    target: &Host,
+    port: u16,
+) -> io::Result<()> {
     const NO_AUTH: u8 = 0;
     const BY_PASSWORD: u8 = 2;
     let methods: &[u8] =
