@@ -13,7 +13,7 @@ const ADDRESS_OCTETS_MAX: usize = 320;
 
 /// An address that a text contains, and where it ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundAddress {
     pub(super) address: String,
     pub(super) begin: usize,
     pub(super) end: usize,
@@ -25,7 +25,7 @@ pub(super) fn first(text: &[u8]) -> Option<String> {
 }
 
 /// The address that the line consists of, with or without angle brackets, when there is nothing else in it.
-pub(super) fn alone(line: &[u8]) -> Option<String> {
+pub(super) fn sole(line: &[u8]) -> Option<String> {
     let line = trim(line);
     let line = line.strip_suffix(b":").unwrap_or(line);
     let found = next(line, 0)?;
@@ -40,7 +40,7 @@ pub(super) fn alone(line: &[u8]) -> Option<String> {
 }
 
 /// The first address from `from` on.
-pub(super) fn next(text: &[u8], from: usize) -> Option<Found> {
+pub(super) fn next(text: &[u8], from: usize) -> Option<FoundAddress> {
     let mut from = from;
     while let Some(found) = memchr::memchr(b'@', text.get(from..)?) {
         let at = from + found;
@@ -50,7 +50,7 @@ pub(super) fn next(text: &[u8], from: usize) -> Option<Found> {
             let local = String::from_utf8_lossy(&text[begin..at]);
             let domain = String::from_utf8_lossy(&text[at + 1..end]);
             let domain = domain_to_ascii(&domain).unwrap_or_else(|_| domain.to_lowercase());
-            return Some(Found { address: format!("{local}@{domain}"), begin, end });
+            return Some(FoundAddress { address: format!("{local}@{domain}"), begin, end });
         }
         from = at + 1;
     }
@@ -166,7 +166,7 @@ fn unglued_end(text: &[u8], from: usize, end: usize) -> usize {
 
 /// An address as a field of a report has it: `rfc822; <a@example.org>`, `a@example.org`,
 /// `rfc822;a@example.org`.
-pub(super) fn of_field(value: &[u8]) -> Option<String> {
+pub(super) fn in_field(value: &[u8]) -> Option<String> {
     let value = match memchr::memchr(b';', value) {
         Some(at) if !value[..at].contains(&b'@') => &value[at + 1..],
         _ => value,

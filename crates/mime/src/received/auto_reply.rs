@@ -6,8 +6,8 @@
 
 use super::address;
 use super::bytes::{contains, starts_with};
-use super::header_field::{plain, says};
-use super::mail::Mail;
+use super::header_field::{decoded_lowercase, field_contains};
+use super::mail::ReportMail;
 use super::original_message;
 use super::reason::Reason;
 use super::report::{Finding, Kind, Original, Report};
@@ -56,18 +56,22 @@ const SUBJECTS: &[&str] = &[
 ];
 
 /// Reads an automatic answer; none if the mail is not one.
-pub(super) fn recognise(mail: &Mail<'_>) -> Option<Report> {
+pub(super) fn recognise(mail: &ReportMail<'_>) -> Option<Report> {
     if !is_auto_reply(mail) {
         return None;
     }
-    let from = mail.head().get(b"from").or_else(|| mail.head().get(b"reply-to"));
+    let from = mail.header().get(b"from").or_else(|| mail.header().get(b"reply-to"));
     let recipients = from.and_then(|from| address::first(&unfold(from)));
-    let id = |name: &[u8]| mail.head().get(name).and_then(|value| original_message::id(&unfold(value)));
+    let id =
+        |name: &[u8]| mail.header().get(name).and_then(|value| original_message::bare_id(&unfold(value)));
     let original =
         Original { message_id: id(b"in-reply-to").or_else(|| id(b"references")), ..Original::default() };
     Some(Report {
         kind: Kind::AutoReply,
-        recipients: recipients.into_iter().map(|address| Finding::of(address, Reason::Vacation)).collect(),
+        recipients: recipients
+            .into_iter()
+            .map(|address| Finding::with_reason(address, Reason::Vacation))
+            .collect(),
         original,
         feedback_type: None,
         reporter: None,
@@ -75,8 +79,8 @@ pub(super) fn recognise(mail: &Mail<'_>) -> Option<Report> {
 }
 
 /// Whether a machine says that it answered.
-pub(super) fn is_auto_reply(mail: &Mail<'_>) -> bool {
-    let head = mail.head();
+pub(super) fn is_auto_reply(mail: &ReportMail<'_>) -> bool {
+    let head = mail.header();
     if let Some(value) = head.get(b"auto-submitted")
         && (starts_with(value, b"auto-replied") || contains(value, b"vacation"))
     {
@@ -104,11 +108,11 @@ pub(super) fn is_auto_reply(mail: &Mail<'_>) -> bool {
         (b"x-mailer", b"vacation"),
         (b"x-post-messageclass", b"autoresponder"),
     ];
-    if said.iter().any(|(name, word)| says(head, name, word)) {
+    if said.iter().any(|(name, word)| field_contains(head, name, word)) {
         return true;
     }
     let Some(subject) = head.get(b"subject") else { return false };
-    is_subject_of_answer(&plain(subject))
+    is_subject_of_answer(&decoded_lowercase(subject))
 }
 
 /// Whether a subject, in lower case, begins as those of automatic answers do.

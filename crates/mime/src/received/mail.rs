@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use super::bytes::{contains, normalise, starts_with};
-use super::header_field::{is_of_mail, says};
+use super::header_field::{field_contains, is_of_mail};
 use super::html_text::text_of_html;
 use crate::reader::{ContentLabel, HeaderFields, MailPart, ReadMail, TransferEncoding, in_charset};
 
@@ -14,7 +14,7 @@ pub(super) const REPORT_OCTETS_MAX: usize = 256 * 1024;
 
 /// What a part is to us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PartKind {
+pub(super) enum ReportPartKind {
     Text,
     Html,
     /// `message/delivery-status` (RFC 3464) or its UTF-8 form (RFC 6533).
@@ -30,14 +30,14 @@ pub(super) enum PartKind {
 
 /// A leaf of the mail.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part<'a> {
-    pub(super) kind: PartKind,
+pub(super) struct ReportPart<'a> {
+    pub(super) kind: ReportPartKind,
     pub(super) body: &'a [u8],
     encoding: TransferEncoding,
     content_type: Option<&'a [u8]>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> ReportPart<'a> {
     /// The decoded content, its lines ending in LF: what was encoded may have had CR LF.
     pub(super) fn content(&self) -> Cow<'a, [u8]> {
         match self.encoding.decode(self.body).bytes {
@@ -73,14 +73,14 @@ impl<'a> Part<'a> {
 }
 
 /// A mail.
-pub(super) struct Mail<'a> {
+pub(super) struct ReportMail<'a> {
     read: ReadMail<'a>,
-    pub(super) parts: Vec<Part<'a>>,
+    pub(super) parts: Vec<ReportPart<'a>>,
     /// Whether the whole is a `multipart/report`.
     pub(super) is_report: bool,
 }
 
-impl<'a> Mail<'a> {
+impl<'a> ReportMail<'a> {
     /// Reads a mail whose lines end in LF.
     pub(super) fn parse(raw: &'a [u8]) -> Self {
         let read = ReadMail::read(raw);
@@ -95,16 +95,16 @@ impl<'a> Mail<'a> {
             if is_unlabelled_mail(&part) {
                 whole = Some(part.depth());
                 let encoding = TransferEncoding::Identity;
-                parts.push(Part {
-                    kind: PartKind::Returned,
+                parts.push(ReportPart {
+                    kind: ReportPartKind::Returned,
                     body: part.entity(),
                     encoding,
                     content_type: None,
                 });
             } else if !part.has_children() {
                 let content_type = part.header().get(b"content-type");
-                let kind = content_type.map_or(PartKind::Text, |value| kind_of(value, part.header()));
-                parts.push(Part { kind, body: part.body(), encoding: part.encoding(), content_type });
+                let kind = content_type.map_or(ReportPartKind::Text, |value| kind_of(value, part.header()));
+                parts.push(ReportPart { kind, body: part.body(), encoding: part.encoding(), content_type });
             }
         }
         let content_type = read.root().header().get(b"content-type");
@@ -113,23 +113,26 @@ impl<'a> Mail<'a> {
     }
 
     /// The header of the mail itself.
-    pub(super) fn head(&self) -> HeaderFields<'_, 'a> {
+    pub(super) fn header(&self) -> HeaderFields<'_, 'a> {
         self.read.root().header()
     }
 
     /// The first part of that kind.
-    pub(super) fn part(&self, kind: PartKind) -> Option<&Part<'a>> {
+    pub(super) fn part(&self, kind: ReportPartKind) -> Option<&ReportPart<'a>> {
         self.parts.iter().find(|part| part.kind == kind)
     }
 
     /// The words for people: the plain text before the returned mail, or else the HTML as text.
     pub(super) fn report_text(&self) -> Cow<'a, [u8]> {
-        let end =
-            self.parts.iter().position(|part| part.kind == PartKind::Returned).unwrap_or(self.parts.len());
-        let mut texts = self.parts[..end].iter().filter(|part| part.kind == PartKind::Text);
+        let end = self
+            .parts
+            .iter()
+            .position(|part| part.kind == ReportPartKind::Returned)
+            .unwrap_or(self.parts.len());
+        let mut texts = self.parts[..end].iter().filter(|part| part.kind == ReportPartKind::Text);
         let mut text = match texts.next() {
             Some(first) => first.text(),
-            None => match self.parts[..end].iter().find(|part| part.kind == PartKind::Html) {
+            None => match self.parts[..end].iter().find(|part| part.kind == ReportPartKind::Html) {
                 Some(html) => Cow::Owned(text_of_html(&html.text())),
                 None => Cow::Borrowed(&b""[..]),
             },
@@ -163,17 +166,17 @@ fn is_unlabelled_mail(part: &MailPart<'_, '_>) -> bool {
     part.depth() > 0 && is_of_mail(head) && !says_message()
 }
 
-fn kind_of(content_type: &[u8], head: HeaderFields<'_, '_>) -> PartKind {
+fn kind_of(content_type: &[u8], head: HeaderFields<'_, '_>) -> ReportPartKind {
     let end =
         content_type.iter().position(|&b| b == b';' || b.is_ascii_whitespace()).unwrap_or(content_type.len());
     let media = content_type[..end].to_ascii_lowercase();
     match media.as_slice() {
         b"message/delivery-status" | b"message/global-delivery-status" | b"text/delivery-status" => {
-            PartKind::DeliveryStatus
+            ReportPartKind::DeliveryStatus
         }
-        b"message/feedback-report" => PartKind::FeedbackReport,
+        b"message/feedback-report" => ReportPartKind::FeedbackReport,
         b"message/disposition-notification" | b"message/global-disposition-notification" => {
-            PartKind::Disposition
+            ReportPartKind::Disposition
         }
         b"message/rfc822"
         | b"message/global"
@@ -182,20 +185,20 @@ fn kind_of(content_type: &[u8], head: HeaderFields<'_, '_>) -> PartKind {
         | b"text/rfc822-headers"
         | b"text/rfc822-header"
         | b"text/rfc822"
-        | b"message/partial" => PartKind::Returned,
-        b"text/html" => PartKind::Html,
-        b"text" => PartKind::Text,
+        | b"message/partial" => ReportPartKind::Returned,
+        b"text/html" => ReportPartKind::Html,
+        b"text" => ReportPartKind::Text,
         media if media.starts_with(b"text/") => {
-            if says(head, b"content-description", b"delivery report")
+            if field_contains(head, b"content-description", b"delivery report")
                 && contains(content_type, b"delivery-status")
             {
-                PartKind::DeliveryStatus
+                ReportPartKind::DeliveryStatus
             } else {
-                PartKind::Text
+                ReportPartKind::Text
             }
         }
-        media if media.starts_with(b"multipart/") => PartKind::Text,
-        _ => PartKind::Other,
+        media if media.starts_with(b"multipart/") => ReportPartKind::Text,
+        _ => ReportPartKind::Other,
     }
 }
 
@@ -203,17 +206,20 @@ fn kind_of(content_type: &[u8], head: HeaderFields<'_, '_>) -> PartKind {
 mod tests {
     use super::*;
 
-    fn kinds(raw: &[u8]) -> Vec<PartKind> {
-        Mail::parse(raw).parts.iter().map(|part| part.kind).collect()
+    fn kinds(raw: &[u8]) -> Vec<ReportPartKind> {
+        ReportMail::parse(raw).parts.iter().map(|part| part.kind).collect()
     }
 
     #[test]
     fn parts_are_cut_at_their_delimiters() {
         let raw = b"Content-Type: multipart/report; boundary=b\n\npreamble\n--b\n\nhello\n--b\n\
             Content-Type: message/delivery-status\n\nA: b\n--b\nContent-Type: message/rfc822\n\nX: y\n\n--b--\n";
-        let mail = Mail::parse(raw);
+        let mail = ReportMail::parse(raw);
         assert!(mail.is_report);
-        assert_eq!(kinds(raw), [PartKind::Text, PartKind::DeliveryStatus, PartKind::Returned]);
+        assert_eq!(
+            kinds(raw),
+            [ReportPartKind::Text, ReportPartKind::DeliveryStatus, ReportPartKind::Returned]
+        );
         assert_eq!(mail.parts[0].body, b"hello");
         assert_eq!(mail.report_text().as_ref(), b"hello");
     }
@@ -222,23 +228,23 @@ mod tests {
     fn a_nested_boundary_may_equal_or_extend_the_outer_one() {
         let equal = b"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: multipart/mixed; boundary=b\n\n\
             --b\n\nx\n--b--\n";
-        assert_eq!(kinds(equal), [PartKind::Text, PartKind::Text]);
+        assert_eq!(kinds(equal), [ReportPartKind::Text, ReportPartKind::Text]);
         let longer = b"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: multipart/mixed; \
             boundary=bb\n\n--bb\n\nx\n--bb\nContent-Type: text/html\n\ny\n--bb--\n--b--\n";
-        assert_eq!(kinds(longer), [PartKind::Text, PartKind::Html]);
+        assert_eq!(kinds(longer), [ReportPartKind::Text, ReportPartKind::Html]);
     }
 
     #[test]
     fn a_mail_that_is_a_part_without_saying_so_is_one_whatever_is_in_it() {
         let raw = b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\nfailed\n--b\nFrom: a@example.org\nSubject: x\n\
             Content-Type: multipart/alternative; boundary=i\n\n--i\n\nhi\n--i--\n--b\n\nend\n--b--\n";
-        assert_eq!(kinds(raw), [PartKind::Text, PartKind::Returned, PartKind::Text]);
-        assert!(Mail::parse(raw).parts[1].body.starts_with(b"From: a@example.org"));
+        assert_eq!(kinds(raw), [ReportPartKind::Text, ReportPartKind::Returned, ReportPartKind::Text]);
+        assert!(ReportMail::parse(raw).parts[1].body.starts_with(b"From: a@example.org"));
     }
 
     #[test]
     fn encoded_content_ends_in_line_feeds_only() {
-        let mail = Mail::parse(b"Content-Transfer-Encoding: base64\n\nYQ0K\nYg==");
+        let mail = ReportMail::parse(b"Content-Transfer-Encoding: base64\n\nYQ0K\nYg==");
         assert_eq!(mail.parts[0].content().as_ref(), b"a\nb");
     }
 
@@ -246,7 +252,7 @@ mod tests {
     fn a_multipart_without_delimiters_is_text() {
         assert_eq!(
             kinds(b"Content-Type: multipart/report; boundary=b\n\nAction: failed\n"),
-            [PartKind::Text]
+            [ReportPartKind::Text]
         );
     }
 }

@@ -36,14 +36,14 @@ mod report;
 mod sender;
 mod weighing;
 
-pub use judgement::{FeatureFamily, Judgement, ReportFeature, THRESHOLD};
+pub use judgement::{FeatureFamily, ReportFeature, ReportJudgement, THRESHOLD};
 pub use reason::Reason;
 pub use recogniser::prose::RecipientCandidate;
 pub use report::{Action, BounceType, Class, Finding, Kind, Original, Report};
 pub use weighing::WeighedReport;
 
-use mail::{Mail, PartKind};
-use weighing::Weighing;
+use mail::{ReportMail, ReportPartKind};
+use weighing::ReportWeighing;
 
 /// How much of a mail is looked at: a report comes first, and what it gives back may be large.
 pub const INSPECTED_OCTETS_MAX: usize = 8 * 1024 * 1024;
@@ -51,24 +51,24 @@ pub const INSPECTED_OCTETS_MAX: usize = 8 * 1024 * 1024;
 /// Says what a received mail is.
 pub fn inspect(raw: &[u8]) -> Report {
     let raw = bytes::normalise(raw, INSPECTED_OCTETS_MAX);
-    judge(&Mail::parse(&raw), &mut Weighing::default())
+    judge(&ReportMail::parse(&raw), &mut ReportWeighing::default())
 }
 
 /// Says what a received mail is, and by which features, each with its weight.
 pub fn inspect_weighed(raw: &[u8]) -> WeighedReport {
     let raw = bytes::normalise(raw, INSPECTED_OCTETS_MAX);
-    let mail = Mail::parse(&raw);
-    let mut weighing = Weighing::default();
+    let mail = ReportMail::parse(&raw);
+    let mut weighing = ReportWeighing::default();
     let report = judge(&mail, &mut weighing);
     weighing.complete(&mail, report)
 }
 
-fn judge(mail: &Mail<'_>, weighing: &mut Weighing) -> Report {
+fn judge(mail: &ReportMail<'_>, weighing: &mut ReportWeighing) -> Report {
     if let Some(report) = complaint::recognise(mail) {
         weighing.read_by = Some("complaint");
         return report;
     }
-    if mail.part(PartKind::Disposition).is_some() && delivery::rejection(mail).is_none() {
+    if mail.part(ReportPartKind::Disposition).is_some() && delivery::rejection(mail).is_none() {
         // A receipt for having been read says nothing about delivery.
         return Report::ordinary();
     }

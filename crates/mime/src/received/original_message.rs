@@ -5,7 +5,7 @@ use std::{ops::Range, sync::LazyLock};
 use aho_corasick::AhoCorasick;
 
 use super::bytes::{after, indent, lines, squeeze, starts_with, trim};
-use super::mail::{Mail, PartKind};
+use super::mail::{ReportMail, ReportPartKind};
 use super::report::Original;
 use crate::reader::{HeaderBlock, HeaderField, unfold};
 
@@ -76,7 +76,7 @@ static AUTOMATON: LazyLock<AhoCorasick> = LazyLock::new(|| {
 ///
 /// The returned mail begins at an announcement that a header follows, or where a `Received` or `Return-Path`
 /// field stands at the beginning of a line.
-pub(super) fn split(text: &[u8]) -> (&[u8], Option<&[u8]>) {
+pub(super) fn split_text(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     for found in AUTOMATON.find_iter(text) {
         if let Some(line) = short_line(text, found.range())
             && header_follows(&text[line.end..])
@@ -154,13 +154,13 @@ fn begins_header(line: &[u8]) -> bool {
     received.iter().any(|name| starts_with(line, name))
 }
 
-/// What is known about the mail that a report is about. `below` is what [`split`] found in the text.
-pub(super) fn original(mail: &Mail<'_>, report: &[u8], below: Option<&[u8]>) -> Original {
+/// What is known about the mail that a report is about. `below` is what [`split_text`] found in the text.
+pub(super) fn read_original(mail: &ReportMail<'_>, report: &[u8], below: Option<&[u8]>) -> Original {
     let mut original = Original::default();
     if let Some(below) = below {
         read(&below[..below.len().min(RETURNED_OCTETS_MAX)], &mut original);
     }
-    if let Some(part) = mail.part(PartKind::Returned) {
+    if let Some(part) = mail.part(ReportPartKind::Returned) {
         let content = part.content();
         read(&content[..content.len().min(RETURNED_OCTETS_MAX)], &mut original);
     }
@@ -169,7 +169,7 @@ pub(super) fn original(mail: &Mail<'_>, report: &[u8], below: Option<&[u8]>) -> 
         original.message_id = lines(report).map(trim).find_map(|line| {
             let value =
                 after_label(line, &[b"message-id:", b"message id:", b"messageid:", b"original message-id:"])?;
-            id(value)
+            bare_id(value)
         });
     }
     original
@@ -177,7 +177,7 @@ pub(super) fn original(mail: &Mail<'_>, report: &[u8], below: Option<&[u8]>) -> 
 
 /// Who sent the returned mail, and to whom it went.
 #[derive(Debug, Default)]
-pub(super) struct ReturnedParties {
+pub(super) struct OriginalParties {
     pub(super) sender: Option<String>,
     pub(super) return_path: Option<String>,
     pub(super) recipients: Vec<String>,
@@ -186,31 +186,31 @@ pub(super) struct ReturnedParties {
 /// The most recipients of a returned mail that are read.
 const PARTIES_MAX: usize = 100;
 
-/// The parties of the mail that a report is about. `below` is what [`split`] found in the text.
-pub(super) fn parties(mail: &Mail<'_>, below: Option<&[u8]>) -> ReturnedParties {
-    let mut parties = ReturnedParties::default();
+/// The parties of the mail that a report is about. `below` is what [`split_text`] found in the text.
+pub(super) fn read_parties(mail: &ReportMail<'_>, below: Option<&[u8]>) -> OriginalParties {
+    let mut parties = OriginalParties::default();
     if let Some(below) = below {
         let text = skip_to_header(&below[..below.len().min(RETURNED_OCTETS_MAX)]);
-        read_parties(&HeaderBlock::read(text), &mut parties);
+        add_parties(&HeaderBlock::read(text), &mut parties);
     }
-    if let Some(part) = mail.part(PartKind::Returned) {
+    if let Some(part) = mail.part(ReportPartKind::Returned) {
         let content = part.content();
         let text = skip_to_header(&content[..content.len().min(RETURNED_OCTETS_MAX)]);
-        read_parties(&HeaderBlock::read(text), &mut parties);
+        add_parties(&HeaderBlock::read(text), &mut parties);
     }
     parties
 }
 
 /// Whether a mail is given back to who sent it: to the address in its `From` or `Return-Path`.
-pub(super) fn is_to_sender(mail: &Mail<'_>, below: Option<&[u8]>) -> bool {
-    let Some(to) = mail.head().get(b"to").and_then(|value| super::address::first(&unfold(value))) else {
+pub(super) fn is_to_sender(mail: &ReportMail<'_>, below: Option<&[u8]>) -> bool {
+    let Some(to) = mail.header().get(b"to").and_then(|value| super::address::first(&unfold(value))) else {
         return false;
     };
-    let parties = parties(mail, below);
+    let parties = read_parties(mail, below);
     [parties.sender, parties.return_path].into_iter().flatten().any(|sender| sender.eq_ignore_ascii_case(&to))
 }
 
-fn read_parties(block: &HeaderBlock<'_>, parties: &mut ReturnedParties) {
+fn add_parties(block: &HeaderBlock<'_>, parties: &mut OriginalParties) {
     let head = block.fields();
     let sender = head.get(b"from").and_then(|value| super::address::first(&unfold(value)));
     parties.sender = parties.sender.take().or(sender);
@@ -277,16 +277,18 @@ fn read_head(block: &HeaderBlock<'_>, original: &mut Original) {
             .filter(|value| !value.is_empty())
     };
     if original.message_id.is_none() {
-        original.message_id = head.all(b"message-id").find_map(|value| id(&unfold(value)));
+        original.message_id = head.all(b"message-id").find_map(|value| bare_id(&unfold(value)));
     }
     if original.message_id.is_none() && !head.has(b"from") {
         // The header was torn apart by a blank line.
         let rest = HeaderBlock::read(block.body);
-        original.message_id = rest.fields().get(b"message-id").and_then(|value| id(&unfold(value)));
+        original.message_id = rest.fields().get(b"message-id").and_then(|value| bare_id(&unfold(value)));
     }
     original.postway_id = original.postway_id.take().or_else(|| value(b"x-postway-id"));
-    original.return_path =
-        original.return_path.take().or_else(|| head.get(b"return-path").and_then(|value| id(&unfold(value))));
+    original.return_path = original
+        .return_path
+        .take()
+        .or_else(|| head.get(b"return-path").and_then(|value| bare_id(&unfold(value))));
     original.to = original
         .to
         .take()
@@ -296,7 +298,7 @@ fn read_head(block: &HeaderBlock<'_>, original: &mut Original) {
 }
 
 /// An id without its angle brackets.
-pub(super) fn id(value: &[u8]) -> Option<String> {
+pub(super) fn bare_id(value: &[u8]) -> Option<String> {
     let value = trim(value);
     let inner = match after(value, b"<") {
         Some(inner) => &inner[..memchr::memchr(b'>', inner).unwrap_or(inner.len())],
@@ -319,7 +321,7 @@ mod tests {
             Received: x\nMessage-ID: <a@b>\n\nbody";
         let (report, below) = split(text);
         assert_eq!(report, b"It failed.\n\n");
-        let mail = Mail::parse(b"\n");
+        let mail = ReportMail::parse(b"\n");
         assert_eq!(original(&mail, report, below).message_id.as_deref(), Some("a@b"));
     }
 

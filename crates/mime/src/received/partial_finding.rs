@@ -2,8 +2,8 @@
 //! it.
 
 use super::bytes::{contains, squeeze};
-use super::diagnosis::{self, Codes, Phase, Status};
-use super::reason::{self, Evidence, Reason};
+use super::diagnosis::{self, DiagnosticCodes, EnhancedStatus, SmtpPhase};
+use super::reason::{self, FailureEvidence, Reason};
 use super::report::{Action, BounceType, Class, Finding};
 
 /// The longest diagnostic that is kept.
@@ -11,25 +11,25 @@ pub(super) const DIAGNOSTIC_OCTETS_MAX: usize = 2_000;
 
 /// What a recogniser saw of one recipient.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Draft {
+pub(super) struct PartialFinding {
     pub(super) address: String,
     pub(super) original_address: Option<String>,
     pub(super) action: Option<Action>,
     /// The status that a field states.
-    pub(super) status: Option<Status>,
+    pub(super) status: Option<EnhancedStatus>,
     /// The words of the server, as they stand in the mail.
     pub(super) words: Vec<u8>,
     /// Whether the words are those of a program, not of an SMTP server.
     pub(super) program: bool,
     pub(super) remote_mta: Option<String>,
-    pub(super) phase: Option<Phase>,
+    pub(super) phase: Option<SmtpPhase>,
     /// The reason, when the recogniser knows it.
     pub(super) reason: Option<Reason>,
 }
 
-impl Draft {
+impl PartialFinding {
     /// A draft about an address and the words that go with it.
-    pub(super) fn of(address: String, words: &[u8]) -> Self {
+    pub(super) fn new(address: String, words: &[u8]) -> Self {
         Self { address, words: words.to_vec(), ..Self::default() }
     }
 
@@ -82,14 +82,14 @@ impl Draft {
 
     /// The status and the reply code: those of the words, or else of the context. A reply code of another class than
     /// the status belongs to something else.
-    fn codes(&self, diagnostic: &[u8], context: &[u8]) -> (Option<Status>, Option<u16>) {
+    fn codes(&self, diagnostic: &[u8], context: &[u8]) -> (Option<EnhancedStatus>, Option<u16>) {
         let own = diagnosis::codes(diagnostic);
         let around = match own.reply {
-            Some(_) => Codes::default(),
+            Some(_) => DiagnosticCodes::default(),
             None => diagnosis::codes(context),
         };
         let mut status = choose(self.status, own.status);
-        if status.is_none_or(Status::is_general)
+        if status.is_none_or(EnhancedStatus::is_general)
             && let Some(found) = around.status
             && !found.is_general()
             && status.is_none_or(|status| status.class == found.class)
@@ -126,7 +126,7 @@ impl Draft {
         let text = diagnostic.as_bytes();
         let phase = self.phase.or_else(|| diagnosis::phase(text)).or_else(|| diagnosis::phase(context));
         let delayed = self.action == Some(Action::Delayed);
-        let evidence = Evidence { text, status, code, phase, program: self.program, delayed };
+        let evidence = FailureEvidence { text, status, code, phase, program: self.program, delayed };
         let reason = reason::decide(evidence);
         let says_little = match reason {
             Reason::Undefined => true,
@@ -137,12 +137,12 @@ impl Draft {
             return reason;
         }
         let context = squeeze(context, 2 * DIAGNOSTIC_OCTETS_MAX);
-        reason::decide(Evidence { text: context.as_bytes(), ..evidence })
+        reason::decide(FailureEvidence { text: context.as_bytes(), ..evidence })
     }
 }
 
 /// The status that says more: the one in the words, unless it says only its class, only what it is about, or that time is over.
-fn choose(stated: Option<Status>, found: Option<Status>) -> Option<Status> {
+fn choose(stated: Option<EnhancedStatus>, found: Option<EnhancedStatus>) -> Option<EnhancedStatus> {
     match (stated, found) {
         (Some(stated), Some(found))
             if found.is_general()
@@ -159,8 +159,8 @@ fn choose(stated: Option<Status>, found: Option<Status>) -> Option<Status> {
 mod tests {
     use super::*;
 
-    fn status(text: &str) -> Option<Status> {
-        Status::leading(text.as_bytes())
+    fn status(text: &str) -> Option<EnhancedStatus> {
+        EnhancedStatus::leading(text.as_bytes())
     }
 
     #[test]

@@ -183,7 +183,7 @@ impl Report {
 
 impl Finding {
     /// A finding of an address and a reason, and nothing else.
-    pub(super) fn of(address: String, reason: Reason) -> Self {
+    pub(super) fn with_reason(address: String, reason: Reason) -> Self {
         Self {
             address,
             original_address: None,

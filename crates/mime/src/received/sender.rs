@@ -5,7 +5,7 @@
 //! stays ordinary.
 
 use super::bytes::{contains, starts_with, trim};
-use super::header_field::{plain, says};
+use super::header_field::{decoded_lowercase, field_contains};
 use super::judgement::notice_words::notice_words;
 use super::{address, auto_reply};
 use crate::reader::{HeaderFields, unfold};
@@ -41,7 +41,7 @@ const CONVERSATION: &[&str] = &[
 
 /// What the header says about who wrote the mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Sender {
+pub(super) struct SenderTraits {
     /// A name that only mail systems send under, or none.
     pub(super) mailer: bool,
     /// A name that mail systems send under, but their keepers too.
@@ -64,11 +64,11 @@ pub(super) struct Sender {
     pub(super) answer: bool,
 }
 
-impl Sender {
+impl SenderTraits {
     /// Reads a header.
     pub(super) fn read(head: HeaderFields<'_, '_>) -> Self {
         let from = head.get(b"from").unwrap_or_default();
-        let subject = plain(head.get(b"subject").unwrap_or_default());
+        let subject = decoded_lowercase(head.get(b"subject").unwrap_or_default());
         let path = head.get(b"return-path");
         let null_path = path
             .is_some_and(|path| matches!(path, b"<>" | b"" | b"< >") || starts_with(path, b"<mailer-daemon"));
@@ -83,7 +83,7 @@ impl Sender {
             unattended: is_unattended(from),
             subject: notice_words(&subject).subject,
             marked: marks.iter().any(|name| head.has(name))
-                || says(head, b"x-mailer", b"surfcontrol e-mail filter")
+                || field_contains(head, b"x-mailer", b"surfcontrol e-mail filter")
                 || begins("there was an error sending your mail"),
             service: head.has(b"x-amz-sns-message-id") || head.has(b"x-mlserver"),
             conversation: CONVERSATION.iter().any(|word| begins(word)),
@@ -230,8 +230,8 @@ mod tests {
     use super::*;
     use crate::reader::HeaderBlock;
 
-    fn read(head: &[u8]) -> Sender {
-        Sender::read(HeaderBlock::read(head).fields())
+    fn read(head: &[u8]) -> SenderTraits {
+        SenderTraits::read(HeaderBlock::read(head).fields())
     }
 
     #[test]

@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::judgement::{Judgement, header, text};
-use super::mail::Mail;
+use super::judgement::{ReportJudgement, header, text};
+use super::mail::ReportMail;
 use super::original_message;
-use super::recogniser::Text;
+use super::recogniser::ReportText;
 use super::recogniser::prose::RecipientCandidate;
 use super::report::{Original, Report};
-use super::sender::Sender;
+use super::sender::SenderTraits;
 
 /// The judgement in the making.
 #[derive(Debug, Default)]
-pub(super) struct Weighing {
-    pub(super) judgement: Judgement,
+pub(super) struct ReportWeighing {
+    pub(super) judgement: ReportJudgement,
     pub(super) candidates: Vec<RecipientCandidate>,
     /// What read the mail: `fields`, `complaint`, `auto_reply`, `prose`, or the name of a form.
     pub(super) read_by: Option<&'static str>,
@@ -21,14 +21,14 @@ pub(super) struct Weighing {
     is_complete: bool,
 }
 
-impl Weighing {
+impl ReportWeighing {
     /// Begins with who sent the mail, which decides whether the rest is worth reading.
-    pub(super) fn begin(&mut self, sender: Sender) {
+    pub(super) fn begin(&mut self, sender: SenderTraits) {
         *self = Self { judgement: header::weigh_sender(sender), ..Self::default() };
     }
 
     /// Weighs the rest of the header, the parts and the words.
-    pub(super) fn weigh(&mut self, mail: &Mail<'_>, words: &Text<'_>) {
+    pub(super) fn weigh(&mut self, mail: &ReportMail<'_>, words: &ReportText<'_>) {
         header::weigh_rest(&mut self.judgement, mail, words.sender);
         text::weigh_structure(&mut self.judgement, mail, words.below);
         let is_doubted = !words.sender.is_surely_machine() && !words.sender.service;
@@ -37,15 +37,15 @@ impl Weighing {
     }
 
     /// What was read and why, with the weights of a mail that was read without them.
-    pub(super) fn complete(mut self, mail: &Mail<'_>, report: Report) -> WeighedReport {
+    pub(super) fn complete(mut self, mail: &ReportMail<'_>, report: Report) -> WeighedReport {
         if !self.is_complete {
-            let sender = Sender::read(mail.head());
+            let sender = SenderTraits::read(mail.header());
             let read_by = self.read_by;
             self.begin(sender);
             self.read_by = read_by;
             let whole = mail.report_text();
             let original = Original::default();
-            self.weigh(mail, &Text::new(mail, sender, original_message::split(&whole), &original));
+            self.weigh(mail, &ReportText::new(mail, sender, original_message::split_text(&whole), &original));
         }
         WeighedReport {
             report,
@@ -64,7 +64,7 @@ pub struct WeighedReport {
     /// What read the mail: `fields`, `complaint`, `auto_reply`, `prose`, or the name of a form. None for ordinary mail.
     pub read_by: Option<&'static str>,
     /// What weighed how much.
-    pub judgement: Judgement,
+    pub judgement: ReportJudgement,
     /// The addresses of the text, where they were weighed.
     pub candidates: Vec<RecipientCandidate>,
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use minijinja::value::{Kwargs, Rest, StringInput, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters, functions};
 
-use super::sandbox::{Bound, NODE, SCALAR_FILTERS, VALUE_MAX, charge, weigh, within};
+use super::sandbox::{NODE, RenderBound, SCALAR_FILTERS, VALUE_MAX, charge, weigh, within};
 
 const RANGE_MAX: usize = 10_000;
 const GROUPS_MAX: usize = 1_000;
@@ -17,7 +17,7 @@ const INDENT_MAX: usize = 100;
 const MAPPED_FILTERS: [&str; 9] =
     ["capitalize", "e", "escape", "lower", "string", "title", "trim", "upper", "urlencode"];
 
-pub(super) fn add(environment: &mut Environment<'static>) {
+pub(super) fn add_bounded(environment: &mut Environment<'static>) {
     environment.add_function("range", range);
     environment.add_function("dict", dict);
     environment.add_filter("batch", batch);
@@ -40,7 +40,7 @@ fn range(lower: isize, upper: Option<isize>, step: Option<isize>) -> Result<Valu
     let step_size = step.unwrap_or(1).unsigned_abs().max(1);
     if first.abs_diff(last) / step_size > RANGE_MAX {
         let message = format!("a range can have {RANGE_MAX} numbers at most");
-        return Err(Error::new(ErrorKind::InvalidOperation, message).with_source(Bound::Value));
+        return Err(Error::new(ErrorKind::InvalidOperation, message).with_source(RenderBound::Value));
     }
     functions::range(lower, upper, step)
 }
@@ -52,7 +52,7 @@ fn dict(state: &mut State, value: Option<Value>, update: Kwargs) -> Result<Value
 fn at_most(what: &str, count: usize, most: usize) -> Result<(), Error> {
     if count > most {
         let message = format!("{what} takes {most} at most, not {count}");
-        return Err(Error::new(ErrorKind::InvalidOperation, message).with_source(Bound::Value));
+        return Err(Error::new(ErrorKind::InvalidOperation, message).with_source(RenderBound::Value));
     }
     Ok(())
 }

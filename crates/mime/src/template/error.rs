@@ -4,8 +4,8 @@ use std::fmt;
 
 use minijinja::{Error, ErrorKind};
 
-use super::sandbox::Bound;
-use super::source::Part;
+use super::sandbox::RenderBound;
+use super::source::TemplatePart;
 
 const MESSAGE_CHARS_MAX: usize = 300;
 
@@ -61,24 +61,24 @@ impl fmt::Display for TemplateError {
 }
 
 impl TemplateError {
-    pub(super) fn new(template: &str, part: Option<Part>, fault: Fault) -> Self {
+    pub(super) fn new(template: &str, part: Option<TemplatePart>, fault: TemplateFault) -> Self {
         let message = match fault.message.char_indices().nth(MESSAGE_CHARS_MAX) {
             Some((end, _)) => format!("{}…", &fault.message[..end]),
             None => fault.message,
         };
-        let part = part.map(Part::name);
+        let part = part.map(TemplatePart::name);
         Self { part, template: template.to_owned(), line: fault.line, kind: fault.kind, message }
     }
 
     /// What the engine reports, told where it happened: that may be in an included template.
-    pub(super) fn from_engine(template: &str, part: Part, error: &Error) -> Self {
+    pub(super) fn from_engine(template: &str, part: TemplatePart, error: &Error) -> Self {
         let innermost = innermost(error);
         let place = innermost.name().and_then(|name| name.rsplit_once('.'));
         let (template, part) = match place {
-            Some((template, name)) => (template, Part::named(name).unwrap_or(part)),
+            Some((template, name)) => (template, TemplatePart::named(name).unwrap_or(part)),
             None => (template, part),
         };
-        Self::new(template, Some(part), Fault::from_engine(innermost))
+        Self::new(template, Some(part), TemplateFault::from_engine(innermost))
     }
 }
 
@@ -97,13 +97,13 @@ fn innermost(error: &Error) -> &Error {
 
 /// A [`TemplateError`] before it is known in which template.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct TemplateFault {
     pub(super) kind: TemplateErrorKind,
     pub(super) line: Option<usize>,
     pub(super) message: String,
 }
 
-impl Fault {
+impl TemplateFault {
     pub(super) fn new(kind: TemplateErrorKind, message: impl Into<String>) -> Self {
         Self { kind, line: None, message: message.into() }
     }
@@ -121,7 +121,7 @@ impl Fault {
 fn describe(error: &Error) -> (TemplateErrorKind, String) {
     use TemplateErrorKind as Kind;
     let source = std::error::Error::source(error);
-    if let Some(bound) = source.and_then(|source| source.downcast_ref::<Bound>()) {
+    if let Some(bound) = source.and_then(|source| source.downcast_ref::<RenderBound>()) {
         return (bound.kind(), bound.to_string());
     }
     let detail = error.detail().unwrap_or_default();
@@ -146,15 +146,15 @@ fn describe(error: &Error) -> (TemplateErrorKind, String) {
         | ErrorKind::UnknownTest
         | ErrorKind::UnknownFunction
         | ErrorKind::UnknownMethod
-        | ErrorKind::UnknownBlock => (Kind::Syntax, told(error)),
+        | ErrorKind::UnknownBlock => (Kind::Syntax, engine_message(error)),
         _ if detail == "recursion limit exceeded" => {
             (Kind::TooDeep, "macros, loops or includes are nested too deeply: use fewer levels".to_owned())
         }
-        _ => (Kind::Value, told(error)),
+        _ => (Kind::Value, engine_message(error)),
     }
 }
 
-fn told(error: &Error) -> String {
+fn engine_message(error: &Error) -> String {
     error.detail().map_or_else(|| error.kind().to_string(), |detail| format!("{}: {detail}", error.kind()))
 }
 

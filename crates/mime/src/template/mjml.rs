@@ -9,7 +9,7 @@ use std::panic::catch_unwind;
 use htmlparser::{ElementEnd, Token, Tokenizer};
 use mrml::prelude::render::RenderOptions;
 
-use super::{Fault, OUTPUT_BYTES_MAX, TemplateErrorKind as Kind};
+use super::{OUTPUT_BYTES_MAX, TemplateErrorKind as Kind, TemplateFault};
 
 /// The most MJML that is read; its html is ten times as long and more.
 pub(super) const SOURCE_BYTES_MAX: usize = 512 * 1024;
@@ -54,7 +54,7 @@ const ELEMENTS: [&str; 35] = [
 ];
 
 /// Makes html of MJML, or says why not.
-pub(super) fn to_html(source: &str) -> Result<String, Fault> {
+pub(super) fn to_html(source: &str) -> Result<String, TemplateFault> {
     check_nesting(source)?;
     let rendered = catch_unwind(|| {
         let parsed = mrml::parse(source).map_err(|error| format!("the MJML cannot be read: {error}"))?;
@@ -62,14 +62,14 @@ pub(super) fn to_html(source: &str) -> Result<String, Fault> {
         parsed.element.render(&options).map_err(|error| format!("the MJML cannot be rendered: {error}"))
     });
     let rendered = rendered.unwrap_or_else(|_| Err("the MJML cannot be rendered: simplify it".to_owned()));
-    let html = rendered.map_err(|message| Fault::new(Kind::Mjml, message))?;
+    let html = rendered.map_err(|message| TemplateFault::new(Kind::Mjml, message))?;
     if html.len() > OUTPUT_BYTES_MAX {
-        return Err(Fault::new(Kind::TooLarge, "the MJML gives too much html: make it shorter"));
+        return Err(TemplateFault::new(Kind::TooLarge, "the MJML gives too much html: make it shorter"));
     }
     Ok(html)
 }
 
-fn check_nesting(source: &str) -> Result<(), Fault> {
+fn check_nesting(source: &str) -> Result<(), TemplateFault> {
     let (mut depth, mut elements) = (0usize, 0usize);
     let mut void = false;
     for token in Tokenizer::from(source) {
@@ -82,7 +82,7 @@ fn check_nesting(source: &str) -> Result<(), Fault> {
                 // mrml would copy a misspelled element into the html, where it says nothing.
                 if local.starts_with("mj-") && !ELEMENTS.contains(&local.as_str()) {
                     let message = format!("there is no element <{local}> in MJML: correct its name");
-                    return Err(Fault::new(Kind::Mjml, message));
+                    return Err(TemplateFault::new(Kind::Mjml, message));
                 }
             }
             Token::ElementEnd { end: ElementEnd::Open, .. } if !void => depth += 1,
@@ -91,11 +91,11 @@ fn check_nesting(source: &str) -> Result<(), Fault> {
         }
         if depth > DEPTH_MAX {
             let message = format!("the MJML is nested deeper than {DEPTH_MAX} levels: use fewer");
-            return Err(Fault::new(Kind::TooDeep, message));
+            return Err(TemplateFault::new(Kind::TooDeep, message));
         }
         if elements > ELEMENTS_MAX {
             let message = format!("the MJML has more than {ELEMENTS_MAX} elements: make it shorter");
-            return Err(Fault::new(Kind::TooLarge, message));
+            return Err(TemplateFault::new(Kind::TooLarge, message));
         }
     }
     Ok(())

@@ -26,7 +26,7 @@ pub use mustachio::MustachioHead;
 pub use set::{Rendered, TemplateSet};
 pub use source::TemplateSource;
 
-use error::Fault;
+use error::TemplateFault;
 
 /// The longest source of a body part.
 pub const BODY_BYTES_MAX: usize = 512 * 1024;

@@ -21,7 +21,7 @@ use std::fmt;
 use minijinja::value::{Rest, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
-use super::{Fault, TemplateErrorKind as Kind};
+use super::{TemplateErrorKind as Kind, TemplateFault};
 
 const MARK: &str = "{#mustachio";
 /// The longest head; a longer comment is a comment.
@@ -91,14 +91,17 @@ fn is_name(text: &str) -> bool {
 }
 
 /// What a body has to do with layouts; a subject has nothing.
-pub(super) fn translate_body(source: &str, head: &MustachioHead) -> Result<String, Fault> {
+pub(super) fn translate_body(source: &str, head: &MustachioHead) -> Result<String, TemplateFault> {
     let (translated, places) = translate(source)?;
     if head.is_layout && places != 1 {
         let message = "The layout content placeholder must be present, and only once: {{{ @content }}}";
-        return Err(Fault::new(Kind::Syntax, message));
+        return Err(TemplateFault::new(Kind::Syntax, message));
     }
     if !head.is_layout && places > 0 {
-        return Err(Fault::new(Kind::Syntax, "{{{ @content }}} is for layouts: this template is none"));
+        return Err(TemplateFault::new(
+            Kind::Syntax,
+            "{{{ @content }}} is for layouts: this template is none",
+        ));
     }
     Ok(match &head.layout {
         Some(layout) => {
@@ -109,15 +112,15 @@ pub(super) fn translate_body(source: &str, head: &MustachioHead) -> Result<Strin
 }
 
 /// The same of a subject.
-pub(super) fn translate_subject(source: &str) -> Result<String, Fault> {
+pub(super) fn translate_subject(source: &str) -> Result<String, TemplateFault> {
     match translate(source)? {
         (translated, 0) => Ok(translated),
-        _ => Err(Fault::new(Kind::Syntax, "a subject has no place for content")),
+        _ => Err(TemplateFault::new(Kind::Syntax, "a subject has no place for content")),
     }
 }
 
 /// The source in our language, and how many places for content it has.
-fn translate(source: &str) -> Result<(String, usize), Fault> {
+fn translate(source: &str) -> Result<(String, usize), TemplateFault> {
     let mut writer = MustachioWriter {
         out: String::with_capacity(source.len() * 2),
         open: Vec::new(),
@@ -132,11 +135,11 @@ fn translate(source: &str) -> Result<(String, usize), Fault> {
             continue;
         };
         writer.text(&source[written..start]);
-        let told = |message: String| {
+        let at_line = |message: String| {
             let line = source[..start].matches('\n').count() + 1;
-            Fault::new(Kind::Syntax, message).at(line)
+            TemplateFault::new(Kind::Syntax, message).at(line)
         };
-        writer.tag(&tag).map_err(told)?;
+        writer.tag(&tag).map_err(at_line)?;
         at = start + tag.length;
         written = at;
     }
@@ -144,7 +147,7 @@ fn translate(source: &str) -> Result<(String, usize), Fault> {
     match writer.open.last() {
         Some(section) => {
             let message = format!("{} is opened and not closed: close it", section.shown());
-            Err(Fault::new(Kind::Syntax, message))
+            Err(TemplateFault::new(Kind::Syntax, message))
         }
         None => Ok((writer.out, writer.places)),
     }
@@ -344,7 +347,7 @@ impl<'s> MustachioWriter<'s> {
     }
 }
 
-pub(super) fn add(environment: &mut Environment<'static>) {
+pub(super) fn add_functions(environment: &mut Environment<'static>) {
     environment.add_function("_look", look);
     environment.add_function("_look_in", look_in);
     environment.add_function("_shown", shown);

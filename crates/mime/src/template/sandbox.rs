@@ -14,9 +14,9 @@ use minijinja::{
     AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value, escape_formatter,
 };
 
-use super::instrument::Instrumented;
-use super::source::Part;
-use super::{Fault, TemplateErrorKind as Kind, builtin, filter, mustachio};
+use super::instrument::InstrumentedSource;
+use super::source::TemplatePart;
+use super::{TemplateErrorKind as Kind, TemplateFault, builtin, filter, mustachio};
 
 /// Instructions of one part.
 const FUEL: u64 = 150_000;
@@ -58,9 +58,9 @@ fn build() -> Environment<'static> {
     environment.set_debug(true);
     environment.set_formatter(write);
     environment.set_auto_escape_callback(|name| {
-        match name.rsplit_once('.').and_then(|(_, part)| Part::named(part)) {
-            Some(Part::Subject | Part::Text) => AutoEscape::None,
-            Some(Part::Html | Part::Mjml) | None => AutoEscape::Html,
+        match name.rsplit_once('.').and_then(|(_, part)| TemplatePart::named(part)) {
+            Some(TemplatePart::Subject | TemplatePart::Text) => AutoEscape::None,
+            Some(TemplatePart::Html | TemplatePart::Mjml) | None => AutoEscape::Html,
         }
     });
     environment.set_path_join_callback(|name, parent| {
@@ -72,9 +72,9 @@ fn build() -> Environment<'static> {
     environment.add_filter("_within", within);
     environment.add_filter("_read", read);
     environment.add_function("_times", times);
-    builtin::add(&mut environment);
-    filter::add(&mut environment);
-    mustachio::add(&mut environment);
+    builtin::add_bounded(&mut environment);
+    filter::add_filters(&mut environment);
+    mustachio::add_functions(&mut environment);
     environment
 }
 
@@ -89,13 +89,13 @@ pub(super) fn has_test(name: &str) -> bool {
 }
 
 /// Whether the engine takes a part, other templates aside.
-pub(super) fn compiles(part: &Instrumented) -> Result<(), Fault> {
-    ENVIRONMENT.template_from_str(&part.source).map(drop).map_err(|error| Fault::from_engine(&error))
+pub(super) fn compiles(part: &InstrumentedSource) -> Result<(), TemplateFault> {
+    ENVIRONMENT.template_from_str(&part.source).map(drop).map_err(|error| TemplateFault::from_engine(&error))
 }
 
 /// Why a render was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Bound {
+pub(super) enum RenderBound {
     #[error("a value is too large: make lists and texts shorter")]
     Value,
     #[error("makes and writes too much: make lists, texts and loops shorter")]
@@ -104,39 +104,39 @@ pub(super) enum Bound {
     Depth,
 }
 
-impl Bound {
+impl RenderBound {
     pub(super) fn kind(self) -> Kind {
         match self {
-            Bound::Value | Bound::Allowance => Kind::TooLarge,
-            Bound::Depth => Kind::TooDeep,
+            RenderBound::Value | RenderBound::Allowance => Kind::TooLarge,
+            RenderBound::Depth => Kind::TooDeep,
         }
     }
 }
 
-impl From<Bound> for Error {
-    fn from(bound: Bound) -> Self {
+impl From<RenderBound> for Error {
+    fn from(bound: RenderBound) -> Self {
         Error::new(ErrorKind::InvalidOperation, bound.to_string()).with_source(bound)
     }
 }
 
 /// What a render has left.
-struct Allowance(u64);
+struct RenderAllowance(u64);
 
 /// Takes an amount off what the render has left.
 pub(super) fn charge(state: &mut State, amount: u64) -> Result<(), Error> {
-    let allowance = state.get_or_insert_extension_with(|| Allowance(ALLOWANCE));
-    allowance.0 = allowance.0.checked_sub(amount).ok_or(Bound::Allowance)?;
+    let allowance = state.get_or_insert_extension_with(|| RenderAllowance(ALLOWANCE));
+    allowance.0 = allowance.0.checked_sub(amount).ok_or(RenderBound::Allowance)?;
     Ok(())
 }
 
 /// The bytes a value would fill, everything in it counted as often as it appears. Reads no further than the bound.
-pub(super) fn weigh(value: &Value, most: u64) -> Result<u64, Bound> {
+pub(super) fn weigh(value: &Value, most: u64) -> Result<u64, RenderBound> {
     let mut weight = 0;
     let mut waiting = vec![(value.clone(), 1)];
     while let Some((value, depth)) = waiting.pop() {
         weight += NODE + value.as_str().map_or(0, |text| text.len() as u64);
         if depth > VALUE_DEPTH_MAX {
-            return Err(Bound::Depth);
+            return Err(RenderBound::Depth);
         }
         let is_map = value.kind() == ValueKind::Map;
         if is_map || matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) {
@@ -146,19 +146,19 @@ pub(super) fn weigh(value: &Value, most: u64) -> Result<u64, Bound> {
                 }
                 waiting.push((item, depth + 1));
                 if weight + waiting.len() as u64 * NODE > most {
-                    return Err(Bound::Value);
+                    return Err(RenderBound::Value);
                 }
             }
         }
         if weight > most {
-            return Err(Bound::Value);
+            return Err(RenderBound::Value);
         }
     }
     Ok(weight)
 }
 
 /// Refuses more variables than a render can take.
-pub(super) fn check_variables(variables: &Value) -> Result<(), Bound> {
+pub(super) fn check_variables(variables: &Value) -> Result<(), RenderBound> {
     weigh(variables, VARIABLES_MAX).map(drop)
 }
 

@@ -7,18 +7,18 @@
 use minijinja::machinery::{Span, Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
-use super::{Fault, TemplateErrorKind as Kind};
+use super::{TemplateErrorKind as Kind, TemplateFault};
 
 /// Operators, filters and subscripts in one expression, those around it included.
 const LINKS_MAX: usize = 200;
 const ELIFS_MAX: usize = 200;
 
 /// Refuses expressions whose tree would be too deep.
-pub(super) fn check(source: &str) -> Result<(), Fault> {
-    let mut chain = Chain::default();
+pub(super) fn check(source: &str) -> Result<(), TemplateFault> {
+    let mut chain = OperatorChain::default();
     let mut elifs = 0;
     for token in tokenize(source, false, SyntaxConfig::default()) {
-        let (token, span) = token.map_err(|error| Fault::from_engine(&error))?;
+        let (token, span) = token.map_err(|error| TemplateFault::from_engine(&error))?;
         if matches!(token, Token::Ident("elif")) {
             elifs += 1;
         }
@@ -30,21 +30,21 @@ pub(super) fn check(source: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-fn too_long(span: Span) -> Fault {
+fn too_long(span: Span) -> TemplateFault {
     let message = format!("an expression or an if has more than {LINKS_MAX} operators or branches: split it");
-    Fault::new(Kind::TooDeep, message).at(usize::from(span.start_line))
+    TemplateFault::new(Kind::TooDeep, message).at(usize::from(span.start_line))
 }
 
 /// The links of the current expression and of those around it.
 #[derive(Default)]
-struct Chain {
+struct OperatorChain {
     /// The sum over `levels`.
     links: usize,
     /// One for each open bracket, the innermost last.
     levels: Vec<usize>,
 }
 
-impl Chain {
+impl OperatorChain {
     fn take(&mut self, token: &Token<'_>) {
         match token {
             Token::VariableStart | Token::BlockStart => *self = Self { links: 0, levels: vec![0] },

@@ -1,27 +1,28 @@
-//! Text bodies: which transfer encoding they need, and writing them in it.
+//! Chooses the transfer encoding of a text body and writes the body in it.
 //!
-//! 7bit when the text can travel as it is: ASCII, no line over 998 octets, no control characters, no white
-//! space at the end of a line (relays trim it, and DKIM signers differ about it). Otherwise quoted-printable, or
-//! base64 where that is shorter or where control characters would not survive. Line endings become CRLF in all
-//! three.
+//! Text is 7bit if it needs no encoding: ASCII, no line over 998 octets, no control characters, no white
+//! space at the end of a line (relays trim it, and DKIM signers treat it differently). Otherwise it is
+//! quoted-printable, or base64 if that is shorter or if control characters would not survive. Line endings
+//! become CRLF in all three.
 
 use std::borrow::Cow;
 
 use mail_builder::encoders::{Base64Encoder, QuotedPrintableEncoder};
+use memchr::memmem;
 
-use super::lines::{Ending, LINE_OCTETS_MAX, Lines, write_crlf};
+use super::lines::{LINE_OCTETS_MAX, LineEnding, TextLines, write_crlf};
 
 /// A content transfer encoding (RFC 2045, 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Encoding {
+pub(crate) enum BodyEncoding {
     SevenBit,
     EightBit,
     QuotedPrintable,
     Base64,
 }
 
-impl Encoding {
-    /// The whole header field with its CRLF.
+impl BodyEncoding {
+    /// The header field with its CRLF.
     pub(crate) fn field(self) -> &'static [u8] {
         match self {
             Self::SevenBit => b"Content-Transfer-Encoding: 7bit\r\n",
@@ -32,55 +33,58 @@ impl Encoding {
     }
 }
 
-/// What a look over a text has found.
+/// The encoding that a text needs, and the line endings that it has.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Survey {
-    pub(crate) encoding: Encoding,
-    /// Every line ending is CRLF already.
+pub(crate) struct TextSurvey {
+    pub(crate) encoding: BodyEncoding,
+    /// Whether every line ending is CRLF already.
     canonical: bool,
     bare_cr: bool,
 }
 
-/// Looks over a text once. `marker` is what every boundary of the message begins with, if there are any: a text
-/// that contains it is not left plain.
-pub(crate) fn survey(text: &[u8], marker: Option<&str>) -> Survey {
+/// Examines a text in one pass. `marker` is the beginning of every boundary of the message, if it has any: a
+/// text that contains it is encoded.
+pub(crate) fn survey(text: &[u8], marker: Option<&str>) -> TextSurvey {
     let (mut canonical, mut bare_cr, mut plain, mut controls) = (true, false, true, false);
-    for (line, ending) in Lines::new(text) {
-        canonical &= matches!(ending, Ending::CrLf | Ending::None);
-        bare_cr |= ending == Ending::Cr;
+    for (line, ending) in TextLines::new(text) {
+        canonical &= matches!(ending, LineEnding::CrLf | LineEnding::None);
+        bare_cr |= ending == LineEnding::Cr;
         plain &= line.len() <= LINE_OCTETS_MAX && !matches!(line.last(), Some(b' ' | b'\t'));
-        // Counted without a branch, so that the compiler can take many octets at once.
+        // Counted without a branch, so that the compiler can vectorise the loop.
         let odd: usize = line.iter().map(|byte| usize::from(is_control(*byte))).sum();
         controls |= odd > 0;
     }
     let encoding = if controls {
-        Encoding::Base64
-    } else if plain && text.is_ascii() && !marker.is_some_and(|marker| contains(text, marker.as_bytes())) {
-        Encoding::SevenBit
+        BodyEncoding::Base64
+    } else if plain
+        && text.is_ascii()
+        && !marker.is_some_and(|marker| memmem::find(text, marker.as_bytes()).is_some())
+    {
+        BodyEncoding::SevenBit
     } else {
         let escapes: usize = text.iter().map(|byte| usize::from(*byte >= 0x7f || *byte == b'=')).sum();
-        // An escape costs two octets more, base64 a third of the whole.
-        if escapes * 6 > text.len() { Encoding::Base64 } else { Encoding::QuotedPrintable }
+        // An escape costs two more octets, base64 a third of the text.
+        if escapes * 6 > text.len() { BodyEncoding::Base64 } else { BodyEncoding::QuotedPrintable }
     };
-    Survey { encoding, canonical, bare_cr }
+    TextSurvey { encoding, canonical, bare_cr }
 }
 
-/// Looks over a mail that may not be encoded (RFC 2046, 5.2.1): 7bit or 8bit, and none where it cannot travel as it is: a
-/// line is too long, there is a NUL, or a boundary of the mail around it.
-pub(crate) fn survey_mail(mail: &[u8], marker: &str) -> Option<Survey> {
+/// Examines a mail that may not be encoded (RFC 2046, 5.2.1): 7bit or 8bit, or `None` if it cannot be sent
+/// unencoded because it has a long line, a NUL, or a boundary of the mail around it.
+pub(crate) fn survey_mail(mail: &[u8], marker: &str) -> Option<TextSurvey> {
     let (mut canonical, mut bare_cr) = (true, false);
-    for (line, ending) in Lines::new(mail) {
-        canonical &= matches!(ending, Ending::CrLf | Ending::None);
-        bare_cr |= ending == Ending::Cr;
+    for (line, ending) in TextLines::new(mail) {
+        canonical &= matches!(ending, LineEnding::CrLf | LineEnding::None);
+        bare_cr |= ending == LineEnding::Cr;
         if line.len() > LINE_OCTETS_MAX {
             return None;
         }
     }
-    if mail.contains(&0) || contains(mail, marker.as_bytes()) {
+    if mail.contains(&0) || memmem::find(mail, marker.as_bytes()).is_some() {
         return None;
     }
-    let encoding = if mail.is_ascii() { Encoding::SevenBit } else { Encoding::EightBit };
-    Some(Survey { encoding, canonical, bare_cr })
+    let encoding = if mail.is_ascii() { BodyEncoding::SevenBit } else { BodyEncoding::EightBit };
+    Some(TextSurvey { encoding, canonical, bare_cr })
 }
 
 /// A control character other than the tab (CR and LF are never inside a line).
@@ -88,33 +92,19 @@ fn is_control(byte: u8) -> bool {
     (byte < 0x20 && byte != b'\t') || byte == 0x7f
 }
 
-fn contains(text: &[u8], needle: &[u8]) -> bool {
-    let Some((first, _)) = needle.split_first() else {
-        return true;
-    };
-    let mut rest = text;
-    while let Some(at) = rest.iter().position(|byte| byte == first) {
-        rest = &rest[at..];
-        if rest.starts_with(needle) {
-            return true;
-        }
-        rest = &rest[1..];
-    }
-    false
-}
-
-/// Writes a text in the encoding that [`survey`] chose for it. The last line has an ending only if the text had.
-pub(crate) fn write_text(text: &[u8], survey: Survey, out: &mut Vec<u8>) {
+/// Writes a text in the encoding that [`survey`] chose for it. The last line has an ending only if it has one
+/// in the text.
+pub(crate) fn write_text(text: &[u8], survey: TextSurvey, out: &mut Vec<u8>) {
     match survey.encoding {
-        Encoding::SevenBit | Encoding::EightBit if survey.canonical => out.extend_from_slice(text),
-        Encoding::SevenBit | Encoding::EightBit => write_crlf(text, out),
-        Encoding::QuotedPrintable => {
-            // mail-builder makes CRLF of a bare LF, but not of a bare CR.
+        BodyEncoding::SevenBit | BodyEncoding::EightBit if survey.canonical => out.extend_from_slice(text),
+        BodyEncoding::SevenBit | BodyEncoding::EightBit => write_crlf(text, out),
+        BodyEncoding::QuotedPrintable => {
+            // mail-builder turns a bare LF into CRLF, but not a bare CR.
             let text = if survey.bare_cr { canonical(text) } else { Cow::Borrowed(text) };
             QuotedPrintableEncoder::new().preserve_line_breaks().encode_into(&text, out);
         }
-        Encoding::Base64 if survey.canonical => write_base64(text, out),
-        Encoding::Base64 => write_base64(&canonical(text), out),
+        BodyEncoding::Base64 if survey.canonical => write_base64(text, out),
+        BodyEncoding::Base64 => write_base64(&canonical(text), out),
     }
 }
 
@@ -124,7 +114,7 @@ fn canonical(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(copy)
 }
 
-/// Writes base64 in lines of 76, without an ending after the last.
+/// Writes base64 in lines of 76 characters, without an ending after the last.
 pub(crate) fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
     Base64Encoder::new().wrap_lines().encode_into(bytes, out);
     if out.ends_with(b"\r\n") && !bytes.is_empty() {
@@ -136,7 +126,7 @@ pub(crate) fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    fn written(text: &str) -> (Encoding, String) {
+    fn written(text: &str) -> (BodyEncoding, String) {
         let found = survey(text.as_bytes(), Some("=_id_"));
         let mut out = Vec::new();
         write_text(text.as_bytes(), found, &mut out);
@@ -145,26 +135,26 @@ mod tests {
 
     #[test]
     fn plain_text_stays_as_it_is_but_for_its_line_endings() {
-        assert_eq!(written("a\nb\rc\r\nd"), (Encoding::SevenBit, "a\r\nb\r\nc\r\nd".to_owned()));
-        assert_eq!(written(&"x".repeat(998)).0, Encoding::SevenBit);
+        assert_eq!(written("a\nb\rc\r\nd"), (BodyEncoding::SevenBit, "a\r\nb\r\nc\r\nd".to_owned()));
+        assert_eq!(written(&"x".repeat(998)).0, BodyEncoding::SevenBit);
     }
 
     #[test]
     fn text_that_could_be_damaged_on_its_way_is_encoded() {
         assert_eq!(
             written("Zoë is here\rnow\n"),
-            (Encoding::QuotedPrintable, "Zo=C3=AB is here\r\nnow\r\n".to_owned())
+            (BodyEncoding::QuotedPrintable, "Zo=C3=AB is here\r\nnow\r\n".to_owned())
         );
-        assert_eq!(written(&"x".repeat(999)).0, Encoding::QuotedPrintable);
+        assert_eq!(written(&"x".repeat(999)).0, BodyEncoding::QuotedPrintable);
         assert_eq!(written("a \nb").1, "a=20\r\nb");
-        assert_eq!(written("bell\u{7}").0, Encoding::Base64);
-        assert_eq!(written("Привет, мир!").0, Encoding::Base64);
+        assert_eq!(written("bell\u{7}").0, BodyEncoding::Base64);
+        assert_eq!(written("Привет, мир!").0, BodyEncoding::Base64);
     }
 
     #[test]
     fn text_with_a_boundary_in_it_is_encoded() {
         let (encoding, text) = written("a\n--=_id_0--\nb, and enough other text to stay readable\n");
-        assert_eq!(encoding, Encoding::QuotedPrintable);
+        assert_eq!(encoding, BodyEncoding::QuotedPrintable);
         assert!(!text.contains("=_id_"));
     }
 }

@@ -6,7 +6,7 @@
 //! [`header`] and [`text`], and:
 //!
 //! - Of a family only the weightiest feature counts: ten ways of saying the same are no ten reasons.
-//! - Somebody must have sent the mail who is not a person ([`Judgement::is_from_machine`]). That shows in its sender or envelope, or by
+//! - Somebody must have sent the mail who is not a person ([`ReportJudgement::is_from_machine`]). That shows in its sender or envelope, or by
 //!   that it gives a mail back to who sent that. A sender that only may be a machine, such as `no-reply@`, is believed only when the
 //!   mail gives another one back.
 //! - What speaks for a conversation weighs against a report.
@@ -102,11 +102,11 @@ pub struct ReportFeature {
 
 /// The features of a mail.
 #[derive(Debug, Clone, Default)]
-pub struct Judgement {
+pub struct ReportJudgement {
     features: Vec<ReportFeature>,
 }
 
-impl Judgement {
+impl ReportJudgement {
     /// Adds a feature.
     pub(super) fn add(&mut self, family: FeatureFamily, name: &'static str, weight: i32) {
         self.features.push(ReportFeature { family, name, phrase: None, weight });
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn of_a_family_only_the_weightiest_feature_counts() {
-        let mut judgement = Judgement::default();
+        let mut judgement = ReportJudgement::default();
         judgement.add(FeatureFamily::Admission, "a", 30);
         judgement.add(FeatureFamily::Admission, "b", 20);
         judgement.add(FeatureFamily::Conversation, "c", -80);
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_sender_that_may_be_a_machine_needs_a_mail_that_is_given_back() {
-        let mut judgement = Judgement::default();
+        let mut judgement = ReportJudgement::default();
         judgement.add(FeatureFamily::Sender, "no_reply", 10);
         judgement.add(FeatureFamily::Form, "form", 200);
         assert!(!judgement.is_report());
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn no_weight_makes_a_report_of_what_a_person_sent() {
-        let mut judgement = Judgement::default();
+        let mut judgement = ReportJudgement::default();
         judgement.add(FeatureFamily::Structure, "returned_mail", 25);
         judgement.add(FeatureFamily::Form, "form", 1_000);
         assert!(!judgement.is_report());

@@ -2,11 +2,11 @@
 
 use super::super::bytes::{lines, starts_with, trim};
 use super::super::diagnosis;
-use super::super::mail::{Mail, PartKind};
+use super::super::mail::{ReportMail, ReportPartKind};
 use super::super::original_message;
 use super::super::reason::{self, Reason};
 use super::notice_words::NoticeWords;
-use super::{FeatureFamily, Judgement};
+use super::{FeatureFamily, ReportJudgement};
 
 /// How many lines are looked at for those of a session or of a quotation.
 const LINES_MAX: usize = 500;
@@ -28,15 +28,19 @@ const TELLING: [Reason; 9] = [
 ];
 
 /// Weighs the parts of a mail, and the mail that its text has `below` its words.
-pub(in crate::received) fn weigh_structure(judgement: &mut Judgement, mail: &Mail<'_>, below: Option<&[u8]>) {
+pub(in crate::received) fn weigh_structure(
+    judgement: &mut ReportJudgement,
+    mail: &ReportMail<'_>,
+    below: Option<&[u8]>,
+) {
     let family = FeatureFamily::Structure;
-    if mail.part(PartKind::DeliveryStatus).is_some() {
+    if mail.part(ReportPartKind::DeliveryStatus).is_some() {
         judgement.add(family, "delivery_status_part", 120);
     }
     if mail.is_report {
         judgement.add(family, "multipart_report", 60);
     }
-    if mail.part(PartKind::Returned).is_some() {
+    if mail.part(ReportPartKind::Returned).is_some() {
         judgement.add(family, "returned_mail", 25);
     }
     if below.is_some() {
@@ -51,7 +55,7 @@ pub(in crate::received) fn weigh_structure(judgement: &mut Judgement, mail: &Mai
 /// Weighs the words before the returned mail: `report` as they stand, `flat` on one line, `words` what their phrases say. Questions and
 /// quoted lines count against a sender that `is_doubted`.
 pub(in crate::received) fn weigh_words(
-    judgement: &mut Judgement,
+    judgement: &mut ReportJudgement,
     report: &[u8],
     flat: &str,
     words: NoticeWords,
@@ -79,7 +83,7 @@ pub(in crate::received) fn weigh_words(
     weigh_lines(judgement, report, is_doubted);
 }
 
-fn weigh_lines(judgement: &mut Judgement, report: &[u8], is_doubted: bool) {
+fn weigh_lines(judgement: &mut ReportJudgement, report: &[u8], is_doubted: bool) {
     let mut quoted = 0;
     let mut is_session = false;
     for line in lines(report).take(LINES_MAX).map(trim) {
@@ -106,14 +110,15 @@ fn is_session_line(line: &[u8]) -> bool {
     }
     let asked: [&[u8]; 5] = [b">>> ", b"in:", b"--> ", b"sent: ", b"-> "];
     let commands: [&[u8]; 5] = [b"rcpt to:", b"mail from:", b"data", b"ehlo ", b"helo "];
-    let told: [&[u8]; 5] = [b"<<< ", b"out:", b"<-- ", b"received: ", b"<- "];
+    let replied: [&[u8]; 5] = [b"<<< ", b"out:", b"<-- ", b"received: ", b"<- "];
     let after = |marks: &[&[u8]]| {
         marks.iter().find(|mark| starts_with(line, mark)).map(|mark| trim(&line[mark.len()..]).to_vec())
     };
     if let Some(words) = after(&asked) {
         return commands.iter().any(|command| starts_with(&words, command));
     }
-    after(&told).is_some_and(|words| matches!(words.as_slice(), [b'4' | b'5', b'0'..=b'9', b'0'..=b'9', ..]))
+    after(&replied)
+        .is_some_and(|words| matches!(words.as_slice(), [b'4' | b'5', b'0'..=b'9', b'0'..=b'9', ..]))
 }
 
 #[cfg(test)]

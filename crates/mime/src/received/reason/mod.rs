@@ -12,9 +12,9 @@
 mod phrases;
 mod status;
 
-use super::diagnosis::Phase;
+use super::diagnosis::SmtpPhase;
 use super::report::Class;
-use phrases::Hits;
+use phrases::PhraseHits;
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
@@ -125,7 +125,7 @@ impl Reason {
 
 /// What is known about a failure.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Evidence<'a> {
+pub(super) struct FailureEvidence<'a> {
     /// The words of the server.
     pub(super) text: &'a [u8],
     /// The enhanced status.
@@ -133,7 +133,7 @@ pub(super) struct Evidence<'a> {
     /// The reply code.
     pub(super) code: Option<u16>,
     /// The command that was answered.
-    pub(super) phase: Option<Phase>,
+    pub(super) phase: Option<SmtpPhase>,
     /// Whether the words are those of a program (`X-Unix`), not of an SMTP server.
     pub(super) program: bool,
     /// Whether delivery is late rather than failed.
@@ -141,10 +141,10 @@ pub(super) struct Evidence<'a> {
 }
 
 /// The likeliest reason.
-pub(super) fn decide(evidence: Evidence<'_>) -> Reason {
-    let hits = phrases::hits(evidence.text);
+pub(super) fn decide(evidence: FailureEvidence<'_>) -> Reason {
+    let hits = phrases::find_phrases(evidence.text);
     let by_status = evidence.status.and_then(status::reason);
-    if let Some(reason) = clear(evidence, hits, by_status) {
+    if let Some(reason) = clear_reason(evidence, hits, by_status) {
         return reason;
     }
     if let Some(reason) = by_status
@@ -152,26 +152,32 @@ pub(super) fn decide(evidence: Evidence<'_>) -> Reason {
     {
         return reason;
     }
-    hinted(hits)
+    hinted_reason(hits)
         .or(by_status)
         .or_else(|| evidence.program.then_some(Reason::MailerError))
-        .or_else(|| by_code(evidence.code))
+        .or_else(|| reason_by_code(evidence.code))
         .or_else(|| evidence.delayed.then_some(Reason::Expired))
-        .or_else(|| matches!(evidence.phase, Some(Phase::Connect | Phase::Hello)).then_some(Reason::Blocked))
+        .or_else(|| {
+            matches!(evidence.phase, Some(SmtpPhase::Connect | SmtpPhase::Hello)).then_some(Reason::Blocked)
+        })
         .unwrap_or(Reason::Undefined)
 }
 
 /// Whether a text has words that speak for that reason.
 pub(super) fn speaks_for(text: &[u8], reasons: &[Reason]) -> bool {
-    let hits = phrases::hits(text);
+    let hits = phrases::find_phrases(text);
     reasons.iter().any(|&reason| hits.has(reason))
 }
 
 /// What the words say so clearly that the status does not matter.
-fn clear(evidence: Evidence<'_>, hits: Hits, by_status: Option<Reason>) -> Option<Reason> {
+fn clear_reason(
+    evidence: FailureEvidence<'_>,
+    hits: PhraseHits,
+    by_status: Option<Reason>,
+) -> Option<Reason> {
     if evidence.program {
-        let told = [Reason::MailboxFull, Reason::MessageTooBig].into_iter().find(|&reason| hits.has(reason));
-        return told.or(Some(Reason::MailerError));
+        let said = [Reason::MailboxFull, Reason::MessageTooBig].into_iter().find(|&reason| hits.has(reason));
+        return said.or(Some(Reason::MailerError));
     }
     let first = [
         Reason::MailboxFull,
@@ -197,8 +203,8 @@ fn clear(evidence: Evidence<'_>, hits: Hits, by_status: Option<Reason>) -> Optio
         || hits.has(Reason::HostUnknown);
     match evidence.phase {
         // What is unknown is the sender, not the recipient.
-        Some(Phase::Sender) if about_us => return Some(Reason::SenderRejected),
-        Some(Phase::Hello) if about_us => return Some(Reason::Blocked),
+        Some(SmtpPhase::Sender) if about_us => return Some(Reason::SenderRejected),
+        Some(SmtpPhase::Hello) if about_us => return Some(Reason::Blocked),
         _ => {}
     }
     let refused = [Reason::Blocked, Reason::SenderRejected, Reason::BadReputation, Reason::Spam];
@@ -207,7 +213,7 @@ fn clear(evidence: Evidence<'_>, hits: Hits, by_status: Option<Reason>) -> Optio
             return Some(Reason::UserUnknown);
         }
         Some(Reason::AccountDisabled | Reason::HasMoved) => return by_status,
-        _ if unknown && evidence.phase == Some(Phase::Recipient) => return Some(Reason::UserUnknown),
+        _ if unknown && evidence.phase == Some(SmtpPhase::Recipient) => return Some(Reason::UserUnknown),
         _ => {}
     }
     let second = [Reason::BadReputation, Reason::MissingReverseDns, Reason::NotCompliant];
@@ -217,8 +223,10 @@ fn clear(evidence: Evidence<'_>, hits: Hits, by_status: Option<Reason>) -> Optio
     if hits.has(Reason::HostUnknown) && !matches!(evidence.status, Some(status) if status.starts_with('4')) {
         return Some(Reason::HostUnknown);
     }
-    let early =
-        matches!(evidence.phase, Some(Phase::Connect | Phase::Hello | Phase::Sender | Phase::Recipient));
+    let early = matches!(
+        evidence.phase,
+        Some(SmtpPhase::Connect | SmtpPhase::Hello | SmtpPhase::Sender | SmtpPhase::Recipient)
+    );
     if (hits.has(Reason::Filtered) && (!early || by_status == Some(Reason::Filtered))) || (unknown && !early)
     {
         return Some(Reason::Filtered);
@@ -235,7 +243,7 @@ fn clear(evidence: Evidence<'_>, hits: Hits, by_status: Option<Reason>) -> Optio
 }
 
 /// What the words hint at.
-fn hinted(hits: Hits) -> Option<Reason> {
+fn hinted_reason(hits: PhraseHits) -> Option<Reason> {
     let hints = [
         Reason::Policy,
         Reason::Security,
@@ -253,7 +261,7 @@ fn hinted(hits: Hits) -> Option<Reason> {
 }
 
 /// What the reply code means (RFC 5321, RFC 5248, RFC 7504), where it means something in particular.
-fn by_code(code: Option<u16>) -> Option<Reason> {
+fn reason_by_code(code: Option<u16>) -> Option<Reason> {
     Some(match code? {
         421 | 450 => Reason::Deferred,
         451 => Reason::SystemError,

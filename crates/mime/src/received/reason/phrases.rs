@@ -21,12 +21,12 @@ const PAIRS_MAX: usize = 64;
 
 /// The reasons that a text speaks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Hits {
+pub(super) struct PhraseHits {
     found: u64,
     certain: Option<Reason>,
 }
 
-impl Hits {
+impl PhraseHits {
     /// Whether the text speaks for that reason.
     pub(super) fn has(self, reason: Reason) -> bool {
         self.found & bit(reason) != 0
@@ -44,7 +44,7 @@ fn bit(reason: Reason) -> u64 {
 
 /// What a pattern of the automaton stands for.
 #[derive(Debug, Clone, Copy)]
-enum Meaning {
+enum PatternMeaning {
     /// A whole phrase.
     Phrase(Reason),
     /// A phrase that leaves no doubt.
@@ -55,12 +55,12 @@ enum Meaning {
     End(usize, Reason),
 }
 
-struct Table {
+struct PhraseTable {
     automaton: AhoCorasick,
-    meanings: Vec<Meaning>,
+    meanings: Vec<PatternMeaning>,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
+static TABLE: LazyLock<PhraseTable> = LazyLock::new(|| {
     let mut patterns: Vec<&str> = Vec::new();
     let mut meanings = Vec::new();
     let mut reason = Reason::Undefined;
@@ -71,15 +71,15 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
             reason = Reason::named(name).expect("a heading of the table is the name of a reason");
         } else if let Some(phrase) = line.strip_prefix("! ") {
             patterns.push(phrase);
-            meanings.push(Meaning::Certain(reason));
+            meanings.push(PatternMeaning::Certain(reason));
         } else if let Some((beginning, end)) = line.split_once('…') {
             assert!(pairs < PAIRS_MAX, "the table has at most {PAIRS_MAX} pairs");
             patterns.extend([beginning, end]);
-            meanings.extend([Meaning::Beginning(pairs), Meaning::End(pairs, reason)]);
+            meanings.extend([PatternMeaning::Beginning(pairs), PatternMeaning::End(pairs, reason)]);
             pairs += 1;
         } else {
             patterns.push(line);
-            meanings.push(Meaning::Phrase(reason));
+            meanings.push(PatternMeaning::Phrase(reason));
         }
     }
     let automaton = AhoCorasick::builder()
@@ -88,25 +88,25 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         .kind(Some(AhoCorasickKind::DFA))
         .build(&patterns)
         .expect("the table is far below the limits of the automaton");
-    Table { automaton, meanings }
+    PhraseTable { automaton, meanings }
 });
 
 /// The reasons that the text speaks for. White space in it should be single spaces.
-pub(super) fn hits(text: &[u8]) -> Hits {
+pub(super) fn find_phrases(text: &[u8]) -> PhraseHits {
     let text = &text[..text.len().min(SEARCHED_OCTETS_MAX)];
     let table = &*TABLE;
-    let mut hits = Hits::default();
+    let mut hits = PhraseHits::default();
     // Where each pair's beginning last ended; `usize::MAX` when it has not been seen.
     let mut open = [usize::MAX; PAIRS_MAX];
     for hit in table.automaton.find_overlapping_iter(text) {
         match table.meanings[hit.pattern().as_usize()] {
-            Meaning::Phrase(reason) => hits.found |= bit(reason),
-            Meaning::Certain(reason) => {
+            PatternMeaning::Phrase(reason) => hits.found |= bit(reason),
+            PatternMeaning::Certain(reason) => {
                 hits.found |= bit(reason);
                 hits.certain.get_or_insert(reason);
             }
-            Meaning::Beginning(pair) => open[pair] = hit.end(),
-            Meaning::End(pair, reason) => {
+            PatternMeaning::Beginning(pair) => open[pair] = hit.end(),
+            PatternMeaning::End(pair, reason) => {
                 if open[pair] <= hit.start() && is_close(&text[open[pair]..hit.start()]) {
                     hits.found |= bit(reason);
                 }

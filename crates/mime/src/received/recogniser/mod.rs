@@ -1,7 +1,7 @@
 //! Reports that are written as text, which half of all reports are: one recogniser per form.
 //!
 //! A recogniser looks at the words before the returned mail and either knows the form, and gives what it says
-//! about each recipient, or gives none. They are tried in the order of [`ALL`]. What is of no known form is read by
+//! about each recipient, or gives none. They are tried in the order of [`RECOGNISERS`]. What is of no known form is read by
 //! [`prose`], which weighs every address. Adding a form is a file with a `recognise` and a line in the table.
 //!
 //! A form is a feature of the mail like others: whether the whole is a report is for the [judgement](super::judgement).
@@ -20,20 +20,20 @@ mod sendmail;
 use std::cell::OnceCell;
 
 use super::bytes::{contains, squeeze};
-use super::header_field::says;
+use super::header_field::field_contains;
 use super::judgement::FeatureFamily;
 use super::judgement::notice_words::{NoticeWords, notice_words};
-use super::mail::Mail;
-use super::partial_finding::Draft;
+use super::mail::ReportMail;
+use super::partial_finding::PartialFinding;
 use super::reason::Reason;
 use super::report::{Kind, Original};
-use super::sender::Sender;
-use super::weighing::Weighing;
+use super::sender::SenderTraits;
+use super::weighing::ReportWeighing;
 
 /// What a recogniser looks at.
-pub(super) struct Text<'a> {
-    pub(super) mail: &'a Mail<'a>,
-    pub(super) sender: Sender,
+pub(super) struct ReportText<'a> {
+    pub(super) mail: &'a ReportMail<'a>,
+    pub(super) sender: SenderTraits,
     /// The words before the returned mail.
     pub(super) report: &'a [u8],
     /// What stands below them, where the text itself gives the mail back.
@@ -48,10 +48,10 @@ pub(super) struct Text<'a> {
 /// How much of the words is searched for phrases.
 const FLAT_OCTETS_MAX: usize = 16 * 1024;
 
-impl<'a> Text<'a> {
+impl<'a> ReportText<'a> {
     pub(super) fn new(
-        mail: &'a Mail<'a>,
-        sender: Sender,
+        mail: &'a ReportMail<'a>,
+        sender: SenderTraits,
         (report, below): (&'a [u8], Option<&'a [u8]>),
         original: &'a Original,
     ) -> Self {
@@ -85,10 +85,10 @@ impl<'a> Text<'a> {
 }
 
 /// What a recogniser found.
-pub(super) struct Recognised {
+pub(super) struct RecognisedReport {
     /// The name of the form.
     pub(super) name: &'static str,
-    pub(super) drafts: Vec<Draft>,
+    pub(super) findings: Vec<PartialFinding>,
     /// What the form says that the report is, where it says so apart from the recipients.
     pub(super) kind: Option<Kind>,
     /// The type of a complaint.
@@ -97,10 +97,10 @@ pub(super) struct Recognised {
     pub(super) message_id: Option<String>,
 }
 
-type Recogniser = fn(&Text<'_>) -> Option<Vec<Draft>>;
+type Recogniser = fn(&ReportText<'_>) -> Option<Vec<PartialFinding>>;
 
 /// The recognisers in the order in which they are tried: the strictest first.
-const ALL: &[(&str, Recogniser)] = &[
+const RECOGNISERS: &[(&str, Recogniser)] = &[
     ("gmail", gmail::recognise),
     ("exim", exim::recognise),
     ("sendmail", sendmail::recognise),
@@ -112,7 +112,7 @@ const ALL: &[(&str, Recogniser)] = &[
 ];
 
 /// Tries the recognisers, and says to the judgement what was found.
-pub(super) fn recognise(text: &Text<'_>, weighing: &mut Weighing) -> Option<Recognised> {
+pub(super) fn recognise(text: &ReportText<'_>, weighing: &mut ReportWeighing) -> Option<RecognisedReport> {
     if let Some(form) = notification_service::recognise(text).or_else(|| recognise_form(text)) {
         weighing.judgement.add(FeatureFamily::Form, form.name, FORM_WEIGHT);
         return Some(form);
@@ -121,28 +121,28 @@ pub(super) fn recognise(text: &Text<'_>, weighing: &mut Weighing) -> Option<Reco
     let (name, weight) = reading.feature;
     weighing.judgement.add(FeatureFamily::Address, name, weight);
     weighing.candidates = reading.candidates;
-    Some(Recognised::of("prose", text, reading.drafts))
+    Some(RecognisedReport::new("prose", text, reading.findings))
 }
 
 /// The weight of a known form: with any machine as its sender it makes a report.
 const FORM_WEIGHT: i32 = 100;
 
 /// Tries the recognisers of words.
-pub(super) fn recognise_form(text: &Text<'_>) -> Option<Recognised> {
-    ALL.iter().find_map(|(name, recogniser)| {
-        let mut drafts = recogniser(text)?;
-        drafts.retain(|draft| !draft.address.is_empty());
-        (!drafts.is_empty()).then(|| Recognised::of(name, text, drafts))
+pub(super) fn recognise_form(text: &ReportText<'_>) -> Option<RecognisedReport> {
+    RECOGNISERS.iter().find_map(|(name, recogniser)| {
+        let mut findings = recogniser(text)?;
+        findings.retain(|finding| !finding.address.is_empty());
+        (!findings.is_empty()).then(|| RecognisedReport::new(name, text, findings))
     })
 }
 
-impl Recognised {
-    fn of(name: &'static str, text: &Text<'_>, mut drafts: Vec<Draft>) -> Self {
-        drafts.truncate(super::dsn::RECIPIENTS_MAX);
-        if says(text.mail.head(), b"x-spasign", b"ng") {
+impl RecognisedReport {
+    fn new(name: &'static str, text: &ReportText<'_>, mut findings: Vec<PartialFinding>) -> Self {
+        findings.truncate(super::dsn::RECIPIENTS_MAX);
+        if field_contains(text.mail.header(), b"x-spasign", b"ng") {
             // The mark of a mobile carrier's filter, whatever its words say.
-            drafts.iter_mut().for_each(|draft| draft.reason = Some(Reason::Filtered));
+            findings.iter_mut().for_each(|finding| finding.reason = Some(Reason::Filtered));
         }
-        Self { name, drafts, kind: None, feedback_type: None, message_id: None }
+        Self { name, findings, kind: None, feedback_type: None, message_id: None }
     }
 }

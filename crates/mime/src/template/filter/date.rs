@@ -14,7 +14,7 @@ use jiff::{Timestamp, Zoned};
 use minijinja::value::{Rest, ValueOrKwargs};
 use minijinja::{Error, State, Value};
 
-use super::{Arguments, defined, refused};
+use super::{FilterArguments, defined, refused};
 
 const FORMAT_BYTES_MAX: usize = 100;
 
@@ -31,7 +31,7 @@ pub(super) fn datetime(state: &State, value: Value, given: Rest<ValueOrKwargs>) 
 }
 
 fn show(state: &State, value: &Value, given: Rest<ValueOrKwargs>, default: &str) -> Result<String, Error> {
-    let mut arguments = Arguments::read(state, given, ["format", "tz"])?;
+    let mut arguments = FilterArguments::read(state, given, ["format", "tz"])?;
     let (format, zone) = (arguments.text(0)?, arguments.text(1)?);
     let mut moment = moment(state, value)?;
     if let Some(name) = zone {

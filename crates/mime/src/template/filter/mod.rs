@@ -9,7 +9,7 @@ mod money;
 use minijinja::value::{Kwargs, Rest, StringInput, ValueOrKwargs, from_args};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
-pub(super) fn add(environment: &mut Environment<'static>) {
+pub(super) fn add_filters(environment: &mut Environment<'static>) {
     environment.add_filter("date", date::date);
     environment.add_filter("datetime", date::datetime);
     environment.add_filter("money", money::money);
@@ -21,9 +21,9 @@ fn refused(message: impl Into<String>) -> Error {
 }
 
 /// What a filter was given beside its value, by place or by name.
-struct Arguments<const N: usize>([Option<Value>; N]);
+struct FilterArguments<const N: usize>([Option<Value>; N]);
 
-impl<const N: usize> Arguments<N> {
+impl<const N: usize> FilterArguments<N> {
     /// `none` counts as not given; undefined is an error that names the variable.
     fn read(state: &State, given: Rest<ValueOrKwargs>, names: [&str; N]) -> Result<Self, Error> {
         let given = given.into_values();
@@ -52,8 +52,8 @@ impl<const N: usize> Arguments<N> {
     }
 
     fn text(&mut self, at: usize) -> Result<Option<String>, Error> {
-        let told = |value: Value| value.as_str().map(str::to_owned).ok_or_else(|| not_text(&value));
-        self.take(at).map(told).transpose()
+        let as_text = |value: Value| value.as_str().map(str::to_owned).ok_or_else(|| not_text(&value));
+        self.take(at).map(as_text).transpose()
     }
 }
 

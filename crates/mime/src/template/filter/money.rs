@@ -6,14 +6,14 @@
 use minijinja::value::{Rest, ValueOrKwargs};
 use minijinja::{Error, State, Value};
 
-use super::decimal::Decimal;
-use super::{Arguments, refused};
+use super::decimal::DecimalAmount;
+use super::{FilterArguments, refused};
 
 const NO_BREAK: char = '\u{a0}';
 const NARROW_NO_BREAK: char = '\u{202f}';
 const DECIMALS_MAX: usize = 10;
 
-struct Locale {
+struct NumberLocale {
     group: char,
     point: char,
     symbol_first: bool,
@@ -21,7 +21,7 @@ struct Locale {
     grouped_from: usize,
 }
 
-impl Locale {
+impl NumberLocale {
     /// English unless told otherwise; of `de-AT` the language counts.
     fn find(name: Option<String>) -> Result<Self, Error> {
         let name = name.unwrap_or_else(|| "en".to_owned());
@@ -36,7 +36,7 @@ impl Locale {
         Ok(Self { group, point, symbol_first, grouped_from })
     }
 
-    fn show(&self, amount: &Decimal) -> String {
+    fn show(&self, amount: &DecimalAmount) -> String {
         let (whole, fraction) = amount.digits();
         let mut shown = String::new();
         for (at, digit) in whole.chars().enumerate() {
@@ -56,14 +56,14 @@ impl Locale {
 
 /// `{{ total|money("EUR", "de") }}`: rounded to what the currency has.
 pub(super) fn money(state: &State, value: Value, given: Rest<ValueOrKwargs>) -> Result<String, Error> {
-    let mut arguments = Arguments::read(state, given, ["currency", "locale"])?;
+    let mut arguments = FilterArguments::read(state, given, ["currency", "locale"])?;
     let currency =
         arguments.text(0)?.ok_or_else(|| refused("money needs a currency: write money(\"EUR\")"))?;
-    let locale = Locale::find(arguments.text(1)?)?;
+    let locale = NumberLocale::find(arguments.text(1)?)?;
     if currency.len() != 3 || !currency.bytes().all(|byte| byte.is_ascii_uppercase()) {
         return Err(refused(format!("\"{currency}\" is no currency: write three capitals like EUR")));
     }
-    let amount = round(Decimal::read(state, &value)?, decimals(&currency))?;
+    let amount = round(DecimalAmount::read(state, &value)?, decimals(&currency))?;
     let sign = if amount.negative { "-" } else { "" };
     let number = locale.show(&amount);
     let symbol = symbol(&currency);
@@ -76,9 +76,9 @@ pub(super) fn money(state: &State, value: Value, given: Rest<ValueOrKwargs>) -> 
 
 /// `{{ count|number }}`, `{{ share|number(1, "fr") }}`: as many decimals as are given, else as many as there are.
 pub(super) fn number(state: &State, value: Value, given: Rest<ValueOrKwargs>) -> Result<String, Error> {
-    let mut arguments = Arguments::read(state, given, ["decimals", "locale"])?;
-    let (decimals, locale) = (arguments.take(0), Locale::find(arguments.text(1)?)?);
-    let mut amount = Decimal::read(state, &value)?;
+    let mut arguments = FilterArguments::read(state, given, ["decimals", "locale"])?;
+    let (decimals, locale) = (arguments.take(0), NumberLocale::find(arguments.text(1)?)?);
+    let mut amount = DecimalAmount::read(state, &value)?;
     if let Some(decimals) = decimals {
         let places = usize::try_from(decimals).ok().filter(|&places| places <= DECIMALS_MAX);
         let places = places.ok_or_else(|| refused(format!("decimals must be 0 to {DECIMALS_MAX}")))?;
@@ -88,7 +88,7 @@ pub(super) fn number(state: &State, value: Value, given: Rest<ValueOrKwargs>) ->
     Ok(format!("{sign}{}", locale.show(&amount)))
 }
 
-fn round(amount: Decimal, places: usize) -> Result<Decimal, Error> {
+fn round(amount: DecimalAmount, places: usize) -> Result<DecimalAmount, Error> {
     amount.round(places).ok_or_else(|| refused("an amount has too many digits"))
 }
 

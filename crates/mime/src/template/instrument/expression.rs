@@ -6,22 +6,22 @@
 use minijinja::machinery::Span;
 use minijinja::machinery::ast::{BinOp, BinOpKind, CallArg, Expr, Filter, Spanned, Test};
 
-use super::{Edit, Walk, end, refused, start};
-use crate::template::{Fault, TemplateErrorKind as Kind, sandbox};
+use super::{SourceEdit, TemplateWalk, end, refused, start};
+use crate::template::{TemplateErrorKind as Kind, TemplateFault, sandbox};
 
 /// Terms of a sum between two measurements: each is a level of brackets, of which the parser takes few.
 const TERMS: usize = 8;
 
-impl<'s> Walk<'s> {
-    pub(super) fn expressions(&mut self, expressions: &[Expr<'s>]) -> Result<(), Fault> {
+impl<'s> TemplateWalk<'s> {
+    pub(super) fn expressions(&mut self, expressions: &[Expr<'s>]) -> Result<(), TemplateFault> {
         expressions.iter().try_for_each(|expression| self.expression(expression))
     }
 
-    pub(super) fn optional(&mut self, expression: &Option<Expr<'s>>) -> Result<(), Fault> {
+    pub(super) fn optional(&mut self, expression: &Option<Expr<'s>>) -> Result<(), TemplateFault> {
         expression.iter().try_for_each(|expression| self.expression(expression))
     }
 
-    pub(super) fn arguments(&mut self, arguments: &[CallArg<'s>]) -> Result<(), Fault> {
+    pub(super) fn arguments(&mut self, arguments: &[CallArg<'s>]) -> Result<(), TemplateFault> {
         arguments.iter().try_for_each(|argument| match argument {
             CallArg::Pos(value) | CallArg::Kwarg(_, value) => self.expression(value),
             CallArg::PosSplat(value) | CallArg::KwargSplat(value) => Err(refused(
@@ -31,7 +31,7 @@ impl<'s> Walk<'s> {
         })
     }
 
-    pub(super) fn expression(&mut self, expression: &Expr<'s>) -> Result<(), Fault> {
+    pub(super) fn expression(&mut self, expression: &Expr<'s>) -> Result<(), TemplateFault> {
         match expression {
             Expr::Var(node) if sandbox::REMOVED_FUNCTIONS.contains(&node.id) => {
                 Err(refused(node.span(), format!("{} is not available in templates", node.id)))
@@ -114,7 +114,7 @@ impl<'s> Walk<'s> {
     }
 
     /// A sum, or the left part of one.
-    fn sum(&mut self, node: &Spanned<BinOp<'s>>, whole: bool) -> Result<(), Fault> {
+    fn sum(&mut self, node: &Spanned<BinOp<'s>>, whole: bool) -> Result<(), TemplateFault> {
         let measured = whole || terms(node).is_multiple_of(TERMS);
         if measured {
             self.insert(start(node.span()), "(");
@@ -130,7 +130,7 @@ impl<'s> Walk<'s> {
         Ok(())
     }
 
-    fn filter(&mut self, node: &Spanned<Filter<'s>>) -> Result<(), Fault> {
+    fn filter(&mut self, node: &Spanned<Filter<'s>>) -> Result<(), TemplateFault> {
         if !sandbox::has_filter(node.name) {
             return Err(refused(node.span(), format!("there is no filter {}", node.name)));
         }
@@ -145,7 +145,7 @@ impl<'s> Walk<'s> {
         Ok(())
     }
 
-    fn test(&mut self, node: &Spanned<Test<'s>>) -> Result<(), Fault> {
+    fn test(&mut self, node: &Spanned<Test<'s>>) -> Result<(), TemplateFault> {
         if node.name == "in" {
             return Err(refused(node.span(), "write \"a in b\" for \"a is in b\"".to_owned()));
         }
@@ -158,7 +158,7 @@ impl<'s> Walk<'s> {
     }
 
     /// The right side of a comparison: no more is read of the left one than of it.
-    fn compared(&mut self, right: &Expr<'s>, end: usize) -> Result<(), Fault> {
+    fn compared(&mut self, right: &Expr<'s>, end: usize) -> Result<(), TemplateFault> {
         self.expression(right)?;
         if !matches!(right, Expr::Const(_)) {
             self.insert(end, "|_read");
@@ -176,7 +176,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn container(&mut self, span: Span, items: &[Expr<'s>], more: &[Expr<'s>]) -> Result<(), Fault> {
+    fn container(&mut self, span: Span, items: &[Expr<'s>], more: &[Expr<'s>]) -> Result<(), TemplateFault> {
         // What is spelled out in the source is no larger than the source.
         if items.iter().chain(more).all(|item| matches!(item, Expr::Const(_))) {
             return Ok(());
@@ -189,14 +189,14 @@ impl<'s> Walk<'s> {
     }
 
     /// Between the left side and its operator stand only spaces and closing brackets.
-    fn replace_star(&mut self, after: usize) -> Result<(), Fault> {
+    fn replace_star(&mut self, after: usize) -> Result<(), TemplateFault> {
         let offset = self.source[after..].find('*').map(|at| after + at).ok_or_else(unreadable)?;
-        self.edits.push(Edit { offset, removed: 1, text: "," });
+        self.edits.push(SourceEdit { offset, removed: 1, text: "," });
         Ok(())
     }
 
     /// Between the sign of a filter or a test and its name stand only spaces, and perhaps a `not`.
-    fn read_before(&mut self, sign: impl Into<String>, name: usize) -> Result<(), Fault> {
+    fn read_before(&mut self, sign: impl Into<String>, name: usize) -> Result<(), TemplateFault> {
         let offset = self.source[..name].rfind(&sign.into()).ok_or_else(unreadable)?;
         self.insert(offset, "|_read ");
         Ok(())
@@ -230,6 +230,6 @@ fn root(expression: &Expr<'_>) -> Option<usize> {
     }
 }
 
-fn unreadable() -> Fault {
-    Fault::new(Kind::Syntax, "an expression cannot be read: write it in a simpler way")
+fn unreadable() -> TemplateFault {
+    TemplateFault::new(Kind::Syntax, "an expression cannot be read: write it in a simpler way")
 }

@@ -2,18 +2,18 @@
 
 use minijinja::machinery::Span;
 
-use super::{Walk, refused};
-use crate::template::Fault;
+use super::{TemplateWalk, refused};
+use crate::template::TemplateFault;
 
 /// Text between two charges of the engine.
 const TEXT_BYTES: usize = 256;
 /// White space cannot be cut, so there must not be too much of it.
 const SPACE_BYTES_MAX: usize = 2 * 1024;
 
-impl<'s> Walk<'s> {
+impl<'s> TemplateWalk<'s> {
     /// Cuts long text where a tag can stand: not beside white space, which a `-` of a tag may trim, and not beside what
     /// would make another token of it.
-    pub(super) fn text(&mut self, text: &'s str, span: Span) -> Result<(), Fault> {
+    pub(super) fn text(&mut self, text: &'s str, span: Span) -> Result<(), TemplateFault> {
         if text.len() <= TEXT_BYTES {
             return Ok(());
         }

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::super::super::address;
 use super::super::super::bytes::{contains, lines, starts_with, trim};
 use super::super::super::diagnosis;
-use super::super::super::original_message::{self, ReturnedParties};
+use super::super::super::original_message::{self, OriginalParties};
 use super::super::super::reason::{self, Reason};
-use super::super::Text;
+use super::super::ReportText;
 use crate::reader::unfold;
 
 /// The most addresses that are weighed.
@@ -79,8 +79,8 @@ pub(super) struct CandidateLine {
 }
 
 /// The addresses of a text, each where it weighs most.
-pub(super) fn all(text: &Text<'_>) -> Vec<CandidateLine> {
-    let parties = original_message::parties(text.mail, text.below);
+pub(super) fn weigh_all(text: &ReportText<'_>) -> Vec<CandidateLine> {
+    let parties = original_message::read_parties(text.mail, text.below);
     let own = own_addresses(text, &parties);
     let mut found: Vec<CandidateLine> = Vec::new();
     let mut known: HashMap<String, usize> = HashMap::new();
@@ -117,10 +117,10 @@ pub(super) fn all(text: &Text<'_>) -> Vec<CandidateLine> {
 }
 
 /// The addresses of who sent and who got the report.
-fn own_addresses(text: &Text<'_>, parties: &ReturnedParties) -> Vec<String> {
+fn own_addresses(text: &ReportText<'_>, parties: &OriginalParties) -> Vec<String> {
     let names: [&[u8]; 7] =
         [b"to", b"from", b"reply-to", b"sender", b"delivered-to", b"return-path", b"errors-to"];
-    let values = names.into_iter().flat_map(|name| text.mail.head().all(name).take(4));
+    let values = names.into_iter().flat_map(|name| text.mail.header().all(name).take(4));
     let of_original = text.original.return_path.iter().chain(&parties.sender).cloned();
     values.filter_map(|value| address::first(&unfold(value))).chain(of_original).collect()
 }
@@ -171,7 +171,7 @@ impl<'a> LineAround<'a> {
         if is_enclosed && matches!(self.after, [_, b':' | b' ', ..] | [_]) {
             return AddressShape::Bracketed;
         }
-        if address::alone(self.line).is_some() {
+        if address::sole(self.line).is_some() {
             return AddressShape::Alone;
         }
         if ends_in_label(self.words_before()) {
@@ -240,7 +240,7 @@ fn weigh(
     address: String,
     around: &LineAround<'_>,
     own: &[String],
-    parties: &ReturnedParties,
+    parties: &OriginalParties,
 ) -> RecipientCandidate {
     let shape = around.shape();
     let mut features = vec![shape.feature()];

@@ -9,8 +9,8 @@ mod candidate;
 use super::super::address;
 use super::super::bytes::trim;
 use super::super::dsn::RECIPIENTS_MAX;
-use super::super::partial_finding::Draft;
-use super::Text;
+use super::super::partial_finding::PartialFinding;
+use super::ReportText;
 use crate::reader::unfold;
 
 pub use candidate::RecipientCandidate;
@@ -18,7 +18,7 @@ use candidate::{AddressShape, CandidateLine};
 
 /// What the text says about recipients.
 pub(in crate::received) struct ProseReading {
-    pub(in crate::received) drafts: Vec<Draft>,
+    pub(in crate::received) findings: Vec<PartialFinding>,
     pub(in crate::received) candidates: Vec<RecipientCandidate>,
     /// The feature of the address family, and its weight.
     pub(in crate::received) feature: (&'static str, i32),
@@ -28,50 +28,50 @@ pub(in crate::received) struct ProseReading {
 const SAME_SHAPE_SLACK: i32 = 15;
 
 /// Reads a text; none if it names nobody.
-pub(super) fn read(text: &Text<'_>) -> Option<ProseReading> {
-    let drafts = named_in_header(text);
-    if !drafts.is_empty() {
-        return Some(ProseReading { drafts, candidates: Vec::new(), feature: ("named_in_the_header", 25) });
+pub(super) fn read(text: &ReportText<'_>) -> Option<ProseReading> {
+    let findings = named_in_header(text);
+    if !findings.is_empty() {
+        return Some(ProseReading { findings, candidates: Vec::new(), feature: ("named_in_the_header", 25) });
     }
-    let mut found = candidate::all(text);
+    let mut found = candidate::weigh_all(text);
     let best = found.iter().map(|line| line.candidate.weight).max().filter(|weight| *weight > 0);
     let Some(best) = best else {
         let (address, name) = named_elsewhere(text)?;
         let candidates = found.into_iter().map(|line| line.candidate).collect();
-        let drafts = vec![Draft::of(address, text.report)];
-        return Some(ProseReading { drafts, candidates, feature: (name, 10) });
+        let findings = vec![PartialFinding::new(address, text.report)];
+        return Some(ProseReading { findings, candidates, feature: (name, 10) });
     };
     take(&mut found, best, text.report);
-    let drafts = drafts_of(&found, text.report);
+    let findings = findings_of(&found, text.report);
     let feature = match best {
         30.. => ("stands_as_a_recipient", 25),
         20.. => ("stands_as_an_address", 20),
         _ => ("stands_in_the_text", 15),
     };
     let candidates = found.into_iter().map(|line| line.candidate).collect();
-    Some(ProseReading { drafts, candidates, feature })
+    Some(ProseReading { findings, candidates, feature })
 }
 
 /// The recipients that a field of the header names.
-fn named_in_header(text: &Text<'_>) -> Vec<Draft> {
-    let head = text.mail.head();
+fn named_in_header(text: &ReportText<'_>) -> Vec<PartialFinding> {
+    let head = text.mail.header();
     let fields = head.all(b"x-failed-recipients").chain(head.all(b"x-bounced-address"));
-    let mut drafts: Vec<Draft> = Vec::new();
+    let mut findings: Vec<PartialFinding> = Vec::new();
     for value in fields {
         let value = unfold(value);
         let named = value.split(|&b| b == b',').filter_map(address::first);
-        drafts.extend(named.take(RECIPIENTS_MAX).map(|address| Draft::of(address, text.report)));
+        findings.extend(named.take(RECIPIENTS_MAX).map(|address| PartialFinding::new(address, text.report)));
     }
-    drafts
+    findings
 }
 
 /// A recipient that the words do not name: the one of the returned mail, one in the subject, or one that a mailing list wrote into the
 /// address that the report went to, as in `users-bounces+ada=example.org@list.example`.
-fn named_elsewhere(text: &Text<'_>) -> Option<(String, &'static str)> {
+fn named_elsewhere(text: &ReportText<'_>) -> Option<(String, &'static str)> {
     if let Some(to) = text.original.to.clone() {
         return Some((to, "only_in_the_returned_mail"));
     }
-    let head = text.mail.head();
+    let head = text.mail.header();
     let to: Vec<String> = [&b"to"[..], b"delivered-to"]
         .into_iter()
         .filter_map(|name| address::first(&unfold(head.get(name)?)))
@@ -123,10 +123,10 @@ fn take_enumerated(found: &mut [CandidateLine], first: usize, report: &[u8]) {
 
 /// The drafts of those who are taken. Words below an address are its own; where there are none, those below the last or above the
 /// first are everybody's.
-fn drafts_of(found: &[CandidateLine], report: &[u8]) -> Vec<Draft> {
+fn findings_of(found: &[CandidateLine], report: &[u8]) -> Vec<PartialFinding> {
     let taken: Vec<&CandidateLine> = found.iter().filter(|line| line.candidate.is_taken).collect();
     if let [only] = taken.as_slice() {
-        return vec![Draft::of(only.candidate.address.clone(), report)];
+        return vec![PartialFinding::new(only.candidate.address.clone(), report)];
     }
     let (Some(first), Some(last)) = (taken.first(), taken.last()) else { return Vec::new() };
     let below = &report[last.end..];
@@ -138,9 +138,9 @@ fn drafts_of(found: &[CandidateLine], report: &[u8]) -> Vec<Draft> {
             let until = taken.get(number + 1).map_or(report.len(), |next| next.begin);
             let own = &report[line.end.min(until)..until];
             let words = if says_something(own) { own } else { shared };
-            let mut draft = Draft::of(line.candidate.address.clone(), b"");
-            draft.add(trim(&words[..words.len().min(WORDS_OCTETS_MAX)]));
-            draft
+            let mut finding = PartialFinding::new(line.candidate.address.clone(), b"");
+            finding.add(trim(&words[..words.len().min(WORDS_OCTETS_MAX)]));
+            finding
         })
         .collect()
 }
