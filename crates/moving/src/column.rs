@@ -1,4 +1,4 @@
-//! Which columns are read, under which names an old system may have them, and how each database says them.
+//! The columns that are read, the names that an old system may have for them, and their SQL in each database.
 
 /// A database's dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,23 +8,23 @@ pub(crate) enum OldDialect {
     Mysql,
 }
 
-/// The largest cell: what a request may have.
+/// The largest cell: the maximum size of a request.
 pub(crate) const CELL_BYTES_MAX: usize = 40 * 1024 * 1024;
 
 /// A column that is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OldColumn {
-    /// Its names in the old system: the first that is there counts, and stands for it in errors.
+    /// Its names in the old system: the first that exists is read. Errors use the first name.
     pub(crate) names: &'static [&'static str],
     pub(crate) is_needed: bool,
 }
 
-/// A column without which the table is not what it should be.
+/// A required column.
 pub(crate) const fn needed(names: &'static [&'static str]) -> OldColumn {
     OldColumn { names, is_needed: true }
 }
 
-/// A column that may be missing.
+/// An optional column.
 pub(crate) const fn optional(names: &'static [&'static str]) -> OldColumn {
     OldColumn { names, is_needed: false }
 }
@@ -33,24 +33,24 @@ pub(crate) const fn optional(names: &'static [&'static str]) -> OldColumn {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OldTable {
     pub(crate) name: &'static str,
-    /// The first is the key.
+    /// The columns; the first is the key.
     pub(crate) columns: &'static [OldColumn],
-    /// Columns that need not be read: nothing depends on them any more.
+    /// Columns that are known and not read.
     pub(crate) passed_over: &'static [&'static str],
 }
 
-/// A table as it was found: what each of its columns is called there.
+/// A table that exists in the old database, with the actual names of its columns.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundTable {
     pub(crate) table: OldTable,
-    /// One for each column; none where it is missing.
+    /// One name for each column; `None` if it is missing.
     names: Vec<Option<String>>,
-    /// Those that nobody reads.
+    /// Unknown columns, which are not read.
     pub(crate) unread: Vec<String>,
 }
 
 impl FoundTable {
-    /// Matches the columns that are there; the missing ones that are needed by name.
+    /// Matches the existing columns. Returns also the names of required columns that are missing.
     pub(crate) fn new(table: OldTable, there: Vec<String>) -> (Self, Vec<&'static str>) {
         let find = |column: &OldColumn| {
             let named = |name: &&str| there.iter().find(|there| there.eq_ignore_ascii_case(name));
@@ -68,18 +68,18 @@ impl FoundTable {
         (Self { table, names, unread }, missing)
     }
 
-    /// Whether a column is there, by its first name.
+    /// Whether a column exists, by its first name.
     pub(crate) fn has(&self, column: &str) -> bool {
         self.name_of(column).is_some()
     }
 
-    /// What a column is called there.
+    /// The actual name of a column.
     fn name_of(&self, column: &str) -> Option<&str> {
         let place = self.table.columns.iter().position(|one| one.names[0] == column)?;
         self.names[place].as_deref()
     }
 
-    /// A column as SQL; `NULL` where it is missing.
+    /// A column as SQL; `NULL` if it is missing.
     pub(crate) fn sql(&self, dialect: OldDialect, alias: &str, column: &str) -> String {
         match self.name_of(column) {
             Some(name) => format!("{alias}.{}", quoted(dialect, name)),
@@ -94,7 +94,7 @@ impl FoundTable {
     }
 }
 
-/// A name as SQL has it. The names are those that we look for, in the spelling of the database.
+/// Quotes a name. The names are ours, in the spelling of the database.
 pub(crate) fn quoted(dialect: OldDialect, name: &str) -> String {
     match dialect {
         OldDialect::Sqlite | OldDialect::Postgres => format!("\"{}\"", name.replace('"', "\"\"")),
@@ -102,7 +102,7 @@ pub(crate) fn quoted(dialect: OldDialect, name: &str) -> String {
     }
 }
 
-/// An expression as text.
+/// Casts an expression to text.
 pub(crate) fn as_text(dialect: OldDialect, sql: &str) -> String {
     match dialect {
         OldDialect::Sqlite | OldDialect::Postgres => format!("CAST({sql} AS TEXT)"),
@@ -110,7 +110,7 @@ pub(crate) fn as_text(dialect: OldDialect, sql: &str) -> String {
     }
 }
 
-/// An expression twice: as text unless it is too long, and its length.
+/// Two expressions: the text, `NULL` if it is too long, and its length.
 pub(crate) fn bounded(dialect: OldDialect, sql: &str) -> String {
     let text = as_text(dialect, sql);
     let bytes = match dialect {

@@ -1,4 +1,4 @@
-//! The old database: connected to for reading alone, asked for its columns, and read row by row.
+//! The old database: a read-only connection that lists columns and reads rows one by one.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -22,7 +22,7 @@ use crate::{
 const CONNECT_S_MAX: u64 = 15;
 
 const POSTGRES_SESSION: &str = "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY";
-/// Rows are read as fast as the gateway takes them, which may be slow.
+/// Rows are read as fast as the gateway accepts them, which may be slow.
 const MYSQL_SESSION: &str = "SET SESSION TRANSACTION READ ONLY; SET SESSION net_write_timeout = 3600; \
      SET SESSION time_zone = '+00:00'";
 
@@ -32,7 +32,7 @@ const POSTGRES_COLUMNS: &str = "SELECT CAST(column_name AS TEXT) FROM informatio
 const MYSQL_COLUMNS: &str = "SELECT CAST(column_name AS CHAR) FROM information_schema.columns \
      WHERE table_schema = DATABASE() AND table_name = ? ORDER BY ordinal_position";
 
-/// A connection that only reads.
+/// A read-only connection.
 pub struct OldDatabase {
     connection: OldConnection,
     url: SecretString,
@@ -44,12 +44,12 @@ enum OldConnection {
     Mysql(MySqlConnection),
 }
 
-/// What is read: columns by the names that rows have them under, and the rest of the statement.
+/// A statement: columns by their names in the rows, and the rest of the SQL.
 pub(crate) struct OldSelect<'a> {
-    /// What errors call it.
+    /// The table's name, for errors.
     pub(crate) table: &'a str,
     pub(crate) columns: Vec<(&'static str, String)>,
-    /// From where, which, in what order.
+    /// The clauses from `FROM` on.
     pub(crate) from: String,
 }
 
@@ -74,7 +74,7 @@ impl OldDatabase {
         }
     }
 
-    /// The table, if it is there, with what it lacks.
+    /// Finds a table, if it exists, and the faults of its columns.
     pub(crate) async fn find(
         &mut self,
         table: OldTable,
@@ -105,7 +105,7 @@ impl OldDatabase {
         Ok((Some(found), missing.into_iter().map(fault).collect()))
     }
 
-    /// The rows, one at a time.
+    /// Reads the rows, one at a time.
     pub(crate) fn rows<'c>(
         &'c mut self,
         select: &OldSelect<'_>,
@@ -113,7 +113,7 @@ impl OldDatabase {
         let dialect = self.dialect();
         let names: Vec<&'static str> = select.columns.iter().map(|(name, _)| *name).collect();
         let cells: Vec<String> = select.columns.iter().map(|(_, sql)| bounded(dialect, sql)).collect();
-        // Made of our own words and of column names, which are quoted.
+        // The SQL consists of our own text and of quoted column names.
         let sql = AssertSqlSafe(format!("SELECT {} {}", cells.join(", "), select.from));
         let table = select.table.to_owned();
         match &mut self.connection {
@@ -132,7 +132,7 @@ impl OldDatabase {
 
 impl OldConnection {
     async fn open(url: &str) -> Result<Self, MovingError> {
-        // What a driver says of an address may quote it.
+        // A driver's error may quote the address, so it is not repeated.
         let wrong = |like: &str| MovingError::Address(format!("cannot be read; write it like {like}"));
         let refused = |error: sqlx::Error| MovingError::Connect {
             database: without_password(url),
@@ -185,7 +185,7 @@ impl fmt::Display for OldDatabase {
     }
 }
 
-/// An address without its password and its options, which may hold one.
+/// An address without its password and its options, which may contain one.
 fn without_password(url: &str) -> String {
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
     if scheme == "sqlite" {
@@ -202,7 +202,7 @@ fn without_password(url: &str) -> String {
     }
 }
 
-/// A row's cells; a cell that is no text does not spoil the others.
+/// Reads a row's cells. A cell that is not text does not affect the others.
 fn read<R>(row: Result<R, sqlx::Error>, table: &str, names: &[&'static str]) -> Result<OldRow, MovingError>
 where
     R: Row,
@@ -229,7 +229,7 @@ fn unreadable(table: &str, error: &sqlx::Error) -> MovingError {
     MovingError::Read { table: table.to_owned(), reason: database_message(error) }
 }
 
-/// What the database says, in one line.
+/// The database's message, in one line.
 fn database_message(error: &sqlx::Error) -> String {
     let text = match error {
         sqlx::Error::Database(error) => error.message().to_owned(),

@@ -1,4 +1,4 @@
-//! What can go wrong on the way out.
+//! Errors of outgoing connections.
 
 use std::io;
 
@@ -66,8 +66,8 @@ pub enum NetError {
     TlsSetup(String),
 }
 
-/// What lets a refused host be reached. What a name resolves to is not told: whoever named it may be a stranger to the
-/// network that the gateway stands in.
+/// How to allow a refused host. The addresses of a name are not shown, because the user who named it may not
+/// know the gateway's network.
 fn advice(host: &str) -> String {
     match literal_address(host) {
         Some(address) => format!("if it is to be reached, {}", how_to_allow(address)),

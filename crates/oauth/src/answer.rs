@@ -1,4 +1,4 @@
-//! What a token endpoint says, whatever it is: a token, a refusal, a page in HTML, or nonsense.
+//! Reads the response of a token endpoint, whatever it is: a token, a refusal, an HTML page, or nonsense.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use crate::{
 /// The longest token, in bytes. Those of large providers have several thousand.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
-/// A token, and the refresh token that came with it.
+/// An access token, and the refresh token that came with it.
 pub(crate) struct GrantedToken {
     pub token: AccessToken,
     pub refresh_token: Option<String>,
 }
 
-/// The fields that matter of a JSON answer.
+/// The relevant fields of a JSON response.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct TokenAnswerFields {
@@ -30,12 +30,12 @@ struct TokenAnswerFields {
     error_description: Option<Value>,
     access_token: Option<String>,
     token_type: Option<Value>,
-    /// A number, and at some servers a text.
+    /// A number, or a text on some servers.
     expires_in: Option<Value>,
     refresh_token: Option<String>,
 }
 
-/// What an endpoint's answer means.
+/// Reads the response of a token endpoint.
 pub(crate) fn read_answer(host: &str, answer: &Answer, now: Time) -> Result<GrantedToken, TokenError> {
     let later = answer.retry_after();
     let refuse = |kind, message: String| Err(TokenError::new(kind, message).after(later));
@@ -48,7 +48,7 @@ pub(crate) fn read_answer(host: &str, answer: &Answer, now: Time) -> Result<Gran
     };
     if answer.is_cut {
         let what = format!("more than {ANSWER_BYTES_MAX} bytes, or an answer that broke off");
-        // What broke off may be whole the next time.
+        // An incomplete response may be complete the next time.
         let message = format!("{host} answered with status {} and {what}", answer.status);
         return refuse(TokenErrorKind::Unavailable, message);
     }
@@ -74,7 +74,7 @@ pub(crate) fn read_answer(host: &str, answer: &Answer, now: Time) -> Result<Gran
     if !is_bearer {
         return unusable("a token that is no bearer token");
     }
-    // It is written into commands: nothing in it may end one.
+    // The token is written into commands, so it must not contain a line break or a space.
     let is_token = |text: &str| {
         (1..=TOKEN_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
     };

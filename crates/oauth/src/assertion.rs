@@ -1,4 +1,4 @@
-//! The assertion of a service account (RFC 7523): a JWT that says who asks and for whom, signed with RS256.
+//! The assertion of a service account (RFC 7523): a JWT with issuer and subject, signed with RS256.
 
 use aws_lc_rs::{
     rand::SystemRandom,
@@ -13,10 +13,10 @@ use serde_json::json;
 
 use crate::error::TokenError;
 
-/// For how long an assertion is good: the most that Google takes.
+/// The lifetime of an assertion: the longest that Google accepts.
 const LIFETIME_S: i64 = 3_600;
 
-/// What an assertion says.
+/// The claims of an assertion.
 pub(crate) struct ServiceAssertion<'a> {
     pub issuer: &'a str,
     pub audience: &'a str,

@@ -1,4 +1,4 @@
-//! A renewal: one node's turn, a call, and what came of it in the store.
+//! Renews a token: takes the turn among the nodes, calls the server, and stores the result.
 
 use std::time::Duration;
 
@@ -20,17 +20,17 @@ use crate::{
     token::{AccessToken, StoredTokens},
 };
 
-/// How long a node has a renewal to itself: two calls, and the time to store what they gave. After a crash the next node waits
-/// as long.
+/// How long a node has the turn: two calls, and the time to store the result. After a crash the next node
+/// waits this long.
 const TURN: Duration = Duration::from_secs(2 * CALL_MAX.as_secs() + 15);
-/// How long another node's renewal is waited for.
+/// How long to wait for another node's renewal.
 const WAIT_MAX: Duration = Duration::from_secs(20);
-/// How often to look whether it has ended.
+/// How often to poll whether it has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// How often storing new tokens is tried, with a pause that doubles: about six seconds in all.
+/// The number of attempts to store new tokens, with a doubling pause: about six seconds in all.
 const STORE_TRIES: u32 = 6;
 
-/// Gives a token that is not the refused one: another node's, or a new one.
+/// Returns a token that is not the refused one: another node's, or a new one.
 pub(crate) async fn renew(
     source: &GrantSource,
     known: &mut KnownTokens,
@@ -43,7 +43,7 @@ pub(crate) async fn renew(
         let before = stored.as_ref().and_then(|state| source.open_tokens(state));
         let now = source.shared.clock.now();
         let others_until = stored.as_ref().and_then(|state| state.renewing_until).filter(|at| *at > now);
-        // What an earlier renewal could not store is stored now, unless somebody has had newer tokens since.
+        // Tokens that an earlier renewal could not store are stored now, unless there are newer ones.
         known.unsaved.take_if(|unsaved| before.as_ref().is_some_and(|before| !unsaved.is_newer_than(before)));
         if let Some(unsaved) = &known.unsaved
             && others_until.is_none()
@@ -79,7 +79,7 @@ pub(crate) async fn renew(
     request_in_turn(source, known, mine, before).await
 }
 
-/// Calls the server in this node's turn.
+/// Calls the server during this node's turn.
 async fn request_in_turn(
     source: &GrantSource,
     known: &mut KnownTokens,
@@ -102,7 +102,7 @@ async fn request_in_turn(
     let granted = match asked.await {
         Ok(granted) => granted,
         Err(error) => {
-            // The turn ends; where this cannot be written it ends by itself.
+            // Ends the turn. If this cannot be written, the turn expires.
             if let Err(error) =
                 write_state(source, Some(&mine), before.as_ref(), None, shared.clock.now()).await
             {
@@ -119,7 +119,7 @@ async fn request_in_turn(
     for attempt in 1.. {
         match write_state(source, Some(&mine), Some(&tokens), None, shared.clock.now()).await {
             Ok(Some(_)) => return Ok(granted.token),
-            // The turn was taken over meanwhile: what is newer is settled the next time.
+            // Another node took the turn meanwhile: the next renewal finds the newer tokens.
             Ok(None) => break,
             Err(error) if attempt < STORE_TRIES => {
                 tracing::warn!(%error, "new tokens could not be stored; trying again");
@@ -135,7 +135,7 @@ async fn request_in_turn(
     ))
 }
 
-/// Writes the next state, if nobody has written one since `stored` was read; gives it where it was written.
+/// Writes the next state if it has not changed since `stored` was read; returns it if it was written.
 async fn write_state(
     source: &GrantSource,
     stored: Option<&OAuthState>,
@@ -162,7 +162,7 @@ fn store_error(error: StoreError) -> TokenError {
 }
 
 impl GrantSource {
-    /// The tokens of a state, where they are this grant's. What no key opens is of no use to anybody.
+    /// Decrypts the tokens of a state, if they belong to this grant. Tokens that no key decrypts are ignored.
     fn open_tokens(&self, state: &OAuthState) -> Option<StoredTokens> {
         let text = self.shared.secret_key.open(&state.owner.secret_place(), state.tokens.as_ref()?).ok()?;
         let tokens: StoredTokens = serde_json::from_str(&text).ok()?;

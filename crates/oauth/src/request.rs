@@ -1,4 +1,4 @@
-//! Asking a token endpoint (RFC 6749).
+//! Requests to a token endpoint (RFC 6749).
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use crate::{
 
 /// How long one call may take.
 pub(crate) const CALL_MAX: Duration = Duration::from_secs(15);
-/// How much of an answer is read.
+/// The longest response that is read.
 pub(crate) const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// A form that is posted.
+/// The fields of a form.
 pub(crate) type FormFields = Vec<(&'static str, String)>;
 
-/// Asks for a token by the grant, with the refresh token that is good now.
+/// Requests a token by the grant, with the current refresh token.
 pub(crate) async fn request_token(
     http: &HttpClient,
     settings: &OAuthSettings,
@@ -67,7 +67,7 @@ pub(crate) async fn request_token(
     exchange(http, &token_url, form, &settings.client_id, secrets.client_secret.as_deref(), now).await
 }
 
-/// Posts a form as this client, and reads the token that is given for it.
+/// Posts a form with the client's credentials, and reads the token in the response.
 pub(crate) async fn exchange(
     http: &HttpClient,
     token_url: &str,
@@ -80,8 +80,9 @@ pub(crate) async fn exchange(
     whole.push(("client_id", client_id.to_owned()));
     whole.extend(client_secret.map(|secret| ("client_secret", secret.to_owned())));
     let (host, answer) = post(http, token_url, &whole, Auth::None).await?;
-    // Large providers take the secret in the form; RFC 6749 2.3.1 makes servers take it as a password, and some take nothing
-    // else. A client that was not let in has used nothing up.
+    // Large providers accept the secret in the form; RFC 6749 2.3.1 requires servers to accept Basic
+    // authentication, and some accept nothing else. A request of an unknown client does not use up a code or
+    // refresh token.
     let is_unknown = answer.status == 401 || answer.body.windows(14).any(|part| part == b"invalid_client");
     match client_secret {
         Some(secret) if is_unknown && !answer.is_success() => {
@@ -94,7 +95,7 @@ pub(crate) async fn exchange(
     }
 }
 
-/// Posts a form. Gives the host, for errors, and what it said.
+/// Posts a form. Returns the host, for errors, and the response.
 pub(crate) async fn post(
     http: &HttpClient,
     url: &str,

@@ -94,7 +94,7 @@ mod tests {
 
     fn count(tag: &str) -> u32 {
         let mut count = AttributeCount::default();
-        count.piece(tag.as_bytes());
+        count.count_piece(tag.as_bytes());
         count.count
     }
 

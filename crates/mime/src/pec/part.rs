@@ -107,7 +107,7 @@ mod tests {
             let raw =
                 "x-A: one\n two\nFrom: \"P, C\" <p@Example.it>\nX-B:\n\nX-A: body".replace('\n', ending);
             let mail = ReadMail::read(raw.as_bytes());
-            let part = PecPart::whole(&mail);
+            let part = PecPart::from_mail(&mail);
             assert_eq!(part.text("X-A").unwrap(), "one two");
             assert_eq!(part.from().unwrap(), "p@Example.it");
             assert_eq!(part.text("X-B"), None);
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn two_authors_are_none() {
         for raw in [&b"From: a@b.it\nFrom: c@d.it\n\n"[..], b"From: a@b.it, c@d.it\n\n"] {
-            assert_eq!(PecPart::whole(&ReadMail::read(raw)).from(), None);
+            assert_eq!(PecPart::from_mail(&ReadMail::read(raw)).from(), None);
         }
     }
 
@@ -135,7 +135,7 @@ mod tests {
     fn what_is_signed_is_every_byte_between_the_delimiters() {
         let raw = b"Content-Type: multipart/signed; boundary=ab\r\n\r\n--ab\r\nA: b\r\n\r\none\r\n--abc\r\n\r\n--ab \r\n\r\ntwo\r\n--ab--\r\n";
         let mail = ReadMail::read(raw);
-        let signed: Vec<_> = PecPart::whole(&mail).children().map(|part| part.signed_bytes()).collect();
+        let signed: Vec<_> = PecPart::from_mail(&mail).children().map(|part| part.signed_bytes()).collect();
         assert_eq!(signed, [&b"A: b\r\n\r\none\r\n--abc\r\n"[..], b"\r\ntwo"]);
     }
 }

@@ -95,29 +95,29 @@ mod tests {
 
     #[test]
     fn a_mail_that_was_made_anew_is_the_same() {
-        let first = fingerprint(&mail("Hi", "Hello", "aGk=", "one"));
-        assert_eq!(fingerprint(&mail("Hi", "Hello", "aGk=", "two")), first);
-        assert_eq!(fingerprint(&mail("Hi", "Hello", "aG\r\nk=", "three")), first, "encoded in other lines");
+        let first = gist(&mail("Hi", "Hello", "aGk=", "one"));
+        assert_eq!(gist(&mail("Hi", "Hello", "aGk=", "two")), first);
+        assert_eq!(gist(&mail("Hi", "Hello", "aG\r\nk=", "three")), first, "encoded in other lines");
         for other in [
             mail("Ho", "Hello", "aGk=", "one"),
             mail("Hi", "Hallo", "aGk=", "one"),
             mail("Hi", "Hello", "aG8=", "one"),
         ] {
-            assert_ne!(fingerprint(&other), first, "{}", other.escape_ascii());
+            assert_ne!(gist(&other), first, "{}", other.escape_ascii());
         }
     }
 
     #[test]
     fn a_mail_in_a_mail_and_text_alone_are_told_apart() {
         let plain = |text: &str| format!("From: a@b.example\r\nDate: {text}\r\n\r\nHi\r\n").into_bytes();
-        assert_eq!(fingerprint(&plain("x")), fingerprint(&plain("y")));
+        assert_eq!(gist(&plain("x")), gist(&plain("y")));
         let around = |inner: &[u8]| {
             let start = b"From: a@b.example\r\nContent-Type: message/rfc822\r\n\r\n";
-            fingerprint(&[&start[..], inner].concat())
+            gist(&[&start[..], inner].concat())
         };
         assert_ne!(around(&plain("x")), around(&plain("y")), "a mail that is sent along is a file");
         let unparted = |text: &str| {
-            fingerprint(
+            gist(
                 format!("From: a@b.example\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n{text}\r\n")
                     .as_bytes(),
             )

@@ -1,8 +1,8 @@
-//! Automatic answers (RFC 3834): holidays, "we have received your mail", and the like.
+//! Recognises automatic answers (RFC 3834): vacation notices, "we have received your mail", and the like.
 //!
-//! A mail is one when a machine says so in its header: `Auto-Submitted: auto-replied`, or one of the fields
-//! and values that programs used before there was a standard. The subject alone counts only with the words
-//! that the large programs put before the original subject.
+//! A mail is an automatic answer if its header says so: `Auto-Submitted: auto-replied`, or one of the fields
+//! and values that programs used before the standard. The subject alone counts only if it begins with the
+//! words that widely used programs put before the original subject.
 
 use super::address;
 use super::bytes::{contains, starts_with};
@@ -13,7 +13,7 @@ use super::reason::Reason;
 use super::report::{Finding, Kind, Original, Report};
 use crate::reader::unfold;
 
-/// What the large programs begin the subject of an automatic answer with, in lower case.
+/// How widely used programs begin the subject of an automatic answer, in lower case.
 const SUBJECTS: &[&str] = &[
     "automatic reply:",
     "automatic reply from ",
@@ -55,7 +55,7 @@ const SUBJECTS: &[&str] = &[
     "自動返信",
 ];
 
-/// Reads an automatic answer; none if the mail is not one.
+/// Reads an automatic answer; `None` if the mail is not one.
 pub(super) fn recognise(mail: &ReportMail<'_>) -> Option<Report> {
     if !is_auto_reply(mail) {
         return None;
@@ -78,7 +78,7 @@ pub(super) fn recognise(mail: &ReportMail<'_>) -> Option<Report> {
     })
 }
 
-/// Whether a machine says that it answered.
+/// Whether the header says that a program answered.
 pub(super) fn is_auto_reply(mail: &ReportMail<'_>) -> bool {
     let head = mail.header();
     if let Some(value) = head.get(b"auto-submitted")
@@ -115,7 +115,7 @@ pub(super) fn is_auto_reply(mail: &ReportMail<'_>) -> bool {
     is_subject_of_answer(&decoded_lowercase(subject))
 }
 
-/// Whether a subject, in lower case, begins as those of automatic answers do.
+/// Whether a subject, in lower case, begins like that of an automatic answer.
 pub(super) fn is_subject_of_answer(subject: &str) -> bool {
     SUBJECTS.iter().any(|beginning| subject.starts_with(beginning))
 }

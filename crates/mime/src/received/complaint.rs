@@ -1,8 +1,9 @@
-//! Complaints: abuse reports (RFC 5965, RFC 6591), and the forms of providers that do not use them.
+//! Recognises complaints: abuse reports (RFC 5965, RFC 6591), and the formats of providers that do not use
+//! them.
 //!
-//! The recipient is who complained: `Original-Rcpt-To`, `Removal-Recipient`, or where the provider hides it,
-//! the `To` of the reported mail. An opt-out that a mail program sends by itself counts as a complaint of
-//! type `opt-out`.
+//! The recipient is the person who complained: `Original-Rcpt-To`, `Removal-Recipient`, or, if the provider
+//! hides it, the `To` of the reported mail. An opt-out that a mail program sends automatically counts as a
+//! complaint of type `opt-out`.
 
 use super::address;
 use super::bytes::{lines, squeeze, starts_with, trim};
@@ -13,7 +14,7 @@ use super::reason::Reason;
 use super::report::{Finding, Kind, Original, Report};
 use crate::reader::{ContentLabel, HeaderBlock, HeaderField, unfold};
 
-/// Reads a complaint; none if the mail is not one.
+/// Reads a complaint; `None` if the mail is not one.
 pub(super) fn recognise(mail: &ReportMail<'_>) -> Option<Report> {
     if let Some(part) = mail.part(ReportPartKind::FeedbackReport) {
         let content = part.content();
@@ -36,7 +37,7 @@ pub(super) fn recognise(mail: &ReportMail<'_>) -> Option<Report> {
     about_message(mail)
 }
 
-/// Microsoft's form: the reported mail as a part, its header saying for whom it was.
+/// Reads Microsoft's format: the reported mail is a part, and its header names the recipient.
 fn about_message(mail: &ReportMail<'_>) -> Option<Report> {
     let subject = mail.header().get(b"subject")?;
     let part = mail.part(ReportPartKind::Returned).filter(|_| !mail.is_report)?;

@@ -1,8 +1,8 @@
-//! Reports about delivery: failures, delays and successes.
+//! Recognises reports about delivery: failures, delays and successes.
 //!
-//! The part for machines is read first, then a report that is wrapped in this one, then fields that stand in
-//! the text, and the words last. Whichever names the recipients, the words of the text add what the fields
-//! leave out: the reply code, the command that was answered, the reason.
+//! The machine-readable part is read first, then a report that is wrapped in this one, then fields in the
+//! text, and the prose last. Whichever names the recipients, the text adds what the fields leave out: the
+//! reply code, the command that was answered, the reason.
 
 use std::collections::HashSet;
 
@@ -18,13 +18,13 @@ use super::weighing::ReportWeighing;
 use super::{address, original_message};
 use crate::reader::unfold;
 
-/// How many reports inside reports are opened.
+/// The maximum depth of reports inside reports.
 const WRAPPED_MAX: usize = 2;
 
-/// The most recipients for whom the words are searched one by one.
+/// The maximum number of recipients for which the text is searched individually.
 const CONTEXT_RECIPIENTS_MAX: usize = 32;
 
-/// Reads a report about delivery; none if the mail is not one.
+/// Reads a report about delivery; `None` if the mail is not one.
 pub(super) fn recognise(mail: &ReportMail<'_>, weighing: &mut ReportWeighing) -> Option<Report> {
     read(mail, WRAPPED_MAX, weighing)
 }
@@ -90,7 +90,7 @@ fn read(mail: &ReportMail<'_>, wrapped_max: usize, weighing: &mut ReportWeighing
     })
 }
 
-/// The findings of the drafts, each address once.
+/// Completes the findings, each address once.
 fn finish(findings: Vec<PartialFinding>, words: &[u8]) -> Vec<Finding> {
     let count = findings.len();
     let finish = |finding: PartialFinding| match count {
@@ -104,7 +104,8 @@ fn finish(findings: Vec<PartialFinding>, words: &[u8]) -> Vec<Finding> {
     unique(findings).into_iter().map(finish).collect()
 }
 
-/// The part of a receipt that says that a rule of the recipient refused the mail unread (RFC 5429, 2.1.3).
+/// The part of a disposition notification that says that a filter rule of the recipient refused the mail (RFC
+/// 5429, 2.1.3).
 pub(super) fn rejection<'m, 'a>(mail: &'m ReportMail<'a>) -> Option<&'m ReportPart<'a>> {
     let part = mail.part(ReportPartKind::Disposition)?;
     let content = part.content();
@@ -112,7 +113,7 @@ pub(super) fn rejection<'m, 'a>(mail: &'m ReportMail<'a>) -> Option<&'m ReportPa
     (refused && contains(&mail.report_text(), b"reject")).then_some(part)
 }
 
-/// A report that a mail system passes on inside a mail of its own.
+/// Reads a report that a mail system forwards inside its own mail.
 fn wrapped_report(
     mail: &ReportMail<'_>,
     below: Option<&[u8]>,
@@ -126,7 +127,7 @@ fn wrapped_report(
     if is_report { read(&inner, wrapped_max, weighing) } else { None }
 }
 
-/// Gives the words of the text to recipients whose fields have none.
+/// Adds the text to recipients whose fields contain none.
 fn add_words(findings: &mut [PartialFinding], text: &ReportText<'_>) {
     if findings.iter().all(|finding| !finding.words.is_empty()) {
         return;
@@ -143,7 +144,8 @@ fn add_words(findings: &mut [PartialFinding], text: &ReportText<'_>) {
     }
 }
 
-/// Names recipients whose field has a path or a program: the header or the words may tell whose it is.
+/// Finds the address of recipients whose field contains a path or a program: the header or the text may name
+/// it.
 fn name_unnamed(fields: &mut StatusNotification, mail: &ReportMail<'_>, words: &[u8]) {
     fields.findings.retain_mut(|finding| {
         if finding.address.is_empty() {
@@ -155,7 +157,7 @@ fn name_unnamed(fields: &mut StatusNotification, mail: &ReportMail<'_>, words: &
     });
 }
 
-/// Each address once, the first time that it is named.
+/// Keeps the first finding of each address.
 fn unique(findings: Vec<PartialFinding>) -> Vec<PartialFinding> {
     if findings.len() < 2 {
         return findings;
@@ -164,8 +166,8 @@ fn unique(findings: Vec<PartialFinding>) -> Vec<PartialFinding> {
     findings.into_iter().filter(|finding| seen.insert(finding.address.to_ascii_lowercase())).collect()
 }
 
-/// The lines of a report that are about one of several recipients: from each that names it to the next blank
-/// one.
+/// The lines of a report about one of several recipients: from each line that names it to the next blank
+/// line.
 fn about(words: &[u8], address: &str) -> Vec<u8> {
     let mut about = Vec::new();
     let mut open = false;
@@ -185,7 +187,7 @@ fn about(words: &[u8], address: &str) -> Vec<u8> {
     about
 }
 
-/// What a report is, by what became of the recipients: one failure makes a bounce.
+/// The kind of a report, by the actions for its recipients: one failure makes it a bounce.
 fn kind_of(recipients: &[Finding]) -> Kind {
     let has = |wanted: Option<Action>| recipients.iter().any(|finding| finding.action == wanted);
     let lacks_action =
@@ -199,7 +201,7 @@ fn kind_of(recipients: &[Finding]) -> Kind {
     }
 }
 
-/// Whether a report in words is about a delay.
+/// Whether a report in prose is about a delay.
 fn is_delay(mail: &ReportMail<'_>, text: &ReportText<'_>) -> bool {
     let subject = mail.header().get(b"subject").unwrap_or_default();
     let titled: [&[u8]; 4] = [b"(delay)", b"delayed mail", b"delivery delayed", b"message delayed"];

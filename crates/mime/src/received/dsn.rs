@@ -1,9 +1,9 @@
 //! Delivery status notifications (RFC 3464, RFC 6533): fields about the message, then fields about each
 //! recipient.
 //!
-//! Read leniently: blank lines may be missing or too many, fields may come in any order, and the whole may
-//! stand in a text instead of a part of its own. A group of fields ends at a blank line or where a field
-//! comes a second time.
+//! They are read leniently: blank lines may be missing or repeated, fields may be in any order, and the
+//! notification may be inside a text instead of its own part. A group of fields ends at a blank line or when
+//! a field is repeated.
 
 use super::address;
 use super::bytes::{contains, lines, squeeze, starts_with, trim};
@@ -12,14 +12,14 @@ use super::partial_finding::PartialFinding;
 use super::report::Action;
 use crate::reader::HeaderField;
 
-/// The most recipients that are reported.
+/// The maximum number of recipients of a report.
 pub(super) const RECIPIENTS_MAX: usize = 1_000;
 
-/// What a notification says.
+/// The content of a notification.
 #[derive(Debug, Default)]
 pub(super) struct StatusNotification {
     pub(super) reporter: Option<String>,
-    /// The id of the mail that it is about, which some give.
+    /// The Message-ID of the original mail, if the notification contains it.
     pub(super) message_id: Option<String>,
     pub(super) findings: Vec<PartialFinding>,
 }
@@ -59,7 +59,8 @@ pub(super) fn parse(text: &[u8]) -> StatusNotification {
     let mut all = lines(text).peekable();
     while let Some(line) = all.next() {
         if trim(line).is_empty() {
-            // A group without a recipient is held back: some put a blank line between the fields of one.
+            // A group without a recipient stays open, because some servers put a blank line between the
+            // fields of a recipient.
             if group.has_recipient() && group.seen & (ACTION | STATUS) != 0 {
                 close(&mut group, &mut notification);
             }
@@ -132,7 +133,7 @@ pub(super) fn parse(text: &[u8]) -> StatusNotification {
     notification
 }
 
-/// Ends a group; adds it when it names a recipient.
+/// Ends a group, and adds it if it names a recipient.
 fn close(group: &mut RecipientFields, notification: &mut StatusNotification) {
     let done = std::mem::take(group);
     if done.is_empty() {
@@ -148,7 +149,7 @@ fn close(group: &mut RecipientFields, notification: &mut StatusNotification) {
         }
         None => match original {
             Some(address) => finding.address = address,
-            // A path or a program instead of an address: the words may tell who it was.
+            // A path or a program instead of an address: the text may name the recipient.
             None if done.recipient_path => {}
             None => return,
         },
@@ -156,7 +157,7 @@ fn close(group: &mut RecipientFields, notification: &mut StatusNotification) {
     notification.findings.push(finding);
 }
 
-/// Whether an address has a domain of the net rather than a name that only the reporting server knows.
+/// Whether the address has a public domain rather than a host name that only the reporting server knows.
 fn is_on_the_net(address: &str) -> bool {
     address.rsplit('@').next().is_some_and(|domain| domain.contains('.'))
 }
@@ -188,7 +189,7 @@ fn name_of(name: &[u8]) -> Option<DsnField> {
     table.into_iter().find(|(known, _)| name.eq_ignore_ascii_case(known)).map(|(_, name)| name)
 }
 
-/// What comes after `smtp;` or `dns;`.
+/// The value after `smtp;` or `dns;`.
 fn after_type(value: &[u8]) -> &[u8] {
     match memchr::memchr(b';', &value[..value.len().min(40)]) {
         Some(at) if value[..at].iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b' ')) => {
@@ -213,7 +214,7 @@ fn action_of(value: &[u8]) -> Option<Action> {
     known.into_iter().find(|(name, _)| starts_with(value, name)).map(|(_, action)| action)
 }
 
-/// Whether a text has the fields of a notification: a recipient, and what became of it.
+/// Whether a text has the fields of a notification: a recipient, and an action or a status.
 pub(super) fn looks_like(text: &[u8]) -> bool {
     (contains(text, b"final-recipient:") || contains(text, b"original-recipient:"))
         && (contains(text, b"\naction:") || contains(text, b"\nstatus:"))

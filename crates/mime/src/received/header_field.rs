@@ -1,4 +1,4 @@
-//! What reports ask of a header.
+//! Queries about header fields that reports need.
 
 use super::bytes::contains;
 use crate::reader::{HeaderFields, unstructured};

@@ -1,6 +1,6 @@
-//! A mail as reports need it: its header, and its leaves by what they are to a report.
+//! A mail as the report recognisers see it: its header, and its parts by their role in a report.
 //!
-//! The reader cuts the mail; here some leaves get a meaning. Nothing is decoded before somebody asks for its text.
+//! The reader finds the parts; this module gives them a role. A part is decoded only when its text is needed.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use super::header_field::{field_contains, is_of_mail};
 use super::html_text::text_of_html;
 use crate::reader::{ContentLabel, HeaderFields, MailPart, ReadMail, TransferEncoding, in_charset};
 
-/// The most text that is read as a report.
+/// The maximum of text that is read as a report.
 pub(super) const REPORT_OCTETS_MAX: usize = 256 * 1024;
 
-/// What a part is to us.
+/// The role of a part in a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReportPartKind {
     Text,
@@ -23,12 +23,12 @@ pub(super) enum ReportPartKind {
     FeedbackReport,
     /// `message/disposition-notification` (RFC 8098).
     Disposition,
-    /// A mail, or the header of one.
+    /// The returned mail, or its header.
     Returned,
     Other,
 }
 
-/// A leaf of the mail.
+/// A part of a mail without children.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReportPart<'a> {
     pub(super) kind: ReportPartKind,
@@ -38,7 +38,7 @@ pub(super) struct ReportPart<'a> {
 }
 
 impl<'a> ReportPart<'a> {
-    /// The decoded content, its lines ending in LF: what was encoded may have had CR LF.
+    /// The decoded content, with LF line endings: encoded text may contain CR LF.
     pub(super) fn content(&self) -> Cow<'a, [u8]> {
         match self.encoding.decode(self.body).bytes {
             Cow::Borrowed(text) => Cow::Borrowed(text),
@@ -49,7 +49,8 @@ impl<'a> ReportPart<'a> {
         }
     }
 
-    /// The decoded content as UTF-8, as far as its charset is known. What is UTF-8 already stays as it is, whatever its label says.
+    /// The decoded content as UTF-8, if its charset is known. Content that is already valid UTF-8 is not
+    /// changed, whatever charset it declares.
     fn text(&self) -> Cow<'a, [u8]> {
         let content = self.content();
         let content = match content {
@@ -59,7 +60,7 @@ impl<'a> ReportPart<'a> {
                 Cow::Owned(text)
             }
         };
-        // ISO-2022 has only ASCII octets, and an escape before what is none.
+        // ISO-2022 consists of ASCII octets, with an escape before other text.
         let is_escaped = memchr::memchr(0x1b, &content).is_some();
         if !is_escaped && std::str::from_utf8(&content).is_ok() {
             return content;
@@ -67,12 +68,12 @@ impl<'a> ReportPart<'a> {
         let Some(label) = self.content_type.and_then(ContentLabel::new) else { return content };
         let Some(charset) = label.parameter("charset") else { return content };
         let text = in_charset(&content, Some(&charset)).into_owned();
-        // What cannot be decoded keeps its octets: some phrases are known by them.
+        // Text that cannot be decoded keeps its octets, because some phrases are recognised by them.
         if text.contains(char::REPLACEMENT_CHARACTER) { content } else { Cow::Owned(text.into_bytes()) }
     }
 }
 
-/// A mail.
+/// A mail that may be a report.
 pub(super) struct ReportMail<'a> {
     read: ReadMail<'a>,
     pub(super) parts: Vec<ReportPart<'a>>,
@@ -85,7 +86,7 @@ impl<'a> ReportMail<'a> {
     pub(super) fn parse(raw: &'a [u8]) -> Self {
         let read = ReadMail::read(raw);
         let mut parts = Vec::with_capacity(4);
-        // How deep a part is that is taken whole, whatever is in it.
+        // The depth of a part whose children are skipped.
         let mut whole: Option<usize> = None;
         for part in read.parts() {
             if whole.is_some_and(|depth| part.depth() > depth) {
@@ -122,7 +123,7 @@ impl<'a> ReportMail<'a> {
         self.parts.iter().find(|part| part.kind == kind)
     }
 
-    /// The words for people: the plain text before the returned mail, or else the HTML as text.
+    /// The human-readable text: the plain text before the returned mail, or else the HTML as text.
     pub(super) fn report_text(&self) -> Cow<'a, [u8]> {
         let end = self
             .parts
@@ -159,7 +160,7 @@ fn limit(text: &[u8]) -> &[u8] {
     &text[..text.len().min(REPORT_OCTETS_MAX)]
 }
 
-/// Whether a part is the original mail without saying so, as some send it.
+/// Whether a part is the original mail without a matching content type.
 fn is_unlabelled_mail(part: &MailPart<'_, '_>) -> bool {
     let head = part.header();
     let says_message = || head.get(b"content-type").is_some_and(|value| starts_with(value, b"message/"));

@@ -1,5 +1,4 @@
-//! A finding in the making: what a recogniser saw of one recipient, before codes and reason are drawn from
-//! it.
+//! What a recogniser found about one recipient, before codes and reason are derived from it.
 
 use super::bytes::{contains, squeeze};
 use super::diagnosis::{self, DiagnosticCodes, EnhancedStatus, SmtpPhase};
@@ -9,7 +8,7 @@ use super::report::{Action, BounceType, Class, Finding};
 /// The longest diagnostic that is kept.
 pub(super) const DIAGNOSTIC_OCTETS_MAX: usize = 2_000;
 
-/// What a recogniser saw of one recipient.
+/// A finding about one recipient, before it is completed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PartialFinding {
     pub(super) address: String,
@@ -17,23 +16,23 @@ pub(super) struct PartialFinding {
     pub(super) action: Option<Action>,
     /// The status that a field states.
     pub(super) status: Option<EnhancedStatus>,
-    /// The words of the server, as they stand in the mail.
+    /// The server's text, as it is in the mail.
     pub(super) words: Vec<u8>,
-    /// Whether the words are those of a program, not of an SMTP server.
+    /// Whether the text is from a local program, not from an SMTP server.
     pub(super) program: bool,
     pub(super) remote_mta: Option<String>,
     pub(super) phase: Option<SmtpPhase>,
-    /// The reason, when the recogniser knows it.
+    /// The reason, if the recogniser knows it.
     pub(super) reason: Option<Reason>,
 }
 
 impl PartialFinding {
-    /// A draft about an address and the words that go with it.
+    /// A finding about an address, with the text about it.
     pub(super) fn new(address: String, words: &[u8]) -> Self {
         Self { address, words: words.to_vec(), ..Self::default() }
     }
 
-    /// Adds a line of words.
+    /// Adds a line of text.
     pub(super) fn add(&mut self, line: &[u8]) {
         if self.words.len() < 4 * DIAGNOSTIC_OCTETS_MAX {
             if !self.words.is_empty() {
@@ -43,7 +42,7 @@ impl PartialFinding {
         }
     }
 
-    /// Draws codes and reason from the words; `context` are the words of the whole report that concern the
+    /// Derives codes and reason from the text. `context` is the text of the whole report that concerns the
     /// recipient.
     pub(super) fn finish(self, context: &[u8]) -> Finding {
         let diagnostic = squeeze(&self.words, DIAGNOSTIC_OCTETS_MAX);
@@ -63,7 +62,7 @@ impl PartialFinding {
             None if delivered => Reason::Delivered,
             None => self.reason_by_words(&diagnostic, status.as_deref(), smtp_code, context),
         };
-        // As long as the server goes on trying, it is not sure.
+        // While the server still retries, the failure is not certain.
         let is_hard = reason.is_hard(class) && self.action != Some(Action::Delayed);
         let kind = (!delivered).then_some(if is_hard { BounceType::Hard } else { BounceType::Soft });
         Finding {
@@ -80,8 +79,8 @@ impl PartialFinding {
         }
     }
 
-    /// The status and the reply code: those of the words, or else of the context. A reply code of another class than
-    /// the status belongs to something else.
+    /// The status and the reply code of the text, or else of the context. A reply code of another class than
+    /// the status is ignored.
     fn codes(&self, diagnostic: &[u8], context: &[u8]) -> (Option<EnhancedStatus>, Option<u16>) {
         let own = diagnosis::codes(diagnostic);
         let around = match own.reply {
@@ -100,7 +99,7 @@ impl PartialFinding {
         (status, own.reply.or(around.reply).filter(agrees))
     }
 
-    /// The class of a failure without a code: for good, unless the words say otherwise.
+    /// The class of a failure without a code: permanent, unless the text says otherwise.
     fn class_by_words(&self, diagnostic: &[u8], context: &[u8]) -> Class {
         let passing: [&[u8]; 5] = [
             b"temporar",
@@ -115,7 +114,7 @@ impl PartialFinding {
         if is_passing { Class::Transient } else { Class::Permanent }
     }
 
-    /// The reason by the words, or by the context where they say little.
+    /// The reason by the text, or by the context if the text says little.
     fn reason_by_words(
         &self,
         diagnostic: &str,
@@ -141,7 +140,8 @@ impl PartialFinding {
     }
 }
 
-/// The status that says more: the one in the words, unless it says only its class, only what it is about, or that time is over.
+/// The more specific status: that of the text, unless it contains only its class, only its subject, or an
+/// expiry.
 fn choose(stated: Option<EnhancedStatus>, found: Option<EnhancedStatus>) -> Option<EnhancedStatus> {
     match (stated, found) {
         (Some(stated), Some(found))

@@ -1,4 +1,4 @@
-//! What is written down while a mail is read: by whom it was read, and what weighed how much.
+//! The record of how a mail was classified: which code read it, and the weights of its features.
 
 use serde_json::{Value, json};
 
@@ -10,24 +10,25 @@ use super::recogniser::prose::RecipientCandidate;
 use super::report::{Original, Report};
 use super::sender::SenderTraits;
 
-/// The judgement in the making.
+/// The judgement while a mail is being read.
 #[derive(Debug, Default)]
 pub(super) struct ReportWeighing {
     pub(super) judgement: ReportJudgement,
     pub(super) candidates: Vec<RecipientCandidate>,
-    /// What read the mail: `fields`, `complaint`, `auto_reply`, `prose`, or the name of a form.
+    /// The code that read the mail: `fields`, `complaint`, `auto_reply`, `prose`, or the name of a
+    /// recogniser.
     pub(super) read_by: Option<&'static str>,
-    /// Whether the words were weighed, and not only who sent the mail.
+    /// Whether the text was weighed, and not only the sender.
     is_complete: bool,
 }
 
 impl ReportWeighing {
-    /// Begins with who sent the mail, which decides whether the rest is worth reading.
+    /// Begins with the sender, which decides whether the rest is worth reading.
     pub(super) fn begin(&mut self, sender: SenderTraits) {
         *self = Self { judgement: header::weigh_sender(sender), ..Self::default() };
     }
 
-    /// Weighs the rest of the header, the parts and the words.
+    /// Weighs the rest of the header, the parts and the text.
     pub(super) fn weigh(&mut self, mail: &ReportMail<'_>, words: &ReportText<'_>) {
         header::weigh_rest(&mut self.judgement, mail, words.sender);
         text::weigh_structure(&mut self.judgement, mail, words.below);
@@ -36,7 +37,7 @@ impl ReportWeighing {
         self.is_complete = true;
     }
 
-    /// What was read and why, with the weights of a mail that was read without them.
+    /// Returns the result with all weights, also for a mail that was classified without them.
     pub(super) fn complete(mut self, mail: &ReportMail<'_>, report: Report) -> WeighedReport {
         if !self.is_complete {
             let sender = SenderTraits::read(mail.header());
@@ -56,16 +57,17 @@ impl ReportWeighing {
     }
 }
 
-/// What a mail is, and why it was taken for that.
+/// The kind of a mail, and the reasons for it.
 #[derive(Debug)]
 pub struct WeighedReport {
-    /// What it is.
+    /// The report.
     pub report: Report,
-    /// What read the mail: `fields`, `complaint`, `auto_reply`, `prose`, or the name of a form. None for ordinary mail.
+    /// The code that read the mail: `fields`, `complaint`, `auto_reply`, `prose`, or the name of a
+    /// recogniser. `None` for ordinary mail.
     pub read_by: Option<&'static str>,
-    /// What weighed how much.
+    /// The features and their weights.
     pub judgement: ReportJudgement,
-    /// The addresses of the text, where they were weighed.
+    /// The addresses of the text, if they were weighed.
     pub candidates: Vec<RecipientCandidate>,
 }
 

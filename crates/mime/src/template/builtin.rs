@@ -1,6 +1,7 @@
-//! The engine's own filters and functions, those that make much of little, asked for their size first.
+//! Bounded versions of the engine's filters and functions whose output can be much larger than their input:
+//! the size is checked first.
 //!
-//! The rest of them give at most a small multiple of what goes in, and that is charged by `_read` and `_within`.
+//! The others return at most a small multiple of their input, which `_read` and `_within` charge.
 
 use std::borrow::Cow;
 
@@ -13,7 +14,7 @@ const RANGE_MAX: usize = 10_000;
 const GROUPS_MAX: usize = 1_000;
 const TOGETHER_MAX: usize = 8;
 const INDENT_MAX: usize = 100;
-/// What `map` may apply to each item: the scalar ones, and these.
+/// Filters that `map` may apply to each item, besides the scalar ones.
 const MAPPED_FILTERS: [&str; 9] =
     ["capitalize", "e", "escape", "lower", "string", "title", "trim", "upper", "urlencode"];
 
@@ -136,7 +137,7 @@ fn tojson(value: &Value) -> Result<Value, Error> {
     filters::tojson(value, None, Kwargs::from_iter(std::iter::empty::<(&str, Value)>()))
 }
 
-/// A test may read its arguments whole, once for each item.
+/// Charges the arguments of a test, which may be read once for each item.
 fn charge_each(state: &mut State, value: &Value, arguments: &[ValueOrKwargs]) -> Result<(), Error> {
     let items = value.try_iter().map_or(0, |items| items.count()) as u64;
     for argument in arguments {

@@ -1,7 +1,8 @@
-//! MJML to html.
+//! Converts MJML to html.
 //!
-//! mrml follows nested elements with the native stack, so nesting is counted before, with the tokenizer it uses itself.
-//! Nothing is included or fetched, and no web fonts are linked: a mail should not call home on its own.
+//! mrml recurses into nested elements on the native stack, so nesting is counted first, with the tokenizer
+//! that mrml uses. Nothing is included or fetched, and no web fonts are linked, because a mail should not
+//! contact other servers.
 
 use std::collections::HashMap;
 use std::panic::catch_unwind;
@@ -11,7 +12,7 @@ use mrml::prelude::render::RenderOptions;
 
 use super::{OUTPUT_BYTES_MAX, TemplateErrorKind as Kind, TemplateFault};
 
-/// The most MJML that is read; its html is ten times as long and more.
+/// The longest MJML that is read; its html is ten times as long or more.
 pub(super) const SOURCE_BYTES_MAX: usize = 512 * 1024;
 const DEPTH_MAX: usize = 48;
 const ELEMENTS_MAX: usize = 10_000;
@@ -53,7 +54,7 @@ const ELEMENTS: [&str; 35] = [
     "mj-selector",
 ];
 
-/// Makes html of MJML, or says why not.
+/// Converts MJML to html.
 pub(super) fn to_html(source: &str) -> Result<String, TemplateFault> {
     check_nesting(source)?;
     let rendered = catch_unwind(|| {
@@ -73,13 +74,13 @@ fn check_nesting(source: &str) -> Result<(), TemplateFault> {
     let (mut depth, mut elements) = (0usize, 0usize);
     let mut void = false;
     for token in Tokenizer::from(source) {
-        // mrml meets the same error, and stops there too.
+        // mrml stops at the same error.
         let Ok(token) = token else { return Ok(()) };
         match token {
             Token::ElementStart { prefix, local, .. } => {
                 elements += 1;
                 void = prefix.is_empty() && is_void(local.as_str());
-                // mrml would copy a misspelled element into the html, where it says nothing.
+                // mrml would copy a misspelled element into the html, where it has no effect.
                 if local.starts_with("mj-") && !ELEMENTS.contains(&local.as_str()) {
                     let message = format!("there is no element <{local}> in MJML: correct its name");
                     return Err(TemplateFault::new(Kind::Mjml, message));

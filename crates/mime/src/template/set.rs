@@ -1,4 +1,4 @@
-//! A template with all it needs, compiled.
+//! A compiled template with all the templates that it needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,18 +16,18 @@ use super::{
 use super::{mjml, sandbox};
 use crate::html;
 
-/// What a template gives for a set of variables.
+/// A rendered template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendered {
     /// One line, without spaces around it.
     pub subject: String,
     /// The html, from the html or the MJML part. Not yet checked for scripts.
     pub html: Option<String>,
-    /// The text, from the text part or else made of the html.
+    /// The text, from the text part or else made from the html.
     pub text: Option<String>,
 }
 
-/// Compiled templates that name only each other. Immutable, and cheap to share.
+/// Compiled templates that refer only to each other. Immutable, and cheap to share.
 pub struct TemplateSet {
     environment: Environment<'static>,
     parts: BTreeMap<String, BTreeSet<TemplatePart>>,
@@ -40,7 +40,7 @@ impl std::fmt::Debug for TemplateSet {
 }
 
 impl TemplateSet {
-    /// Compiles templates; all that they extend, include and import must be among them, and in no circle.
+    /// Compiles templates. All that they extend, include and import must be among them, without a cycle.
     pub fn new(sources: impl IntoIterator<Item = TemplateSource>) -> Result<Self, TemplateError> {
         let mut set = Self { environment: sandbox::environment(), parts: BTreeMap::new() };
         let mut references = BTreeMap::new();
@@ -165,7 +165,8 @@ impl TemplateSet {
 type PartKey = (String, TemplatePart);
 type References = BTreeMap<PartKey, Vec<TemplateReference>>;
 
-/// Follows the references of a node, with a stack of its own: a chain may be as long as there are templates.
+/// Refuses a cycle of references from a part. It uses an explicit stack, because a chain may be as long as
+/// there are templates.
 fn check_circles(
     from: &PartKey,
     references: &References,
@@ -198,7 +199,7 @@ fn targets(node: &PartKey, references: &References) -> Vec<PartKey> {
     nodes.filter(|node| references.contains_key(node)).collect()
 }
 
-/// Takes bytes up to a maximum and fails on the next.
+/// An output that fails when it exceeds its maximum.
 struct BoundedOutput {
     bytes: Vec<u8>,
     bytes_max: usize,

@@ -1,4 +1,4 @@
-//! A template as it was written and is stored.
+//! A template as its author wrote it and as it is stored.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::{
 };
 
 const NAME_CHARS_MAX: usize = 128;
-/// How many times longer than the longest source one may be that was translated.
+/// How many times longer than the longest source a translated source may be.
 const TRANSLATED_TIMES_MAX: usize = 4;
 
 /// A part of a template.
@@ -22,7 +22,7 @@ pub(super) enum TemplatePart {
 }
 
 impl TemplatePart {
-    /// As it ends the part's name in the engine: `welcome.html`.
+    /// The suffix of the part's name in the engine: `welcome.html`.
     pub(super) fn name(self) -> &'static str {
         match self {
             TemplatePart::Subject => "subject",
@@ -48,23 +48,24 @@ impl TemplatePart {
 pub struct TemplateSource {
     /// Its name among the tenant's templates: letters, digits, `-`, `_`, `.`.
     pub name: String,
-    /// May be empty where the template is only extended or included.
+    /// The subject. It may be empty if the template is only extended or included.
     pub subject: String,
     /// The html body.
     pub html: Option<String>,
-    /// The text body; made of the html where absent.
+    /// The text body; made from the html if it is absent.
     pub text: Option<String>,
     /// The html body as MJML.
     pub mjml: Option<String>,
 }
 
 impl TemplateSource {
-    /// Says what is wrong with this template by itself: its name, sizes and syntax. Others that it names are not asked.
+    /// Checks this template by itself: its name, sizes and syntax. Templates that it refers to are not
+    /// checked.
     pub fn check(&self) -> Result<(), TemplateError> {
         self.instrumented().map(drop)
     }
 
-    /// The templates that it extends, includes or imports. A name that is computed is an error.
+    /// The templates that it extends, includes or imports. A computed name is an error.
     pub fn references(&self) -> Result<BTreeSet<String>, TemplateError> {
         let parts = self.instrumented()?;
         let references = parts.into_iter().flat_map(|(_, part)| part.references);

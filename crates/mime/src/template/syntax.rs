@@ -1,15 +1,15 @@
-//! What must hold before the engine's parser sees a source.
+//! Checks a source before the engine's parser reads it.
 //!
-//! The parser bounds how deep brackets and blocks nest, but not how long a chain of operators, filters or `elif`s is.
-//! It makes a tree as deep as the chain is long, and compiling or dropping that tree overflows the stack. So chains are
-//! counted here, token by token.
+//! The parser limits the nesting of brackets and blocks, but not the length of a chain of operators, filters
+//! or `elif`s. It makes a tree as deep as the chain is long, and compiling or dropping that tree overflows
+//! the stack. So chains are counted here, token by token.
 
 use minijinja::machinery::{Span, Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
 use super::{TemplateErrorKind as Kind, TemplateFault};
 
-/// Operators, filters and subscripts in one expression, those around it included.
+/// The maximum number of operators, filters and subscripts in one expression, including those around it.
 const LINKS_MAX: usize = 200;
 const ELIFS_MAX: usize = 200;
 
@@ -35,12 +35,12 @@ fn too_long(span: Span) -> TemplateFault {
     TemplateFault::new(Kind::TooDeep, message).at(usize::from(span.start_line))
 }
 
-/// The links of the current expression and of those around it.
+/// The number of links of the current expression and of those around it.
 #[derive(Default)]
 struct OperatorChain {
     /// The sum over `levels`.
     links: usize,
-    /// One for each open bracket, the innermost last.
+    /// One count for each open bracket, the innermost last.
     levels: Vec<usize>,
 }
 
@@ -55,7 +55,7 @@ impl OperatorChain {
             Token::ParenClose | Token::BracketClose | Token::BraceClose => {
                 self.links -= self.levels.pop().unwrap_or(0);
             }
-            // What follows stands beside what came before, not below it.
+            // The next item is a sibling of the previous one, not its child.
             Token::Comma => {
                 self.links -= self.levels.last_mut().map_or(0, std::mem::take);
             }

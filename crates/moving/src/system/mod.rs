@@ -1,7 +1,7 @@
-//! The five systems: which tables each has, and what becomes of its rows.
+//! The five systems: the tables of each, and the verdicts on their rows.
 //!
-//! A system is a list of steps. A step reads rows, and a function without side effects, but for files that a row names,
-//! gives each its verdicts.
+//! A system is a list of steps. A step reads rows, and a function gives each row its verdicts. It has no side
+//! effects, except that it reads files that a row names.
 
 mod reference_000;
 mod reference_001;
@@ -26,7 +26,7 @@ use crate::{
     verdict::{Carried, Fault, Form, Kind, Left, Place, Stayed, Verdict},
 };
 
-/// A system that users come from.
+/// A system that users migrate from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReferenceSystem {
     /// `000`: an outbox with states and callbacks.
@@ -42,7 +42,7 @@ pub enum ReferenceSystem {
 }
 
 impl ReferenceSystem {
-    /// Every one, in order.
+    /// All systems, in order.
     pub const ALL: [Self; 5] = [Self::Outbox, Self::Proxy, Self::Monitor, Self::Tokens, Self::Pipeline];
 
     /// Its number.
@@ -72,16 +72,16 @@ impl FromStr for ReferenceSystem {
     }
 }
 
-/// Where mailboxes are, which 002 has in its program and not in its table.
+/// The IMAP hosts of mailboxes, which 002 has in its program and not in its table.
 #[derive(Clone, Debug, Default)]
 pub struct ImapHosts {
-    /// That of every mailbox.
+    /// The host of every mailbox.
     pub host: Option<String>,
-    /// Those of single domains.
+    /// The hosts of single domains.
     pub by_domain: Vec<(String, String)>,
-    /// Their port.
+    /// The port of all hosts.
     pub port: Option<u16>,
-    /// How connections are protected.
+    /// The TLS mode of the connections.
     pub tls: Option<String>,
 }
 
@@ -93,27 +93,27 @@ impl ImapHosts {
     }
 }
 
-/// What the old database does not say.
+/// Settings that the old database does not contain.
 #[derive(Clone, Debug, Default)]
 pub struct MovingOptions {
-    /// 000: where the requests are.
+    /// 000: the folder of the requests.
     pub payloads: Option<PayloadFolder>,
-    /// 002: where the mailboxes are.
+    /// 002: the hosts of the mailboxes.
     pub hosts: ImapHosts,
-    /// Whether mail carries over that may have been sent already.
+    /// Whether mail that may have been sent already carries over.
     pub resend_doubtful: bool,
-    /// 001: whether addresses that bounced get no mail here.
+    /// 001: whether addresses with a hard bounce are suppressed.
     pub suppress_hard_bounces: bool,
 }
 
-/// An old system that was opened.
+/// An open old system.
 pub struct OldSystem {
     database: OldDatabase,
     options: MovingOptions,
     layout: SystemLayout,
 }
 
-/// Which tables there are, and what is read of them.
+/// The steps that read a system's tables, and the faults of the tables.
 #[derive(Default)]
 struct SystemLayout {
     steps: Vec<ReadStep>,
@@ -121,7 +121,7 @@ struct SystemLayout {
     unread: Vec<(&'static str, Vec<String>)>,
 }
 
-/// One statement and what becomes of its rows.
+/// One statement, and the function that judges its rows.
 struct ReadStep {
     table: &'static str,
     columns: Vec<(&'static str, String)>,
@@ -130,7 +130,7 @@ struct ReadStep {
 }
 
 impl OldSystem {
-    /// Looks for its tables.
+    /// Opens a system and finds its tables.
     pub async fn open(
         mut database: OldDatabase,
         system: ReferenceSystem,
@@ -149,7 +149,7 @@ impl OldSystem {
         Ok(Self { database, options, layout })
     }
 
-    /// What is wrong with the tables as such. Where there is something, no row is read.
+    /// The faults of the tables themselves. If there are any, no row is read.
     pub fn faults(&self) -> &[Fault] {
         &self.layout.faults
     }
@@ -159,12 +159,12 @@ impl OldSystem {
         &self.layout.unread
     }
 
-    /// How many steps there are.
+    /// The number of steps.
     pub fn steps(&self) -> usize {
         if self.layout.faults.is_empty() { self.layout.steps.len() } else { 0 }
     }
 
-    /// What becomes of the rows of a step, one by one.
+    /// Reads the rows of a step and returns their verdicts, one by one.
     pub fn verdicts(&mut self, step: usize) -> BoxStream<'_, Result<Verdict, MovingError>> {
         let Self { database, options, layout } = self;
         let step = &layout.steps[step];
@@ -176,7 +176,7 @@ impl OldSystem {
 }
 
 impl SystemLayout {
-    /// Looks for a table that must be there.
+    /// Finds a required table.
     async fn find_needed(
         &mut self,
         database: &mut OldDatabase,
@@ -191,7 +191,7 @@ impl SystemLayout {
         Ok(found)
     }
 
-    /// Looks for a table that may be missing.
+    /// Finds an optional table.
     async fn find_optional(
         &mut self,
         database: &mut OldDatabase,
@@ -207,7 +207,7 @@ impl SystemLayout {
         Ok(found)
     }
 
-    /// Reads rows.
+    /// Adds a step that reads rows.
     fn add_rows(
         &mut self,
         table: &'static str,
@@ -218,7 +218,7 @@ impl SystemLayout {
         self.steps.push(ReadStep { table, columns, from, judge });
     }
 
-    /// Counts rows by what an expression says of them.
+    /// Adds a step that counts rows by the value of an expression.
     fn add_count(
         &mut self,
         table: &'static str,
@@ -232,14 +232,14 @@ impl SystemLayout {
     }
 }
 
-/// A class of rows and how many there are, as `count` reads them.
+/// A class of rows and its count, as `add_count` reads them.
 fn counted(row: &mut OldRow) -> (String, u64) {
     let class = row.text("class").unwrap_or_default();
     let count = row.number("count").and_then(|count| u64::try_from(count).ok()).unwrap_or_default();
     (class, count)
 }
 
-/// The row as it carries over, or what is wrong with it.
+/// The row as it carries over, or its faults.
 fn carry(
     row: OldRow,
     kind: Kind,
@@ -271,7 +271,7 @@ fn stay(table: &str, what: impl Into<String>, count: u64, why: impl Into<String>
     }
 }
 
-/// Puts a value under a name if there is one.
+/// Inserts a value if there is one.
 fn put(body: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         body.insert(name.to_owned(), value.into());

@@ -75,7 +75,7 @@ fn email(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
 fn ended(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
     let (status, count) = counted(&mut row);
     match status.as_str() {
-        // Each is read by itself.
+        // These rows are read one by one.
         "ACCEPTED" | "INTAKING" | "READY" | "PROCESSING" => Vec::new(),
         "CALLING-SENT-CALLBACK" | "CALLING-FAILED-CALLBACK" => stay(
             EMAILS.name,

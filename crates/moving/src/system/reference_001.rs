@@ -1,7 +1,7 @@
 //! 001: tenants, accounts, and messages whose state is in their times.
 //!
-//! The old system marks a message when it was sent, not when it begins to be. One that was on the wire when it was killed is
-//! among the waiting; it has to be stopped in an orderly way.
+//! The old system marks a message when it has been sent, not when sending begins. A message that was on the
+//! wire when the system was killed looks like a waiting one, so the system must be stopped in an orderly way.
 
 use serde_json::{Map, Value, json};
 
@@ -84,9 +84,9 @@ const MESSAGE_COLUMNS: &[OldColumn] = &[
     optional(&["bounce_type"]),
 ];
 
-/// What the password of an account begins with where the old system has encrypted it.
+/// The prefix of a password that the old system has encrypted.
 const ENCRYPTED: &str = "ENC:";
-/// In the place of batches: the whole tenant.
+/// In the list of suspended batches: the whole tenant.
 const ALL_BATCHES: &str = "*";
 
 pub(super) async fn add_steps(
@@ -105,7 +105,7 @@ pub(super) async fn add_steps(
     }
     let of = |name: &str| column(&messages, dialect, name);
     let (mut columns, mut joined) = (messages.all(dialect, "r"), from(&messages, dialect));
-    // Where messages do not name their tenant, their account does.
+    // If messages do not name their tenant, their account does.
     if let Some(accounts) =
         accounts.filter(|accounts| accounts.has("tenant_id") && !messages.has("tenant_id"))
     {
@@ -204,7 +204,7 @@ fn account(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
 fn message(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
     let id = row.needed("id");
     let mut body = row.object("payload");
-    // The columns are what the old system goes by.
+    // The old system uses the columns, not the payload.
     body.insert("id".to_owned(), json!(id));
     for name in ["account_id", "batch_code"] {
         put(&mut body, name, row.text(name));
@@ -217,7 +217,7 @@ fn message(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
     carry(row, Kind::Message, Form::Theirs, tenant, body)
 }
 
-/// Its address gets no mail, if it is known which one bounced.
+/// Suppresses the address of a hard bounce, if the message had only one.
 fn bounce(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
     const WHAT: &str = "hard bounces";
     if !options.suppress_hard_bounces {

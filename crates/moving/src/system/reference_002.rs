@@ -1,7 +1,8 @@
-//! 002: watched mailboxes with their place, and tasks that were not done.
+//! 002: watched mailboxes with their position, and unfinished tasks.
 //!
-//! A mailbox goes on behind `last_seen_uid`. Tasks that are open lie before it: where nothing was forwarded after the first of
-//! them, the mailbox goes on there instead, and they carry over with it; otherwise each is named.
+//! A mailbox continues after `last_seen_uid`. Open tasks are before that position: if nothing was forwarded
+//! after the first of them, the mailbox continues there instead, and they carry over with it; otherwise each
+//! is reported.
 
 use serde_json::{Map, json};
 
@@ -41,7 +42,7 @@ const TASKS: OldTable = OldTable {
     passed_over: &["subject", "email_date", "created_at", "updated_at"],
 };
 
-/// Tries of a task in the old system.
+/// The number of attempts per task in the old system.
 const ATTEMPTS_MAX: u32 = 3;
 /// The longest id of a mailbox here.
 const ID_CHARS_MAX: usize = 64;
@@ -61,7 +62,8 @@ pub(super) async fn add_steps(
     let open =
         format!("{} IN ('received', 'error'{doubtful}) AND {attempts} < {ATTEMPTS_MAX}", task("status"));
     let table = quoted(dialect, TASKS.name);
-    // The first that is open, and the last that is not: together they say whether a mailbox can go on before its place.
+    // The first open task and the last finished one: together they say whether a mailbox can continue before
+    // its position.
     let of_mailbox = |address: &str| {
         let some = |what: &str, which: &str| {
             let inbox = task("inbox_email");
@@ -94,7 +96,7 @@ pub(super) async fn add_steps(
     Ok(())
 }
 
-/// Whether the mailbox goes on at its first open task: nothing was done from there on.
+/// The first open task of the mailbox, if no later task is finished: the mailbox continues there.
 fn goes_on_at(row: &mut OldRow) -> Option<i64> {
     let (first_open, last_done) = (row.number("first_open")?, row.number("last_done"));
     last_done.is_none_or(|done| done < first_open).then_some(first_open)
@@ -112,7 +114,7 @@ fn mailbox(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
     let first = goes_on_at(&mut row);
     let after = first.map_or(last_seen, |first| last_seen.min(first - 1));
     let start = match (last_seen, after) {
-        // It was never looked at. The old system would have begun with the newest mail.
+        // It was never scanned. The old system would have begun with the newest mail.
         (0, _) => json!({"newest": 1}),
         (_, after) => json!({"after_uid": after}),
     };
@@ -132,13 +134,13 @@ fn mailbox(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
     }
     put(&mut body, "port", options.hosts.port);
     put(&mut body, "tls", options.hosts.tls.clone());
-    // Without rules its mail would match none: it is watched once somebody says so, from where the old one was.
+    // Without rules no mail would match. It is watched once an operator activates it, from the old position.
     body.insert("active".to_owned(), json!(false));
     put(&mut body, "description", row.text("description"));
     carry(row, Kind::Mailbox, Form::Ours, None, body)
 }
 
-/// An address as an id: what an id cannot have is a dash.
+/// An address as an id: characters that an id cannot have become dashes.
 fn id_of(address: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     address.chars().map(|c| if fits(c) { c } else { '-' }).take(ID_CHARS_MAX).collect()

@@ -1,5 +1,5 @@
-//! 003: accounts and tokens stay where they are: `postway outbox install --preset accounts` takes the tables over. Here is
-//! counted what it will find.
+//! 003: accounts and tokens stay in their tables, which `postway outbox install --preset accounts` takes
+//! over. This module counts what it will find.
 
 use serde_json::{Map, json};
 
@@ -117,7 +117,7 @@ fn tokens_there(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
         "consumed" | "expired" => "stay in their table and are not mailed again",
         "mailed" => "are behind the cursor, count as mailed, and are not mailed again",
         "held" => "are mailed once their account is as it must be, unless they expire before",
-        // Each is read by itself.
+        // These rows are read one by one.
         _ => return Vec::new(),
     };
     stay(TOKENS.name, class, count, why)

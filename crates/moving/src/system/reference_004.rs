@@ -1,6 +1,6 @@
-//! 004: outbox rows that wait, and the directory of recipients. Its logs and events are history.
+//! 004: waiting outbox rows, and the directory of recipients. Logs and events are history.
 //!
-//! Columns are as its programs spell them (`companyId`), or as databases do (`company_id`).
+//! Columns are in camel case (`companyId`) or in snake case (`company_id`).
 
 use serde_json::{Map, json};
 
@@ -57,7 +57,7 @@ const RECIPIENTS: OldTable = OldTable {
     passed_over: &["createdAt", "created_at", "updatedAt", "updated_at"],
 };
 
-/// Statuses of mail that waits; `PENDING` and `ENQUEUED` come before the first that its document names.
+/// The statuses of waiting mail. `PENDING` and `ENQUEUED` precede the first status in its documentation.
 const WAITING: [&str; 5] = ["PENDING", "ENQUEUED", "RECEIVED", "VALIDATED", "RETRY_SCHEDULED"];
 /// The status of mail that may have been sent.
 const DOUBTFUL: &str = "SENT_ATTEMPT";
@@ -87,7 +87,7 @@ pub(super) async fn add_steps(
     layout.add_count(OUTBOX.name, of("status"), &from(&outbox, dialect), ended);
     let list =
         WAITING.iter().chain([&DOUBTFUL]).map(|status| format!("'{status}'")).collect::<Vec<_>>().join(", ");
-    // Through text: an enumeration need not know every word.
+    // Compared as text, because an enumeration type may lack some of the statuses.
     let status = crate::column::as_text(dialect, &of("status"));
     let waiting = format!("{joined} WHERE {status} IN ({list}) ORDER BY {}", of("id"));
     layout.add_rows(OUTBOX.name, columns, waiting, mail);
@@ -115,7 +115,7 @@ fn mail(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
         let why = "SENT_ATTEMPT: nobody knows whether it was sent; look at the relay, or import it with --resend-doubtful";
         return leave(&row, why);
     }
-    // What its programs said is said again, to its door's reader.
+    // The body has the old system's format, for its compatibility API.
     let mut body = Map::from_iter([("id".to_owned(), json!(id))]);
     for name in ["to", "cc", "bcc", "replyTo", "tags"] {
         put(&mut body, name, row.list(name));
@@ -148,7 +148,7 @@ fn mail(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
 fn ended(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
     let (status, count) = counted(&mut row);
     match status.as_str() {
-        // Each is read by itself.
+        // These rows are read one by one.
         status if WAITING.contains(&status) || status == DOUBTFUL => Vec::new(),
         "SENT" | "FAILED" | "VALIDATION_FAILED" => {
             stay(OUTBOX.name, status, count, "history stays in the old table")

@@ -1,4 +1,4 @@
-//! Reading a proxy from its URL.
+//! Parses a proxy from its URL.
 
 use std::str::FromStr;
 
@@ -10,7 +10,7 @@ use super::{FIELD_BYTES_MAX, Proxy, ProxyKind};
 
 const SOCKS_PORT: u16 = 1080;
 
-/// The text is not the URL of a proxy. Does not repeat it: it may hold a password.
+/// The text is not the URL of a proxy. The error does not repeat it, because it may contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the proxy {0}; write socks5://user:password@host:port or http://user:password@host:port")]
 pub struct ProxyUrlError(&'static str);
@@ -28,7 +28,7 @@ impl FromStr for Proxy {
         if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
             return Err(ProxyUrlError("has more than a host and a port"));
         }
-        // Of a scheme that is not the web's, the host is taken as it stands: parse it as one.
+        // For other schemes than the web's, `Url` does not parse the host, so it is parsed here.
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or(ProxyUrlError("has no host"))?;
         let host = match Host::parse(host).map_err(|_| ProxyUrlError("has a host that cannot be one"))? {
             Host::Domain(name) => name,
@@ -44,7 +44,8 @@ impl FromStr for Proxy {
                 if username.len().max(password.len()) > FIELD_BYTES_MAX {
                     return Err(ProxyUrlError("has credentials of more than 255 bytes"));
                 }
-                // Neither protocol can carry them: RFC 1929 wants at least one octet, RFC 7617 splits at the colon.
+                // Neither protocol can carry them: RFC 1929 wants at least one octet, RFC 7617 splits at the
+                // colon.
                 if username.is_empty() || (kind == ProxyKind::Socks5 && password.is_empty()) {
                     return Err(ProxyUrlError("needs both a user name and a password, or neither"));
                 }
@@ -58,7 +59,7 @@ impl FromStr for Proxy {
     }
 }
 
-/// Undoes percent-encoding; `None` where it is malformed or not UTF-8.
+/// Decodes percent-encoding; `None` if it is malformed or not UTF-8.
 fn decoded(text: &str) -> Option<String> {
     let mut octets = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

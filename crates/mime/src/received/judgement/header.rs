@@ -6,7 +6,7 @@ use super::super::mail::ReportMail;
 use super::super::sender::SenderTraits;
 use super::{FeatureFamily, ReportJudgement};
 
-/// Weighs who sent a mail.
+/// Weighs the sender of a mail.
 pub(in crate::received) fn weigh_sender(sender: SenderTraits) -> ReportJudgement {
     let mut judgement = ReportJudgement::default();
     let features = [
@@ -31,7 +31,7 @@ pub(in crate::received) fn weigh_rest(
     sender: SenderTraits,
 ) {
     let is_doubted = !sender.is_surely_machine() && !sender.service;
-    // The subject of an answer is that of what it answers.
+    // A reply has the subject of the mail that it answers.
     if let Some(phrase) = sender.subject.filter(|_| !(is_doubted && sender.conversation)) {
         judgement.add_phrase(FeatureFamily::Subject, "report_subject", phrase, 35);
     }
@@ -46,17 +46,18 @@ pub(in crate::received) fn weigh_rest(
     }
 }
 
-/// What speaks for a person, or for a machine that answers for one. Who is surely a mail system is not doubted: its reports may refer to
-/// the mail that they are about, keep its subject, or come by way of a list.
+/// Weighs signs of a person, or of a program that answers for one. A sender that is certainly a mail system
+/// is not doubted: its reports may refer to the original mail, keep its subject, or come through a list.
 fn weigh_doubts(judgement: &mut ReportJudgement, mail: &ReportMail<'_>, sender: SenderTraits) {
     let head = mail.header();
     if auto_reply::is_auto_reply(mail) {
-        // So do reports call themselves; but what comes from a person's address and says so answers for the person.
+        // Some reports say this of themselves, but a mail from a person's address that says so is an
+        // automatic answer.
         let weight = if sender.postmaster { -20 } else { -100 };
         judgement.add(FeatureFamily::Automation, "says_that_it_answers", weight);
     }
     let refers = head.has(b"in-reply-to") || head.has(b"references");
-    // An answer refers to the mail that it answers; some reports only keep a subject.
+    // A reply refers to the mail that it answers; some reports only keep the subject.
     let keeps_subject = sender.postmaster && !refers && !head.has(b"user-agent");
     let doubts = [
         (sender.conversation && keeps_subject, "keeps_the_subject_of_an_answer", -40),

@@ -1,4 +1,4 @@
-//! The features of the words and of the parts of a mail, and their weights.
+//! The features of the text and of the parts of a mail, and their weights.
 
 use super::super::bytes::{lines, starts_with, trim};
 use super::super::diagnosis;
@@ -8,13 +8,13 @@ use super::super::reason::{self, Reason};
 use super::notice_words::NoticeWords;
 use super::{FeatureFamily, ReportJudgement};
 
-/// How many lines are looked at for those of a session or of a quotation.
+/// How many lines are searched for a session or a quotation.
 const LINES_MAX: usize = 500;
 
-/// From how many quoted lines on a text is an answer.
+/// The minimum number of quoted lines of a reply.
 const QUOTED_LINES_MIN: usize = 3;
 
-/// Reasons that hardly anybody names but a mail system; words of the others are in many letters.
+/// Reasons that hardly anything but a mail system names; phrases of the others occur in ordinary mail.
 const TELLING: [Reason; 9] = [
     Reason::UserUnknown,
     Reason::HostUnknown,
@@ -27,7 +27,7 @@ const TELLING: [Reason; 9] = [
     Reason::SenderRejected,
 ];
 
-/// Weighs the parts of a mail, and the mail that its text has `below` its words.
+/// Weighs the parts of a mail, and the returned mail `below` its text.
 pub(in crate::received) fn weigh_structure(
     judgement: &mut ReportJudgement,
     mail: &ReportMail<'_>,
@@ -47,13 +47,13 @@ pub(in crate::received) fn weigh_structure(
         judgement.add(family, "returned_header", 20);
     }
     if judgement.weight(family) > 0 && original_message::is_to_sender(mail, below) {
-        // Who forwards a report gives back the report; who reports gives back the mail.
+        // A person who forwards a report sends the report; a report returns the mail.
         judgement.add(FeatureFamily::Envelope, "mail_goes_back_to_its_sender", 40);
     }
 }
 
-/// Weighs the words before the returned mail: `report` as they stand, `flat` on one line, `words` what their phrases say. Questions and
-/// quoted lines count against a sender that `is_doubted`.
+/// Weighs the text before the returned mail: `report` is the text, `flat` the same on one line, `words` the
+/// phrases in it. Questions and quoted lines count against a sender that `is_doubted`.
 pub(in crate::received) fn weigh_words(
     judgement: &mut ReportJudgement,
     report: &[u8],
@@ -95,7 +95,7 @@ fn weigh_lines(judgement: &mut ReportJudgement, report: &[u8], is_doubted: bool)
     }
     if is_doubted && quoted >= QUOTED_LINES_MIN {
         if judgement.weight(FeatureFamily::Conversation) <= -100 {
-            // A keeper of a server who answers may paste a session; a report does not quote who is asking.
+            // An administrator may paste a session into a reply; a report does not quote a question.
             judgement.add(FeatureFamily::Conversation, "answers_and_quotes", -160);
         } else if !is_session {
             judgement.add(FeatureFamily::Conversation, "quoted_lines", -40);
@@ -103,7 +103,7 @@ fn weigh_lines(judgement: &mut ReportJudgement, report: &[u8], is_doubted: bool)
     }
 }
 
-/// Whether a line is one of an SMTP session, as the programs that quote it mark them.
+/// Whether a line is part of a quoted SMTP session, by the marks that programs use.
 fn is_session_line(line: &[u8]) -> bool {
     if starts_with(line, b"rcpt to:") || starts_with(line, b"mail from:") {
         return true;

@@ -1,12 +1,12 @@
-//! Why a mail did not arrive.
+//! Decides why a mail did not arrive.
 //!
-//! [`decide`] weighs, in this order: what the words of the server say clearly, what the enhanced status
-//! means, what the words hint at, and what the reply code means. Words come first because servers are
-//! careless with codes: "mailbox full" is sent with 5.1.1, and nearly everything with 5.0.0 or 5.7.1.
+//! [`decide`] uses, in this order: clear statements in the server's text, the meaning of the enhanced status,
+//! hints in the text, and the meaning of the reply code. Text comes first because servers are careless with
+//! codes: "mailbox full" is sent with 5.1.1, and nearly everything with 5.0.0 or 5.7.1.
 //!
-//! A bad address needs proof, for it is what suppresses a recipient: "no such user" counts when the status is
-//! about the address or when it answers the recipient's name (RCPT). Said after the content, or by nobody
-//! knows whom, it may be a filter that does not want to say so, as those of mobile carriers do; that is
+//! A bad address needs proof, because it suppresses a recipient: "no such user" counts if the status is about
+//! the address or if it is the reply to RCPT. After the content, or from an unknown source, it may come from
+//! a filter that pretends the user does not exist, as those of mobile carriers do; that is
 //! [`Reason::Filtered`].
 
 mod phrases;
@@ -25,7 +25,7 @@ macro_rules! reasons {
         }
 
         impl Reason {
-            /// The name as the API has it.
+            /// The name in the API.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => $text,)*
@@ -64,7 +64,7 @@ reasons! {
     SenderRejected = "sender_rejected",
     /// The content was refused.
     ContentRejected = "content_rejected",
-    /// The mail is not formed as the standards ask.
+    /// The mail does not conform to the standards.
     NotCompliant = "not_compliant",
     /// The mail was taken for spam.
     Spam = "spam",
@@ -90,17 +90,17 @@ reasons! {
     Deferred = "deferred",
     /// The server could not be reached, or the mail ran in a circle.
     Network = "network",
-    /// The mail was too long on the way.
+    /// The delivery time expired.
     Expired = "expired",
     /// The server did not understand a command.
     SyntaxError = "syntax_error",
-    /// The server has an error of its own.
+    /// The server has an internal error.
     SystemError = "system_error",
     /// The server's disk is full.
     SystemFull = "system_full",
     /// A program that was to take the mail failed.
     MailerError = "mailer_error",
-    /// The provider's own list keeps the address from being written to.
+    /// The provider's own suppression list contains the address.
     Suppressed = "suppressed",
     /// It was delivered.
     Delivered = "delivered",
@@ -108,7 +108,7 @@ reasons! {
     Feedback = "feedback",
     /// An automatic answer.
     Vacation = "vacation",
-    /// The report does not say, or not in words that we know.
+    /// The report gives no reason that is known here.
     Undefined = "undefined",
 }
 
@@ -123,10 +123,10 @@ impl Reason {
     }
 }
 
-/// What is known about a failure.
+/// What is known about a failure, as input of [`decide`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FailureEvidence<'a> {
-    /// The words of the server.
+    /// The text of the server.
     pub(super) text: &'a [u8],
     /// The enhanced status.
     pub(super) status: Option<&'a str>,
@@ -134,13 +134,13 @@ pub(super) struct FailureEvidence<'a> {
     pub(super) code: Option<u16>,
     /// The command that was answered.
     pub(super) phase: Option<SmtpPhase>,
-    /// Whether the words are those of a program (`X-Unix`), not of an SMTP server.
+    /// Whether the text is from a local program (`X-Unix`), not from an SMTP server.
     pub(super) program: bool,
     /// Whether delivery is late rather than failed.
     pub(super) delayed: bool,
 }
 
-/// The likeliest reason.
+/// Decides the most likely reason.
 pub(super) fn decide(evidence: FailureEvidence<'_>) -> Reason {
     let hits = phrases::find_phrases(evidence.text);
     let by_status = evidence.status.and_then(status::reason);
@@ -163,13 +163,13 @@ pub(super) fn decide(evidence: FailureEvidence<'_>) -> Reason {
         .unwrap_or(Reason::Undefined)
 }
 
-/// Whether a text has words that speak for that reason.
+/// Whether a text has phrases of one of the reasons.
 pub(super) fn speaks_for(text: &[u8], reasons: &[Reason]) -> bool {
     let hits = phrases::find_phrases(text);
     reasons.iter().any(|&reason| hits.has(reason))
 }
 
-/// What the words say so clearly that the status does not matter.
+/// The reason that the text states so clearly that the status does not matter.
 fn clear_reason(
     evidence: FailureEvidence<'_>,
     hits: PhraseHits,
@@ -202,7 +202,7 @@ fn clear_reason(
         || unknown
         || hits.has(Reason::HostUnknown);
     match evidence.phase {
-        // What is unknown is the sender, not the recipient.
+        // The unknown address is the sender's, not the recipient's.
         Some(SmtpPhase::Sender) if about_us => return Some(Reason::SenderRejected),
         Some(SmtpPhase::Hello) if about_us => return Some(Reason::Blocked),
         _ => {}
@@ -242,7 +242,7 @@ fn clear_reason(
     third.into_iter().find(|&reason| hits.has(reason))
 }
 
-/// What the words hint at.
+/// The reason that the text hints at.
 fn hinted_reason(hits: PhraseHits) -> Option<Reason> {
     let hints = [
         Reason::Policy,
@@ -260,7 +260,7 @@ fn hinted_reason(hits: PhraseHits) -> Option<Reason> {
     hints.into_iter().find(|&reason| hits.has(reason))
 }
 
-/// What the reply code means (RFC 5321, RFC 5248, RFC 7504), where it means something in particular.
+/// The reason that the reply code means (RFC 5321, RFC 5248, RFC 7504), if it is specific.
 fn reason_by_code(code: Option<u16>) -> Option<Reason> {
     Some(match code? {
         421 | 450 => Reason::Deferred,

@@ -1,4 +1,5 @@
-//! `<address>: words`, the form of Postfix, qmail and their many kin (Yahoo, ezmlm, IndiMail, MXLogic …).
+//! `<address>: text`, the format of Postfix, qmail and many similar servers (Yahoo, ezmlm, IndiMail, MXLogic
+//! …).
 //!
 //! ```text
 //! <ada@example.org>:
@@ -6,14 +7,14 @@
 //! Remote host said: 550 no such user
 //! ```
 //!
-//! The words end at a blank line that follows them, or at the next address.
+//! The text ends at a blank line or at the next address.
 
 use super::super::address;
 use super::super::bytes::{lines, starts_with, trim};
 use super::super::partial_finding::PartialFinding;
 use super::ReportText;
 
-/// Words by which these servers introduce themselves.
+/// Phrases that these servers begin their reports with.
 const INTRODUCTIONS: &[&[u8]] = &[
     b"this is the qmail-send program",
     b"this is the mail system at host",
@@ -39,7 +40,7 @@ const INTRODUCTIONS: &[&[u8]] = &[
 pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     let mut findings: Vec<PartialFinding> = Vec::new();
     let mut open = false;
-    // EZweb puts what is wrong with the account above the address, and less on the same line.
+    // EZweb describes the problem above the address, and only briefly on the same line.
     let mut preface: &[u8] = b"";
     for line in lines(text.report) {
         if starts_with(line, b"the user(s) account") {
@@ -64,7 +65,7 @@ pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     (!findings.is_empty() && text.sender.is_machine() && text.says_any(INTRODUCTIONS)).then_some(findings)
 }
 
-/// The address, the address it was expanded from, and the words, of a line that opens with `<address>…:`.
+/// The address, the address that it was expanded from, and the text of a line that begins with `<address>…:`.
 fn opens(line: &[u8]) -> Option<(String, Option<String>, &[u8])> {
     let line = trim(line);
     let inner = line.strip_prefix(b"<")?;

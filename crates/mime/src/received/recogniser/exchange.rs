@@ -36,7 +36,8 @@ const HEADINGS: &[&[u8]] = &[
     b"recapito non riuscito",
 ];
 
-/// Where the part for administrators begins, in which newer versions repeat the address and quote the server.
+/// Headings of the section for administrators, in which newer versions repeat the address and quote the
+/// server.
 const ADMINISTRATORS: &[&[u8]] =
     &[b"diagnostic information for administrators", b"informazioni di diagnostica"];
 
@@ -99,7 +100,7 @@ fn recipient(words: &[u8]) -> Option<String> {
     (rest == b")" && bare[..found.begin].ends_with(b"(") && words.len() < 160).then_some(found.address)
 }
 
-/// The reason of the connector's own error numbers (MAPI).
+/// The reason by the connector's error numbers (MAPI).
 fn by_number(words: &[u8]) -> Option<Reason> {
     let numbers: [(&[u8], Reason); 8] = [
         (b"000C05A6", Reason::UserUnknown),

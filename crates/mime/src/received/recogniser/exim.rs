@@ -1,5 +1,5 @@
-//! Exim, and those who took its words (GMX, 1&1, Mail.ru, Zoho): a sentence, then addresses with words below
-//! them.
+//! Exim, and servers that copied its wording (GMX, 1&1, Mail.ru, Zoho): a sentence, then addresses with text
+//! below them.
 //!
 //! ```text
 //! This message was created automatically by mail delivery software.
@@ -19,7 +19,7 @@ use super::super::report::Action;
 use super::ReportText;
 use crate::reader::unfold;
 
-/// Sentences that only this family uses.
+/// Sentences that only this family of servers uses.
 const INTRODUCTIONS: &[&[u8]] = &[
     b"created automatically by mail delivery s",
     b"created automatically by the smtp relay",
@@ -33,7 +33,7 @@ const INTRODUCTIONS: &[&[u8]] = &[
     b"was frozen on arrival",
 ];
 
-/// Sentences after which the addresses come.
+/// Sentences before the addresses.
 const HEADINGS: &[&[u8]] = &[
     b"failed:",
     b"not yet been delivered",
@@ -80,7 +80,8 @@ pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     Some(findings)
 }
 
-/// Recipients that the text names by a local part, a path or a program only: the header may have the address.
+/// Completes recipients that the text names only by a local part, a path or a program: the header may contain
+/// the address.
 fn name_from_header(findings: &mut Vec<PartialFinding>, failed: Vec<String>, report: &[u8]) {
     let mut failed = failed.into_iter();
     findings.retain_mut(|finding| {
@@ -155,14 +156,14 @@ fn read(text: &[u8]) -> Vec<PartialFinding> {
     findings
 }
 
-/// A local part without a domain, on a line of its own at the column of addresses.
+/// Whether a line is a local part without a domain, in the column of the addresses.
 fn is_local_name(words: &[u8], depth: usize, column: usize) -> bool {
     depth == 2
         && (column == usize::MAX || depth == column)
         && words.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b'/'))
 }
 
-/// The address that a line is about, and words after it on the same line.
+/// The address that a line is about, and the text after it on the same line.
 fn recipient(words: &[u8]) -> (Option<String>, &[u8]) {
     if let Some(address) = address::sole(words) {
         return (Some(address), b"");

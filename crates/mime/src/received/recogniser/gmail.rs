@@ -22,7 +22,7 @@ pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     let headings: [&[u8]; 4] = [
         b"delivery to the following recipient",
         b"delivery to the following recipients",
-        // So it is spelled by one that copied the form.
+        // A server that copied the format misspells it like this.
         b"delevery to the following recipients",
         b"message to the following recipient",
     ];
@@ -51,7 +51,7 @@ pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     Some(findings)
 }
 
-/// A group that does not exist or does not take mail from the sender; in any language.
+/// Reads a report about a group that does not exist or does not accept mail from the sender, in any language.
 fn group(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     let failed = unfold(text.mail.header().get(b"x-failed-recipients")?);
     if !text.says(b"google") || !text.sender.is_surely_machine() {

@@ -1,8 +1,8 @@
-//! Words and an address on one line: "Recipient: a@example.org", "mailbox is full: a@example.org", "RCPT TO:
-//! …".
+//! A label and an address on one line: "Recipient: a@example.org", "mailbox is full: a@example.org", "RCPT
+//! TO: …".
 //!
 //! IMail, MailFoundry, Messaging Server, EZweb, InterScan, Verizon and many small servers. A label or phrase
-//! that only reports use must stand right before the address, which keeps this from reading letters.
+//! that only reports use must be right before the address, so that ordinary mail is not misread.
 
 use super::super::address;
 use super::super::bytes::{find, lines, starts_with, trim};
@@ -11,7 +11,7 @@ use super::super::partial_finding::PartialFinding;
 use super::super::reason::Reason;
 use super::ReportText;
 
-/// Labels and phrases that stand right before the address of a failed recipient, in lower case.
+/// Labels and phrases right before the address of a failed recipient, in lower case.
 const LABELS: &[&[u8]] = &[
     b"recipient address:",
     b"recipient:",
@@ -119,7 +119,7 @@ enum LineLabel {
     None,
 }
 
-/// What a line has of a label and an address right after it.
+/// Reads a label and the address right after it in a line.
 fn read_label(words: &[u8]) -> LineLabel {
     for label in LABELS {
         let Some(at) = find(words, label) else { continue };
@@ -141,7 +141,7 @@ fn read_label(words: &[u8]) -> LineLabel {
     LineLabel::None
 }
 
-/// Words of these servers that say in so many words that the address is bad, and are not said by others.
+/// The reason by phrases that only these servers use, which say explicitly that the address is bad.
 fn own_reason(words: &[u8]) -> Option<Reason> {
     let own: [&[u8]; 3] = [b"invalid final delivery userid", b"unknown user:", b"unknown local user:"];
     own.iter().any(|phrase| starts_with(words, phrase)).then_some(Reason::UserUnknown)

@@ -13,7 +13,7 @@ use super::super::partial_finding::PartialFinding;
 use super::super::report::Action;
 use super::ReportText;
 
-/// Headings below which the addresses stand, each on a line of its own, with words after a colon or below.
+/// Headings above the addresses, each of which is on a separate line, with text after a colon or below.
 const HEADINGS: &[&[u8]] = &[
     b"list of recipients:",
     b"failure reasons  ----",
@@ -45,7 +45,7 @@ pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     Some(findings)
 }
 
-/// OpenSMTPD: `address: words`, the words going on in indented lines.
+/// OpenSMTPD: `address: text`, continued in indented lines.
 fn many(below: &[u8]) -> Vec<PartialFinding> {
     let mut findings: Vec<PartialFinding> = Vec::new();
     let mut open = false;
@@ -68,7 +68,7 @@ fn many(below: &[u8]) -> Vec<PartialFinding> {
     findings
 }
 
-/// DragonFly: the address on the same line, the words below.
+/// DragonFly: the address on the same line, the text below.
 fn one(below: &[u8]) -> Vec<PartialFinding> {
     let Some(found) = address::next(below, 0) else { return Vec::new() };
     vec![PartialFinding::new(
@@ -77,7 +77,7 @@ fn one(below: &[u8]) -> Vec<PartialFinding> {
     )]
 }
 
-/// MailMarshal: the words above the heading, the addresses below it.
+/// MailMarshal: the text above the heading, the addresses below it.
 fn affected(below: &[u8], above: &[u8]) -> Vec<PartialFinding> {
     let words = find(above, b"because of").map_or(above, |at| &above[at + 10..]);
     let mut findings = Vec::new();
@@ -91,7 +91,7 @@ fn affected(below: &[u8], above: &[u8]) -> Vec<PartialFinding> {
     findings
 }
 
-/// m-FILTER: the addresses above the heading, the words below it, then the command that was answered.
+/// m-FILTER: the addresses above the heading, the text below it, then the command that was answered.
 fn filter(above: &[u8], below: &[u8]) -> Vec<PartialFinding> {
     let mut words = Vec::new();
     for line in lines(below).skip(1) {
@@ -112,7 +112,7 @@ fn filter(above: &[u8], below: &[u8]) -> Vec<PartialFinding> {
     lines(above).filter_map(address::sole).map(|address| PartialFinding::new(address, &words)).collect()
 }
 
-/// Lotus Notes: words, then the address.
+/// Lotus Notes: the text, then the address.
 fn notes(below: &[u8]) -> Vec<PartialFinding> {
     let mut words = Vec::new();
     for line in lines(below).skip(1) {

@@ -1,4 +1,4 @@
-//! Mailing list servers that do not take a mail: fml, Majordomo and the like. The recipient is the list.
+//! Mailing list servers that refuse a mail: fml, Majordomo and the like. The recipient is the list.
 
 use super::super::address;
 use super::super::bytes::{find, lines};
@@ -12,7 +12,7 @@ pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     find(server, b"fml")?;
     let from = address::first(text.mail.header().get(b"from")?)?;
     if !from.contains("-admin@") && !from.starts_with("fml") {
-        // Somebody writes to the list.
+        // This is a mail to the list.
         return None;
     }
     let refusals: [(&[u8], Reason); 7] = [

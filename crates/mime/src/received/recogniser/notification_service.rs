@@ -10,7 +10,7 @@ use super::super::reason::Reason;
 use super::super::report::{Action, Kind};
 use super::{RecognisedReport, ReportText};
 
-/// Reads a notification; none if the mail is not one.
+/// Reads a notification; `None` if the mail is not one.
 pub(super) fn recognise(text: &ReportText<'_>) -> Option<RecognisedReport> {
     if !text.mail.header().has(b"x-amz-sns-message-id") {
         return None;
@@ -39,7 +39,7 @@ pub(super) fn recognise(text: &ReportText<'_>) -> Option<RecognisedReport> {
 /// The JSON of the notification. Lines that were folded in transit are joined first.
 fn read(report: &[u8]) -> Option<Value> {
     let begin = memchr::memchr(b'{', report)?;
-    // A mail of SNS ends with a signature line and words about unsubscribing.
+    // A mail from SNS ends with a signature line and a text about unsubscribing.
     let end = find(&report[begin..], b"\n--\n").map_or(report.len(), |at| begin + at);
     let joined =
         report[begin..end].split(|&b| b == b'\n').map(|line| line.strip_prefix(b" ").unwrap_or(line));

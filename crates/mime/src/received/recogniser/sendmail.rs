@@ -1,4 +1,4 @@
-//! Sendmail and those who took its headings: a list of addresses, then a transcript of the session.
+//! Sendmail and servers that copied its headings: a list of addresses, then a transcript of the session.
 //!
 //! ```text
 //!    ----- The following addresses had permanent fatal errors -----
@@ -11,7 +11,7 @@
 //! <<< 550 5.1.1 no such user
 //! ```
 //!
-//! Versions before 8 have the transcript only.
+//! Versions before 8 have only the transcript.
 
 use super::super::address;
 use super::super::bytes::{after, contains, lines, starts_with, trim};
@@ -37,10 +37,10 @@ const ADDRESSES: &[&[u8]] = &[
 const TRANSCRIPT: &[&[u8]] =
     &[b"transcript of session", b"transcript of the session", b"message log follows", b"session transcript"];
 
-/// The most recipients for whom a transcript is searched one by one.
+/// The maximum number of recipients for which the transcript is searched individually.
 const TRANSCRIPT_RECIPIENTS_MAX: usize = 32;
 
-/// Where we are in the text.
+/// The section of the text that is being read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SendmailSection {
     Before,
@@ -86,7 +86,7 @@ pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     Some(findings)
 }
 
-/// A line of the list of addresses.
+/// Reads a line of the list of addresses.
 fn read_address(words: &[u8], action: Action, findings: &mut Vec<PartialFinding>) {
     if starts_with(words, b"(reason:") || starts_with(words, b"(expanded from:") {
         let Some(finding) = findings.last_mut() else { return };
@@ -133,7 +133,7 @@ fn read_address(words: &[u8], action: Action, findings: &mut Vec<PartialFinding>
     findings.push(finding);
 }
 
-/// The transcript: what was said to whom. The reply to a named recipient is theirs, any other is everybody's.
+/// Reads the transcript. A reply to a named recipient belongs to that recipient, any other reply to all.
 fn read_transcript(transcript: &[&[u8]], findings: &mut Vec<PartialFinding>) {
     if findings.is_empty() {
         // Old versions: <<< 550 <a@example.org>, no such user / 554 <a@example.org>... words
@@ -177,8 +177,9 @@ fn read_transcript(transcript: &[&[u8]], findings: &mut Vec<PartialFinding>) {
     }
 }
 
-/// The part of a transcript that ends with the line about an address, `554 <a@example.org>... words`: what was said since the line about
-/// another one, and by the last server that was talked to. None where no such line names it.
+/// The section of a transcript about an address: it ends with the line `554 <a@example.org>... text` and
+/// begins after the line about another address, or at the last server that was contacted; `None` if no such
+/// line names the address.
 fn part_of<'t, 'a>(transcript: &'t [&'a [u8]], address: &str) -> Option<&'t [&'a [u8]]> {
     let is_about = |words: &[u8]| {
         matches!(words, [b'4' | b'5', b'0'..=b'9', b'0'..=b'9', b' ' | b'-', ..])
@@ -186,7 +187,7 @@ fn part_of<'t, 'a>(transcript: &'t [&'a [u8]], address: &str) -> Option<&'t [&'a
     };
     let end = transcript.iter().position(|words| is_about(words) && contains(words, address.as_bytes()))?;
     let begin = transcript[..end].iter().rposition(|words| is_about(words)).map_or(0, |last| last + 1);
-    // What another server said before is not about this address.
+    // Replies of an earlier server are not about this address.
     let server = transcript[begin..end].iter().rposition(|words| contains(words, b"while talking to"));
     Some(&transcript[begin + server.unwrap_or_default()..=end])
 }

@@ -1,8 +1,8 @@
-//! `date` and `datetime`: a moment, as people write it.
+//! The filters `date` and `datetime`, which format a time.
 //!
-//! A moment is an RFC 3339 text or a number of seconds since 1970. Without a time zone it is shown in the offset it was
-//! written with, a number in UTC. Formats are those of strftime, names of months and days are English. Time zones come
-//! from the database that is compiled in, so that every node shows the same.
+//! A time is an RFC 3339 text or a number of seconds since 1970. Without a time zone a text is shown in its
+//! own offset, a number in UTC. Formats are those of strftime; names of months and days are English. Time
+//! zones come from the compiled-in database, so that every node shows the same.
 
 use std::sync::LazyLock;
 

@@ -1,6 +1,6 @@
-//! Decimal numbers, exact: digits in, digits out.
+//! Exact decimal numbers.
 //!
-//! Amounts never pass through a binary fraction. A float that comes in is taken as its shortest decimal form, which is
+//! Amounts are never converted to binary fractions. A float is read in its shortest decimal form, which is
 //! what its author wrote.
 
 use minijinja::value::StringInput;
@@ -16,7 +16,7 @@ pub(super) struct DecimalAmount {
     pub(super) negative: bool,
     /// All digits, those after the point included.
     units: u128,
-    /// How many of them are after the point.
+    /// The number of digits after the point.
     pub(super) places: usize,
 }
 
@@ -43,7 +43,7 @@ impl DecimalAmount {
         Some(Self { negative, units, places: fraction.len() })
     }
 
-    /// With so many digits after the point; a half goes away from zero, as in commerce.
+    /// Rounds to `places` digits after the point, half away from zero.
     pub(super) fn round(self, places: usize) -> Option<Self> {
         let units = if places >= self.places {
             let factor = 10u128.checked_pow(u32::try_from(places - self.places).ok()?)?;

@@ -1,6 +1,6 @@
-//! Filters for what mails are full of: dates and money.
+//! Filters for dates and amounts of money.
 //!
-//! They take what JSON can carry and fail with a sentence that names the value's form; they never guess.
+//! They take JSON values, never guess, and fail with a message that names the expected form.
 
 mod date;
 mod decimal;
@@ -20,11 +20,11 @@ fn refused(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
 }
 
-/// What a filter was given beside its value, by place or by name.
+/// The arguments of a filter besides its value, by position or by name.
 struct FilterArguments<const N: usize>([Option<Value>; N]);
 
 impl<const N: usize> FilterArguments<N> {
-    /// `none` counts as not given; undefined is an error that names the variable.
+    /// Reads the arguments. `none` counts as absent; undefined is an error that names the variable.
     fn read(state: &State, given: Rest<ValueOrKwargs>, names: [&str; N]) -> Result<Self, Error> {
         let given = given.into_values();
         let (places, kwargs): (&[Value], Kwargs) = from_args(&given)?;
@@ -63,7 +63,7 @@ fn not_text(value: &Value) -> Error {
 
 fn defined(state: &State, value: &Value) -> Result<(), Error> {
     if value.is_undefined() {
-        // Fails, with the name of the variable.
+        // This fails with the name of the variable.
         StringInput::new(state, value)?;
     }
     Ok(())

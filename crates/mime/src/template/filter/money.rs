@@ -1,6 +1,6 @@
-//! `money` and `number`: amounts as a reader of a language expects them.
+//! The filters `money` and `number`, which format amounts for a language.
 //!
-//! Five languages, with the separators and the place of the symbol that CLDR has for them. Other locales are an error
+//! There are five languages, with the separators and the symbol position of CLDR. Other locales are an error
 //! rather than a guess.
 
 use minijinja::value::{Rest, ValueOrKwargs};
@@ -17,12 +17,12 @@ struct NumberLocale {
     group: char,
     point: char,
     symbol_first: bool,
-    /// How many digits before the point there must be for the first separator.
+    /// The minimum number of digits before the point for the first separator.
     grouped_from: usize,
 }
 
 impl NumberLocale {
-    /// English unless told otherwise; of `de-AT` the language counts.
+    /// Finds a locale; the default is English. Of `de-AT` only the language counts.
     fn find(name: Option<String>) -> Result<Self, Error> {
         let name = name.unwrap_or_else(|| "en".to_owned());
         let language = name.split(['-', '_']).next().unwrap_or_default();
@@ -54,7 +54,7 @@ impl NumberLocale {
     }
 }
 
-/// `{{ total|money("EUR", "de") }}`: rounded to what the currency has.
+/// `{{ total|money("EUR", "de") }}`: rounded to the decimals of the currency.
 pub(super) fn money(state: &State, value: Value, given: Rest<ValueOrKwargs>) -> Result<String, Error> {
     let mut arguments = FilterArguments::read(state, given, ["currency", "locale"])?;
     let currency =
@@ -74,7 +74,8 @@ pub(super) fn money(state: &State, value: Value, given: Rest<ValueOrKwargs>) -> 
     })
 }
 
-/// `{{ count|number }}`, `{{ share|number(1, "fr") }}`: as many decimals as are given, else as many as there are.
+/// `{{ count|number }}`, `{{ share|number(1, "fr") }}`: with the given number of decimals, or those that the
+/// number has.
 pub(super) fn number(state: &State, value: Value, given: Rest<ValueOrKwargs>) -> Result<String, Error> {
     let mut arguments = FilterArguments::read(state, given, ["decimals", "locale"])?;
     let (decimals, locale) = (arguments.take(0), NumberLocale::find(arguments.text(1)?)?);

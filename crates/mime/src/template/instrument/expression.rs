@@ -1,7 +1,7 @@
-//! Expressions: where values are made, read and compared.
+//! Instruments expressions, which make, read and compare values.
 //!
-//! Where a node begins and ends is what the parser tells of it, brackets left out. It is used only where that is exact;
-//! what cannot be placed exactly is refused, with another way to write it.
+//! The parser gives the span of a node without brackets. It is used only where it is exact; an expression
+//! whose span is not exact is refused, with a suggestion to rewrite it.
 
 use minijinja::machinery::Span;
 use minijinja::machinery::ast::{BinOp, BinOpKind, CallArg, Expr, Filter, Spanned, Test};
@@ -9,7 +9,8 @@ use minijinja::machinery::ast::{BinOp, BinOpKind, CallArg, Expr, Filter, Spanned
 use super::{SourceEdit, TemplateWalk, end, refused, start};
 use crate::template::{TemplateErrorKind as Kind, TemplateFault, sandbox};
 
-/// Terms of a sum between two measurements: each is a level of brackets, of which the parser takes few.
+/// The number of terms of a sum between two measurements: each measurement adds a level of brackets, and the
+/// parser allows few.
 const TERMS: usize = 8;
 
 impl<'s> TemplateWalk<'s> {
@@ -101,7 +102,7 @@ impl<'s> TemplateWalk<'s> {
             Expr::Call(node) => {
                 self.expression(&node.expr)?;
                 self.arguments(&node.args)?;
-                // The methods of `loop` compare what they are given.
+                // The methods of `loop` compare their arguments.
                 if let Expr::GetAttr(_) = node.expr {
                     self.read_arguments(&node.args);
                 }
@@ -157,7 +158,7 @@ impl<'s> TemplateWalk<'s> {
         self.arguments(&node.args)
     }
 
-    /// The right side of a comparison: no more is read of the left one than of it.
+    /// The right side of a comparison. A comparison reads no more of the left side than of the right.
     fn compared(&mut self, right: &Expr<'s>, end: usize) -> Result<(), TemplateFault> {
         self.expression(right)?;
         if !matches!(right, Expr::Const(_)) {
@@ -177,7 +178,7 @@ impl<'s> TemplateWalk<'s> {
     }
 
     fn container(&mut self, span: Span, items: &[Expr<'s>], more: &[Expr<'s>]) -> Result<(), TemplateFault> {
-        // What is spelled out in the source is no larger than the source.
+        // A constant container is no larger than the source.
         if items.iter().chain(more).all(|item| matches!(item, Expr::Const(_))) {
             return Ok(());
         }
@@ -188,14 +189,15 @@ impl<'s> TemplateWalk<'s> {
         Ok(())
     }
 
-    /// Between the left side and its operator stand only spaces and closing brackets.
+    /// Replaces the `*` after the left side: only spaces and closing brackets are between them.
     fn replace_star(&mut self, after: usize) -> Result<(), TemplateFault> {
         let offset = self.source[after..].find('*').map(|at| after + at).ok_or_else(unreadable)?;
         self.edits.push(SourceEdit { offset, removed: 1, text: "," });
         Ok(())
     }
 
-    /// Between the sign of a filter or a test and its name stand only spaces, and perhaps a `not`.
+    /// Inserts `_read` before the sign of a filter or a test: only spaces and perhaps a `not` are between
+    /// sign and name.
     fn read_before(&mut self, sign: impl Into<String>, name: usize) -> Result<(), TemplateFault> {
         let offset = self.source[..name].rfind(&sign.into()).ok_or_else(unreadable)?;
         self.insert(offset, "|_read ");
@@ -214,7 +216,7 @@ fn terms(node: &Spanned<BinOp<'_>>) -> usize {
     std::iter::successors(Some(node), |node| left_sum(node)).count()
 }
 
-/// Where an expression begins that is a variable or a constant with attributes, subscripts and calls after it.
+/// The start of an expression that is a variable or a constant with attributes, subscripts and calls.
 fn root(expression: &Expr<'_>) -> Option<usize> {
     let mut expression = expression;
     loop {

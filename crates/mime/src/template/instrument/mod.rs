@@ -1,19 +1,19 @@
-//! Rewrites a template so that whatever can grow is measured, and reads off which templates it names.
+//! Rewrites a template so that growing values are measured, and collects the templates that it refers to.
 //!
-//! The engine's fuel counts instructions, not bytes: `{% set x = x ~ x %}` forty times over is forty instructions and
-//! a terabyte. Operators cannot be replaced from outside, sources can:
+//! The engine's fuel counts instructions, not bytes: `{% set x = x ~ x %}` forty times over is forty
+//! instructions and a terabyte. Operators cannot be overridden, but the source can be rewritten:
 //!
 //! | written | compiled |
 //! |---|---|
 //! | `a ~ b`, `a + b` | `(a ~ b)\|_within`, in long sums once in eight |
-//! | `a * b` | `_times(a , b)`: there is no check after the fact that would come in time |
-//! | `[a, b]`, `{"k": a}`, `(a, b)` | `([a, b]\|_within)`: a list of lists of lists is small, its text is not |
+//! | `a * b` | `_times(a , b)`: a check after the operation would be too late |
+//! | `[a, b]`, `{"k": a}`, `(a, b)` | `([a, b]\|_within)`: a list of lists of lists is small, but its text is not |
 //! | `a\|filter` | `a\|_read\|filter\|_within`, without the last if the filter gives a scalar |
-//! | `a == b`, `a in b`, `a is test` | `a == b\|_read`, `a in b\|_read`, `a \|_read is test`: these read whole values in one step |
+//! | `a == b`, `a in b`, `a is test` | `a == b\|_read`, `a in b\|_read`, `a \|_read is test`: these read whole values in one instruction |
 //! | `a[1:9]` | `(a[1:9]\|_within)` |
-//! | long text | cut by `{##}` every few hundred bytes, since the engine charges a text as one instruction however long it is |
+//! | long text | divided by `{##}` every few hundred bytes, since the engine counts a text as one instruction, however long it is |
 //!
-//! No line is added, so that lines in errors are those of the author.
+//! No line is added, so that line numbers in errors are the author's.
 
 mod expression;
 mod text;
@@ -34,7 +34,7 @@ pub(super) struct InstrumentedSource {
 /// One `extends`, `include` or `import`.
 #[derive(Debug)]
 pub(super) struct TemplateReference {
-    /// The first of these that exists is meant.
+    /// The names; the first that exists is used.
     pub(super) names: Vec<String>,
     pub(super) may_be_missing: bool,
     pub(super) line: usize,
@@ -50,14 +50,14 @@ pub(super) fn instrument(source: &str) -> Result<InstrumentedSource, TemplateFau
     Ok(InstrumentedSource { source: apply(source, walk.edits), references: walk.references })
 }
 
-/// Text to put in at an offset, in place of some bytes.
+/// A text to insert at an offset, in place of `removed` bytes.
 struct SourceEdit {
     offset: usize,
     removed: usize,
     text: &'static str,
 }
 
-/// The edits in order of offset; those at one offset in the order they were made.
+/// Applies the edits in order of offset; those at one offset in the order in which they were made.
 fn apply(source: &str, mut edits: Vec<SourceEdit>) -> String {
     edits.sort_by_key(|edit| edit.offset);
     let mut out = String::with_capacity(source.len() + edits.len() * 8);
@@ -138,7 +138,7 @@ impl<'s> TemplateWalk<'s> {
         }
     }
 
-    /// The value of a `set`, which may be a tuple without parentheses; of that the parser tells no true span.
+    /// The value of a `set`. For a tuple without parentheses the parser gives a wrong span, so it is refused.
     fn assigned(&mut self, value: &Expr<'s>) -> Result<(), TemplateFault> {
         if let Expr::Tuple(tuple) = value
             && tuple.items.first().is_some_and(|first| start(first.span()) < start(tuple.span()))
