@@ -1,4 +1,4 @@
-//! Ready-made mail: what is read from it, what is taken out, and what is refused.
+//! Ready-made mail: what is read from it, what is removed, and what is refused.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 
@@ -240,7 +240,7 @@ fn the_longest_header_takes_no_longer_than_its_length() {
         for mail in [mail, many] {
             match finish_raw(mail.as_bytes(), &FINISH) {
                 Ok(done) => assert!(done.bytes.split(|byte| *byte == b'\n').all(|line| line.len() <= 999)),
-                // Encoded, it would be longer than we take ourselves.
+                // Encoded, it would exceed our own limit.
                 Err(error) => assert_eq!(error, RawError::HeaderTooLong),
             }
         }
@@ -286,7 +286,7 @@ fn mail_that_no_server_would_take_is_refused() {
         assert_eq!(inspect_raw(bytes).unwrap().bad_header, Some(expected));
     }
     assert!(finish_raw(b"From: a@b\n\n", &RawFinish { message_id: "a\r\nb@c", ..FINISH }).is_err());
-    // Short enough as it came, and not once it is encoded.
+    // It is short enough until it is encoded.
     let grows = [&b"From: a@b\n"[..], &b"Subject: \xfc\xfc\xfc\xfc \xfc\n".repeat(15_000), b"\nx"].concat();
     assert!(inspect_raw(&grows).is_ok());
     assert_eq!(finish_raw(&grows, &FINISH), Err(RawError::HeaderTooLong));

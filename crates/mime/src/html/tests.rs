@@ -82,10 +82,10 @@ fn what_only_looks_like_json_ld_is_refused() {
     ] {
         assert_eq!(kinds(&html), [HtmlFaultKind::Data], "{html:.90}");
     }
-    // An entity in a type is decoded as a browser does; in the content it is not, as there.
+    // As in a browser, an entity is decoded in a type, but not in the content.
     assert_eq!(check("<script type='application/ld&#43;json'>{}</script>"), Ok(()));
     assert_eq!(kinds("<script type='application/ld+json'>&#123;}</script>"), [HtmlFaultKind::Data]);
-    // Its end is where a browser sees it, and what follows is judged.
+    // It ends where a browser sees its end, and the rest is checked.
     let ended = format!("<script type='application/ld+json'>{data}</script><img src=x onerror=y>");
     assert_eq!(kinds(&ended), [HtmlFaultKind::EventHandler]);
     let early = "<script type='application/ld+json'>{\"a\":\"</script><script>alert(1)</script>\"}";

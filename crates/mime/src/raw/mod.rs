@@ -2,9 +2,10 @@
 //!
 //! - `header` reads and writes its header field by field; everything else here uses that one reading.
 //! - `submission` makes a submitted mail ours, and `writer` writes what it changes.
-//! - [`forwarded`] sends received mail on, [`addressed`] prepares mail for APIs that read recipients from the header.
-//! - [`downgrade`] prepares mail for a relay that lacks an extension; `recode` and `ascii_header` encode bodies and
-//!   header fields for it.
+//! - [`forwarded`] sends received mail on, [`addressed`] prepares mail for APIs that read recipients from the
+//!   header.
+//! - [`downgrade`] prepares mail for a relay that lacks an extension; `recode` and `ascii_header` encode
+//!   bodies and header fields for it.
 
 pub mod addressed;
 pub mod downgrade;

@@ -20,7 +20,7 @@ const PIECES_MAX: usize = 100;
 pub struct MediaType<'a> {
     /// The type before the slash.
     pub kind: &'a [u8],
-    /// The subtype after it; empty if there is none.
+    /// The subtype after it; empty if it is absent.
     pub subtype: &'a [u8],
 }
 

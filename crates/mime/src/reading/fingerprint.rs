@@ -81,7 +81,7 @@ fn replace_content_ids(html: &str, positions: &HashMap<&str, usize>) -> String {
 mod tests {
     use super::*;
 
-    /// As a program makes it: what it says, and what it makes up.
+    /// A mail as a program composes it: the content, and the generated ids.
     fn mail(subject: &str, text: &str, file: &str, made_up: &str) -> Vec<u8> {
         format!(
             "From: Shop <shop@example.com>\r\nTo: ada@example.net\r\nSubject: {subject}\r\nDate: {made_up}\r\n\

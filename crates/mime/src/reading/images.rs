@@ -15,7 +15,7 @@ use crate::reader::{
 
 /// The scheme of a reference.
 const SCHEME: &str = "cid:";
-/// The longest id that is looked up.
+/// The longest id of a reference.
 const ID_BYTES_MAX: usize = 256;
 /// The longest subtype that is copied into a URL; no real subtype is longer.
 const SUBTYPE_CHARS_MAX: usize = 40;

@@ -1,4 +1,4 @@
-//! The one reader of strangers' mail: against mail that we compose, against any bytes, and in little memory.
+//! Tests of the reader: with mail that we compose, with arbitrary bytes, and in little memory.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 

@@ -1,4 +1,4 @@
-//! Each form says what it says, whatever its lines end in.
+//! Every fixture gives the expected report, with all line endings.
 
 use postway_mime::received::{BounceType, FeatureFamily, Kind, THRESHOLD, inspect, inspect_weighed};
 

@@ -299,7 +299,7 @@ mod tests {
         OldRow::new(table, cells.collect())
     }
 
-    /// The one thing that a row carries over as.
+    /// The only verdict on a row, which must carry over.
     pub(super) fn carried(verdicts: Vec<Verdict>) -> Carried {
         let mut found = verdicts.into_iter().filter_map(|verdict| match verdict {
             Verdict::Carry(carried) => Some(*carried),

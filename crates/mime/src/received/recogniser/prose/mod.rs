@@ -124,8 +124,8 @@ fn take_enumerated(found: &mut [CandidateLine], first: usize, report: &[u8]) {
     }
 }
 
-/// The findings of the chosen candidates. Text below an address belongs to it; if there is none, the text
-/// below the last or above the first belongs to all.
+/// The findings of the chosen candidates. Text below an address belongs to it. Without such text, the text
+/// below the last or above the first address belongs to all.
 fn findings_of(found: &[CandidateLine], report: &[u8]) -> Vec<PartialFinding> {
     let taken: Vec<&CandidateLine> = found.iter().filter(|line| line.candidate.is_taken).collect();
     if let [only] = taken.as_slice() {
