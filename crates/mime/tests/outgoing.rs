@@ -86,7 +86,7 @@ fn a_whole_mail_is_passed_on_byte_for_byte() {
 }
 
 #[test]
-fn a_message_id_is_kept_where_there_is_one_and_it_is_one() {
+fn a_valid_message_id_is_kept() {
     let long = format!("<{}@x>", "i".repeat(510));
     for kept in ["<a@b>", "  <a@b>\t", "<a.b!c=d@[192.0.2.1]>", "<a@b@c>", &long] {
         let mail = format!("From: a@b\nMessage-ID: {kept}\n\n");
@@ -168,8 +168,11 @@ fn long_lines_are_folded_and_encoded_so_that_nothing_is_lost() {
     let parsed = MessageParser::new().parse(&sent.bytes).unwrap();
     assert_eq!(parsed.subject(), Some(words.trim_end()));
     assert_eq!(parsed.body_text(0).unwrap().trim_end(), text.trim_end());
-    let told = changes(mail.as_bytes());
-    assert!(told.contains(&"header_lines_folded") && told.contains(&"long_lines_reencoded"), "{told:?}");
+    let reported = changes(mail.as_bytes());
+    assert!(
+        reported.contains(&"header_lines_folded") && reported.contains(&"long_lines_reencoded"),
+        "{reported:?}"
+    );
 }
 
 #[test]
@@ -293,7 +296,7 @@ fn mail_that_no_server_would_take_is_refused() {
 }
 
 #[test]
-fn a_bad_recipient_is_told_beside_the_good_ones() {
+fn a_bad_recipient_is_reported_beside_the_good_ones() {
     let info = inspect_raw(b"To: root, ada@example.net\nCc: (none)\nTo: b@example.net\n\n").unwrap();
     assert_eq!(
         info.to.iter().map(ToString::to_string).collect::<Vec<_>>(),

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_seen_through_its_spelling_and_a_name_is_none() {
+    fn an_address_is_recognised_in_any_spelling_and_a_name_is_not_one() {
         for (host, address) in [
             ("127.0.0.1", "127.0.0.1"),
             ("127.1", "127.0.0.1"),

@@ -368,7 +368,7 @@ async fn a_server_that_wants_the_secret_as_a_password_gets_it_so() {
 }
 
 #[tokio::test]
-async fn without_consent_nothing_is_asked_and_the_way_to_it_is_told() {
+async fn without_consent_nothing_is_requested_and_the_error_says_how_to_consent() {
     let house = House::open().await;
     let mut grant = house.grant(OAuthGrant::RefreshToken);
     grant.secrets.refresh_token = None;

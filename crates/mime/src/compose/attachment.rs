@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn media_types_are_told_from_what_is_not() {
+    fn media_types_are_recognised_and_other_texts_refused() {
         for good in [
             "application/pdf",
             "text/plain; charset=utf-8",

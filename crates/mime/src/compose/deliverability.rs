@@ -69,9 +69,9 @@ pub fn deliverability_fields(
     if wanted.one_click && url.is_none() {
         return Err(DeliverabilityError::OneClick);
     }
-    let ways: Vec<String> = [url, mailto].into_iter().flatten().map(|way| format!("<{way}>")).collect();
-    if !ways.is_empty() {
-        fields.push(("List-Unsubscribe", ways.join(", ")));
+    let links: Vec<String> = [url, mailto].into_iter().flatten().map(|link| format!("<{link}>")).collect();
+    if !links.is_empty() {
+        fields.push(("List-Unsubscribe", links.join(", ")));
     }
     if wanted.one_click {
         fields.push(("List-Unsubscribe-Post", "List-Unsubscribe=One-Click".to_owned()));

@@ -176,9 +176,9 @@ fn a_document_in_an_attribute_is_refused() {
 #[test]
 fn faults_say_what_to_remove_and_quote_no_value() {
     let faults = check("<script></script><a href=javascript:secret onclick=secret>x</a>").unwrap_err();
-    let told: Vec<_> = faults.iter().map(ToString::to_string).collect();
+    let reported: Vec<_> = faults.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        reported,
         [
             "contains a <script> element: remove it",
             "contains a script URL, javascript: in href of <a>: remove it",
@@ -188,7 +188,7 @@ fn faults_say_what_to_remove_and_quote_no_value() {
 }
 
 #[test]
-fn many_faults_are_told_as_a_few() {
+fn only_a_few_of_many_faults_are_reported() {
     let html: String = (0..1_000).map(|n| format!("<x{n} onclick=a>")).collect();
     assert!(check(&html).unwrap_err().len() <= 17);
 }

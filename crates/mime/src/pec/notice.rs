@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_the_rules_are_told_apart() {
+    fn the_two_notices_are_distinguished_by_their_words() {
         let first = "non e' stato consegnato nelle prime dodici\n ore dal suo invio. Non escludendo che avvenga in \
                      seguito, l'invio potrebbe non andare a buon fine.";
         let last = "non e' stato consegnato nelle ventiquattro ore successive al suo invio. Si ritiene che la \

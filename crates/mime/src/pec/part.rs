@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_are_the_outermost_first_and_what_is_beside_a_signed_part_is_none() {
+    fn leaves_are_the_outermost_first_without_parts_beside_a_signed_one() {
         let raw = b"Content-Type: multipart/mixed; boundary=o\n\n--o\nContent-Type: multipart/signed; boundary=s\n\n--s\n\n\
             signed\n--s\nContent-Type: multipart/mixed; boundary=i\n\n--i\n\nbeside\n--i--\n--s--\n--o\n\nouter\n--o--\n";
         let mail = ReadMail::read(raw);

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_no_recipient_is_taken_out_with_the_signature_over_it() {
+    fn an_address_that_is_not_a_recipient_is_removed_with_the_signature_over_it() {
         let head = "DKIM-Signature: v=1; h=to\r\nTo: \"Ann, A\" <a@x.example>, gone@x.example\r\nCc: also-gone@x.example\r\nBcc: forged@x.example\r\n";
         let (made, is_shortened) = addressed(head, &["a@x.example"]);
         assert!(

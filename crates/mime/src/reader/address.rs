@@ -43,9 +43,10 @@ mod tests {
             b"=?utf-8?q?Ren=C3=A9e?= <r@example.org>,\r\n friends: a@x.example, \"B, C\" <b@x.example>;",
             10,
         );
-        let told: Vec<_> = found.iter().map(|one| (one.name.as_deref(), one.address.as_deref())).collect();
+        let reported: Vec<_> =
+            found.iter().map(|one| (one.name.as_deref(), one.address.as_deref())).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 (Some("Ren\u{e9}e"), Some("r@example.org")),
                 (None, Some("a@x.example")),

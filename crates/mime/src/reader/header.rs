@@ -24,7 +24,7 @@ pub struct HeaderField<'a> {
 
 impl<'a> HeaderField<'a> {
     /// Reads a line as a field, if it is one. White space before the colon is obsolete, but accepted.
-    pub fn of_line(line: &'a [u8]) -> Option<Self> {
+    pub fn from_line(line: &'a [u8]) -> Option<Self> {
         let name_end = line.iter().position(|&byte| byte == b':' || byte <= b' ' || byte == 0x7f)?;
         let blanks = line[name_end..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let colon = name_end + blanks;
@@ -153,7 +153,7 @@ pub(super) fn scan<'a>(
             }
         } else {
             open = None;
-            if let Some(mut field) = HeaderField::of_line(line) {
+            if let Some(mut field) = HeaderField::from_line(line) {
                 let full = if fields.len() - first_field >= FIELDS_OF_PART_MAX {
                     Some(ReaderLimit::FieldsOfPart)
                 } else if fields.len() >= FIELDS_IN_ALL_MAX {

@@ -181,13 +181,13 @@ impl fmt::Debug for PassedLimits {
 #[derive(Debug)]
 pub(super) struct StepBudget {
     left: usize,
-    given: usize,
+    granted: usize,
 }
 
 impl StepBudget {
     pub(super) fn for_bytes(bytes: usize) -> Self {
-        let given = bytes.saturating_mul(STEPS_PER_BYTE_MAX).saturating_add(STEPS_MIN);
-        Self { left: given, given }
+        let granted = bytes.saturating_mul(STEPS_PER_BYTE_MAX).saturating_add(STEPS_MIN);
+        Self { left: granted, granted }
     }
 
     /// Takes `steps` steps; `false` if fewer are left.
@@ -203,7 +203,7 @@ impl StepBudget {
     }
 
     pub(super) fn spent(&self) -> usize {
-        self.given - self.left
+        self.granted - self.left
     }
 }
 
@@ -220,8 +220,9 @@ mod tests {
             passed.add(limit);
         }
         assert_eq!(passed.iter().collect::<Vec<_>>(), ReaderLimit::ALL);
-        let told: std::collections::BTreeSet<String> = passed.iter().map(|limit| limit.to_string()).collect();
-        assert_eq!(told.len(), ReaderLimit::ALL.len());
+        let reported: std::collections::BTreeSet<String> =
+            passed.iter().map(|limit| limit.to_string()).collect();
+        assert_eq!(reported.len(), ReaderLimit::ALL.len());
         assert_eq!(ReaderLimit::Parts.to_string(), "parts beyond 1,000");
         assert_eq!(ReaderLimit::Depth.to_string(), "parts nested deeper than 16 levels");
         assert_eq!(ReaderLimit::FieldBytes.to_string(), "one header field beyond 32,768 bytes");

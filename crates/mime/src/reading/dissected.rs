@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn another_form_of_the_text_is_told_apart_from_a_file() {
+    fn an_alternative_of_the_text_is_not_a_file() {
         let raw = "From: a@x.example\r\nContent-Type: multipart/alternative; boundary=a\r\n\r\n--a\r\n\r\nhi\r\n--a\r\n\
             Content-Type: text/calendar; method=REQUEST\r\n\r\nBEGIN:VCALENDAR\r\n--a--\r\n";
         let mail = dissect(raw.as_bytes()).unwrap();

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mail_in_a_mail_and_text_alone_are_told_apart() {
+    fn a_mail_in_a_mail_and_text_alone_are_distinguished() {
         let plain = |text: &str| format!("From: a@b.example\r\nDate: {text}\r\n\r\nHi\r\n").into_bytes();
         assert_eq!(gist(&plain("x")), gist(&plain("y")));
         let around = |inner: &[u8]| {

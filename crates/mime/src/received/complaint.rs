@@ -71,7 +71,7 @@ impl FeedbackFields {
     fn read(content: &[u8]) -> Self {
         let mut fields = Self::default();
         for line in lines(content) {
-            let Some(field) = HeaderField::of_line(line) else { continue };
+            let Some(field) = HeaderField::from_line(line) else { continue };
             let value = trim(field.value);
             if field.name.eq_ignore_ascii_case(b"feedback-type") {
                 fields.kind = Some(squeeze(value, 64).to_ascii_lowercase()).filter(|kind| !kind.is_empty());

@@ -66,7 +66,7 @@ pub(super) fn parse(text: &[u8]) -> StatusNotification {
             }
             continue;
         }
-        let Some(field) = HeaderField::of_line(line) else { continue };
+        let Some(field) = HeaderField::from_line(line) else { continue };
         let Some(known) = name_of(field.name) else { continue };
         let mut value = field.value.to_vec();
         while let Some(next) = all.peek()

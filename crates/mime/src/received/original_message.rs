@@ -120,7 +120,7 @@ fn header_follows(text: &[u8]) -> bool {
 }
 
 fn is_field(line: &[u8]) -> bool {
-    HeaderField::of_line(line).is_some_and(|field| {
+    HeaderField::from_line(line).is_some_and(|field| {
         field.name.len() > 1
             && field.name.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
     })

@@ -113,8 +113,8 @@ proptest! {
             .collect();
         prop_assert_eq!(our_files, their_files);
         let shown = reading::read(&raw);
-        let told = shown.fields.iter().find(|(name, _)| name == "Subject").map(|(_, value)| value.as_str());
-        prop_assert_eq!(told.unwrap_or_default().trim(), theirs.subject().unwrap_or_default().trim());
+        let reported = shown.fields.iter().find(|(name, _)| name == "Subject").map(|(_, value)| value.as_str());
+        prop_assert_eq!(reported.unwrap_or_default().trim(), theirs.subject().unwrap_or_default().trim());
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn mail_that_is_made_to_take_memory_is_read_in_little() {
         .env(CHILD, "1")
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
+    let reported = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && told.contains("1 passed"), "{told}\n{errors}");
+    assert!(output.status.success() && reported.contains("1 passed"), "{reported}\n{errors}");
 }

@@ -37,7 +37,7 @@ fn line_endings_do_not_matter() {
 }
 
 #[test]
-fn the_address_first_sent_to_and_the_ids_are_told() {
+fn the_address_first_sent_to_and_the_ids_are_reported() {
     let fixture = all().next().unwrap();
     let report = inspect(fixture.raw.as_bytes());
     assert_eq!(report.recipients[1].original_address.as_deref(), Some("team@example.net"));

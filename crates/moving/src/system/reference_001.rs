@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_suspended_is_held() {
+    fn what_was_suspended_stays_suspended() {
         let cells = [
             ("id", "acme"),
             ("active", "0"),

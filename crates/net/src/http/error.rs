@@ -22,13 +22,13 @@ pub enum HttpError {
          allow_private_targets (POSTWAY_ALLOW_PRIVATE_TARGETS), and restart"
     )]
     Guarded {
-        /// The host asked for.
+        /// The host.
         host: String,
     },
     /// The name could not be resolved.
     #[error("cannot resolve {host}: {reason}; check the host name and the resolver")]
     Resolve {
-        /// The name asked for.
+        /// The name.
         host: String,
         /// What the resolver said.
         reason: String,
@@ -36,7 +36,7 @@ pub enum HttpError {
     /// No address of the host took the connection.
     #[error("cannot connect to {host}: {reason}")]
     Connect {
-        /// The host asked for.
+        /// The host.
         host: String,
         /// The error of the last address tried.
         reason: String,
@@ -44,7 +44,7 @@ pub enum HttpError {
     /// The certificate does not verify: the set-up must change.
     #[error("the certificate of {host} does not verify: {reason}")]
     Certificate {
-        /// The host asked for.
+        /// The host.
         host: String,
         /// What the verifier said.
         reason: String,
@@ -52,7 +52,7 @@ pub enum HttpError {
     /// A deadline passed first.
     #[error("no {what} from {host} within {}", seconds(.within))]
     Timeout {
-        /// The host asked for.
+        /// The host.
         host: String,
         /// What the client was waiting for.
         what: &'static str,
@@ -62,7 +62,7 @@ pub enum HttpError {
     /// The connection or the answer broke off.
     #[error("the answer of {host} broke off: {reason}")]
     Broken {
-        /// The host asked for.
+        /// The host.
         host: String,
         /// What the connection said.
         reason: String,
@@ -70,7 +70,7 @@ pub enum HttpError {
     /// The status is not a success.
     #[error("{host} answered with status {status}")]
     Status {
-        /// The host asked for.
+        /// The host.
         host: String,
         /// The status.
         status: u16,
@@ -80,7 +80,7 @@ pub enum HttpError {
     /// The response is too long.
     #[error("the answer of {host} is larger than {bytes_max} bytes")]
     TooLarge {
-        /// The host asked for.
+        /// The host.
         host: String,
         /// The limit.
         bytes_max: u64,
@@ -88,7 +88,7 @@ pub enum HttpError {
     /// The response is compressed although the client did not accept that.
     #[error("the answer of {host} has the content encoding {encoding:?}: it must be sent as it is")]
     Encoded {
-        /// The host asked for.
+        /// The host.
         host: String,
         /// The encoding.
         encoding: String,
@@ -104,7 +104,7 @@ pub enum HttpError {
     /// A POST was redirected, which is not followed.
     #[error("{host} redirects a POST (status {status}): give the URL it leads to")]
     PostRedirect {
-        /// The host asked for.
+        /// The host.
         host: String,
         /// The status.
         status: u16,
@@ -112,7 +112,7 @@ pub enum HttpError {
     /// The sink stopped reading the body.
     #[error("the answer of {host} was not read to its end")]
     Stopped {
-        /// The host asked for.
+        /// The host.
         host: String,
     },
     /// The request is invalid.

@@ -135,7 +135,7 @@ fn a_layout_has_one_place_for_the_template() {
 }
 
 #[test]
-fn a_head_reads_back_and_another_comment_is_none() {
+fn a_head_reads_back_and_another_comment_is_not_a_head() {
     let heads = [
         MustachioHead::default(),
         MustachioHead { id: Some(12), layout: Some("a-b".into()), ..MustachioHead::default() },
