@@ -1,4 +1,4 @@
-//! What is composed can be read back, by a parser that we did not write, and keeps to the limits of the wire.
+//! Composed mail can be read by an independent parser, and respects the limits of the wire.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 
@@ -397,7 +397,7 @@ proptest! {
             .collect();
         let mut given: Vec<_> =
             attachments.iter().map(|file| (file.filename.clone(), file.content.clone())).collect();
-        // Those that belong to the html come first.
+        // The files of the html come first.
         found.sort();
         given.sort();
         prop_assert_eq!(found, given);

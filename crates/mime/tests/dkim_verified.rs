@@ -1,5 +1,4 @@
-//! Our signatures, verified by somebody else's code (dkimpy): composed mail, awkward mail, and what an attacker does
-//! to it on the way.
+//! Verifies our signatures with dkimpy: composed mail, awkward mail, and mail that an attacker changed.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 
@@ -143,7 +142,7 @@ fn what_is_added_or_changed_on_the_way_breaks_the_signature() {
         assert!(good.contains(from));
         assert!(verify(good.replace(from, to).as_bytes()).is_err(), "{from} → {to} was not noticed");
     }
-    // What relays do is no attack.
+    // The changes that relays make do not break the signature.
     let relayed = format!("Received: from a by b\r\n{}", good.replace("Hello,  Ada ", "Hello, Ada"));
     verify(relayed.as_bytes()).unwrap();
 }
@@ -183,7 +182,7 @@ fn header() -> impl Strategy<Value = String> {
     const NAMES: [&str; 9] =
         ["From", "to", "CC", "Subject", "Date", "Message-ID", "References", "X-Other", "Content-Type"];
     let field = (prop::sample::select(&NAMES[..]), mess("\r\n ")).prop_map(|(name, value)| {
-        // A line of white space alone would end the header for some, and the composer never writes one.
+        // Some parsers take a line of white space for the end of the header; the composer never writes one.
         let lines: Vec<_> = value.split("\r\n").filter(|line| !line.trim().is_empty()).collect();
         format!("{name}:{}\r\n", lines.join("\r\n"))
     });
@@ -196,7 +195,7 @@ proptest! {
     #[test]
     fn any_mess_of_white_space_verifies(header in header(), body in mess("\r\n")) {
         let mut message = format!("{header}\r\n{body}");
-        // As on the wire, where the last line is always ended.
+        // As on the wire, where the last line always has an ending.
         if !message.ends_with("\r\n") {
             message.push_str("\r\n");
         }

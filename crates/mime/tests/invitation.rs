@@ -1,4 +1,4 @@
-//! An invitation is one to others: to Python's email package and to icalendar.
+//! Python's email package and icalendar understand our invitations.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 

@@ -1,4 +1,4 @@
-//! Ready-made mail: what is read from it, what is taken out, and what is refused.
+//! Ready-made mail: what is read from it, what is removed, and what is refused.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 
@@ -86,7 +86,7 @@ fn a_whole_mail_is_passed_on_byte_for_byte() {
 }
 
 #[test]
-fn a_message_id_is_kept_where_there_is_one_and_it_is_one() {
+fn a_valid_message_id_is_kept() {
     let long = format!("<{}@x>", "i".repeat(510));
     for kept in ["<a@b>", "  <a@b>\t", "<a.b!c=d@[192.0.2.1]>", "<a@b@c>", &long] {
         let mail = format!("From: a@b\nMessage-ID: {kept}\n\n");
@@ -168,8 +168,11 @@ fn long_lines_are_folded_and_encoded_so_that_nothing_is_lost() {
     let parsed = MessageParser::new().parse(&sent.bytes).unwrap();
     assert_eq!(parsed.subject(), Some(words.trim_end()));
     assert_eq!(parsed.body_text(0).unwrap().trim_end(), text.trim_end());
-    let told = changes(mail.as_bytes());
-    assert!(told.contains(&"header_lines_folded") && told.contains(&"long_lines_reencoded"), "{told:?}");
+    let reported = changes(mail.as_bytes());
+    assert!(
+        reported.contains(&"header_lines_folded") && reported.contains(&"long_lines_reencoded"),
+        "{reported:?}"
+    );
 }
 
 #[test]
@@ -240,7 +243,7 @@ fn the_longest_header_takes_no_longer_than_its_length() {
         for mail in [mail, many] {
             match finish_raw(mail.as_bytes(), &FINISH) {
                 Ok(done) => assert!(done.bytes.split(|byte| *byte == b'\n').all(|line| line.len() <= 999)),
-                // Encoded, it would be longer than we take ourselves.
+                // Encoded, it would exceed our own limit.
                 Err(error) => assert_eq!(error, RawError::HeaderTooLong),
             }
         }
@@ -286,14 +289,14 @@ fn mail_that_no_server_would_take_is_refused() {
         assert_eq!(inspect_raw(bytes).unwrap().bad_header, Some(expected));
     }
     assert!(finish_raw(b"From: a@b\n\n", &RawFinish { message_id: "a\r\nb@c", ..FINISH }).is_err());
-    // Short enough as it came, and not once it is encoded.
+    // It is short enough until it is encoded.
     let grows = [&b"From: a@b\n"[..], &b"Subject: \xfc\xfc\xfc\xfc \xfc\n".repeat(15_000), b"\nx"].concat();
     assert!(inspect_raw(&grows).is_ok());
     assert_eq!(finish_raw(&grows, &FINISH), Err(RawError::HeaderTooLong));
 }
 
 #[test]
-fn a_bad_recipient_is_told_beside_the_good_ones() {
+fn a_bad_recipient_is_reported_beside_the_good_ones() {
     let info = inspect_raw(b"To: root, ada@example.net\nCc: (none)\nTo: b@example.net\n\n").unwrap();
     assert_eq!(
         info.to.iter().map(ToString::to_string).collect::<Vec<_>>(),

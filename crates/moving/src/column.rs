@@ -1,58 +1,58 @@
-//! Which columns are read, under which names an old system may have them, and how each database says them.
+//! The columns that are read, the names that an old system may have for them, and their SQL in each database.
 
 /// A database's dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum OldDialect {
     Sqlite,
     Postgres,
     Mysql,
 }
 
-/// The largest cell: what a request may have.
+/// The largest cell: the maximum size of a request.
 pub(crate) const CELL_BYTES_MAX: usize = 40 * 1024 * 1024;
 
 /// A column that is read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Column {
-    /// Its names in the old system: the first that is there counts, and stands for it in errors.
+pub(crate) struct OldColumn {
+    /// Its names in the old system: the first that exists is read. Errors use the first name.
     pub(crate) names: &'static [&'static str],
     pub(crate) is_needed: bool,
 }
 
-/// A column without which the table is not what it should be.
-pub(crate) const fn needed(names: &'static [&'static str]) -> Column {
-    Column { names, is_needed: true }
+/// A required column.
+pub(crate) const fn needed(names: &'static [&'static str]) -> OldColumn {
+    OldColumn { names, is_needed: true }
 }
 
-/// A column that may be missing.
-pub(crate) const fn optional(names: &'static [&'static str]) -> Column {
-    Column { names, is_needed: false }
+/// An optional column.
+pub(crate) const fn optional(names: &'static [&'static str]) -> OldColumn {
+    OldColumn { names, is_needed: false }
 }
 
 /// A table of an old system.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Table {
+pub(crate) struct OldTable {
     pub(crate) name: &'static str,
-    /// The first is the key.
-    pub(crate) columns: &'static [Column],
-    /// Columns that need not be read: nothing depends on them any more.
+    /// The columns; the first is the key.
+    pub(crate) columns: &'static [OldColumn],
+    /// Columns that are known and not read.
     pub(crate) passed_over: &'static [&'static str],
 }
 
-/// A table as it was found: what each of its columns is called there.
+/// A table that exists in the old database, with the actual names of its columns.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundTable {
-    pub(crate) table: Table,
-    /// One for each column; none where it is missing.
+    pub(crate) table: OldTable,
+    /// One name for each column; `None` if it is missing.
     names: Vec<Option<String>>,
-    /// Those that nobody reads.
+    /// Unknown columns, which are not read.
     pub(crate) unread: Vec<String>,
 }
 
 impl FoundTable {
-    /// Matches the columns that are there; the missing ones that are needed by name.
-    pub(crate) fn new(table: Table, there: Vec<String>) -> (Self, Vec<&'static str>) {
-        let find = |column: &Column| {
+    /// Matches the existing columns. Returns also the names of required columns that are missing.
+    pub(crate) fn new(table: OldTable, there: Vec<String>) -> (Self, Vec<&'static str>) {
+        let find = |column: &OldColumn| {
             let named = |name: &&str| there.iter().find(|there| there.eq_ignore_ascii_case(name));
             column.names.iter().find_map(|name| named(name).cloned())
         };
@@ -68,19 +68,19 @@ impl FoundTable {
         (Self { table, names, unread }, missing)
     }
 
-    /// Whether a column is there, by its first name.
+    /// Whether a column exists, by its first name.
     pub(crate) fn has(&self, column: &str) -> bool {
         self.name_of(column).is_some()
     }
 
-    /// What a column is called there.
+    /// The actual name of a column.
     fn name_of(&self, column: &str) -> Option<&str> {
         let place = self.table.columns.iter().position(|one| one.names[0] == column)?;
         self.names[place].as_deref()
     }
 
-    /// A column as SQL; `NULL` where it is missing.
-    pub(crate) fn sql(&self, dialect: Dialect, alias: &str, column: &str) -> String {
+    /// A column as SQL; `NULL` if it is missing.
+    pub(crate) fn sql(&self, dialect: OldDialect, alias: &str, column: &str) -> String {
         match self.name_of(column) {
             Some(name) => format!("{alias}.{}", quoted(dialect, name)),
             None => "NULL".to_owned(),
@@ -88,35 +88,35 @@ impl FoundTable {
     }
 
     /// The columns with their first names, as SQL.
-    pub(crate) fn all(&self, dialect: Dialect, alias: &str) -> Vec<(&'static str, String)> {
+    pub(crate) fn all(&self, dialect: OldDialect, alias: &str) -> Vec<(&'static str, String)> {
         let names = self.table.columns.iter().map(|column| column.names[0]);
         names.map(|name| (name, self.sql(dialect, alias, name))).collect()
     }
 }
 
-/// A name as SQL has it. The names are those that we look for, in the spelling of the database.
-pub(crate) fn quoted(dialect: Dialect, name: &str) -> String {
+/// Quotes a name. The names are ours, in the spelling of the database.
+pub(crate) fn quoted(dialect: OldDialect, name: &str) -> String {
     match dialect {
-        Dialect::Sqlite | Dialect::Postgres => format!("\"{}\"", name.replace('"', "\"\"")),
-        Dialect::Mysql => format!("`{}`", name.replace('`', "``")),
+        OldDialect::Sqlite | OldDialect::Postgres => format!("\"{}\"", name.replace('"', "\"\"")),
+        OldDialect::Mysql => format!("`{}`", name.replace('`', "``")),
     }
 }
 
-/// An expression as text.
-pub(crate) fn as_text(dialect: Dialect, sql: &str) -> String {
+/// Casts an expression to text.
+pub(crate) fn as_text(dialect: OldDialect, sql: &str) -> String {
     match dialect {
-        Dialect::Sqlite | Dialect::Postgres => format!("CAST({sql} AS TEXT)"),
-        Dialect::Mysql => format!("CAST({sql} AS CHAR CHARACTER SET utf8mb4)"),
+        OldDialect::Sqlite | OldDialect::Postgres => format!("CAST({sql} AS TEXT)"),
+        OldDialect::Mysql => format!("CAST({sql} AS CHAR CHARACTER SET utf8mb4)"),
     }
 }
 
-/// An expression twice: as text unless it is too long, and its length.
-pub(crate) fn bounded(dialect: Dialect, sql: &str) -> String {
+/// Two expressions: the text, `NULL` if it is too long, and its length.
+pub(crate) fn bounded(dialect: OldDialect, sql: &str) -> String {
     let text = as_text(dialect, sql);
     let bytes = match dialect {
-        Dialect::Sqlite => format!("LENGTH(CAST({sql} AS BLOB))"),
-        Dialect::Postgres => format!("CAST(OCTET_LENGTH({text}) AS BIGINT)"),
-        Dialect::Mysql => format!("CAST(LENGTH({text}) AS SIGNED)"),
+        OldDialect::Sqlite => format!("LENGTH(CAST({sql} AS BLOB))"),
+        OldDialect::Postgres => format!("CAST(OCTET_LENGTH({text}) AS BIGINT)"),
+        OldDialect::Mysql => format!("CAST(LENGTH({text}) AS SIGNED)"),
     };
     format!("CASE WHEN {bytes} > {CELL_BYTES_MAX} THEN NULL ELSE {text} END, {bytes}")
 }
@@ -125,7 +125,7 @@ pub(crate) fn bounded(dialect: Dialect, sql: &str) -> String {
 mod tests {
     use super::*;
 
-    const TABLE: Table = Table {
+    const TABLE: OldTable = OldTable {
         name: "messages",
         columns: &[needed(&["id"]), needed(&["payload"]), optional(&["companyId", "company_id"])],
         passed_over: &["created_at"],
@@ -137,8 +137,8 @@ mod tests {
         let (found, missing) = FoundTable::new(TABLE, there);
         assert_eq!(missing, ["payload"]);
         assert_eq!(found.unread, ["colour"]);
-        assert_eq!(found.sql(Dialect::Postgres, "m", "companyId"), "m.\"company_id\"");
-        assert_eq!(found.sql(Dialect::Mysql, "m", "id"), "m.`ID`");
-        assert_eq!(found.sql(Dialect::Sqlite, "m", "payload"), "NULL");
+        assert_eq!(found.sql(OldDialect::Postgres, "m", "companyId"), "m.\"company_id\"");
+        assert_eq!(found.sql(OldDialect::Mysql, "m", "id"), "m.`ID`");
+        assert_eq!(found.sql(OldDialect::Sqlite, "m", "payload"), "NULL");
     }
 }

@@ -1,4 +1,4 @@
-//! The old database: connected to for reading alone, asked for its columns, and read row by row.
+//! The old database: a read-only connection that lists columns and reads rows one by one.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -12,9 +12,9 @@ use sqlx::{
 use tokio::time::timeout;
 
 use crate::{
-    column::{Dialect, FoundTable, Table, bounded},
+    column::{FoundTable, OldDialect, OldTable, bounded},
     error::MovingError,
-    row::{Cell, OldRow},
+    row::{OldCell, OldRow},
     verdict::{Fault, Place},
 };
 
@@ -22,7 +22,7 @@ use crate::{
 const CONNECT_S_MAX: u64 = 15;
 
 const POSTGRES_SESSION: &str = "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY";
-/// Rows are read as fast as the gateway takes them, which may be slow.
+/// Rows are read as fast as the gateway accepts them, which may be slow.
 const MYSQL_SESSION: &str = "SET SESSION TRANSACTION READ ONLY; SET SESSION net_write_timeout = 3600; \
      SET SESSION time_zone = '+00:00'";
 
@@ -32,7 +32,7 @@ const POSTGRES_COLUMNS: &str = "SELECT CAST(column_name AS TEXT) FROM informatio
 const MYSQL_COLUMNS: &str = "SELECT CAST(column_name AS CHAR) FROM information_schema.columns \
      WHERE table_schema = DATABASE() AND table_name = ? ORDER BY ordinal_position";
 
-/// A connection that only reads.
+/// A read-only connection.
 pub struct OldDatabase {
     connection: OldConnection,
     url: SecretString,
@@ -44,12 +44,12 @@ enum OldConnection {
     Mysql(MySqlConnection),
 }
 
-/// What is read: columns by the names that rows have them under, and the rest of the statement.
-pub(crate) struct Select<'a> {
-    /// What errors call it.
+/// A statement: columns by their names in the rows, and the rest of the SQL.
+pub(crate) struct OldSelect<'a> {
+    /// The table's name, for errors.
     pub(crate) table: &'a str,
     pub(crate) columns: Vec<(&'static str, String)>,
-    /// From where, which, in what order.
+    /// The clauses from `FROM` on.
     pub(crate) from: String,
 }
 
@@ -59,25 +59,25 @@ impl OldDatabase {
         let url = url.trim();
         let connected = timeout(Duration::from_secs(CONNECT_S_MAX), OldConnection::open(url)).await;
         let late = || MovingError::Connect {
-            database: shown(url),
+            database: without_password(url),
             reason: format!("it did not answer within {CONNECT_S_MAX} s"),
         };
         let connection = connected.unwrap_or_else(|_| Err(late()))?;
         Ok(Self { connection, url: SecretString::from(url.to_owned()) })
     }
 
-    pub(crate) fn dialect(&self) -> Dialect {
+    pub(crate) fn dialect(&self) -> OldDialect {
         match self.connection {
-            OldConnection::Sqlite(_) => Dialect::Sqlite,
-            OldConnection::Postgres(_) => Dialect::Postgres,
-            OldConnection::Mysql(_) => Dialect::Mysql,
+            OldConnection::Sqlite(_) => OldDialect::Sqlite,
+            OldConnection::Postgres(_) => OldDialect::Postgres,
+            OldConnection::Mysql(_) => OldDialect::Mysql,
         }
     }
 
-    /// The table, if it is there, with what it lacks.
+    /// Finds a table, if it exists, and the faults of its columns.
     pub(crate) async fn find(
         &mut self,
-        table: Table,
+        table: OldTable,
     ) -> Result<(Option<FoundTable>, Vec<Fault>), MovingError> {
         let name = table.name;
         let columns: Result<Vec<String>, sqlx::Error> = match &mut self.connection {
@@ -105,12 +105,15 @@ impl OldDatabase {
         Ok((Some(found), missing.into_iter().map(fault).collect()))
     }
 
-    /// The rows, one at a time.
-    pub(crate) fn rows<'c>(&'c mut self, select: &Select<'_>) -> BoxStream<'c, Result<OldRow, MovingError>> {
+    /// Reads the rows, one at a time.
+    pub(crate) fn rows<'c>(
+        &'c mut self,
+        select: &OldSelect<'_>,
+    ) -> BoxStream<'c, Result<OldRow, MovingError>> {
         let dialect = self.dialect();
         let names: Vec<&'static str> = select.columns.iter().map(|(name, _)| *name).collect();
         let cells: Vec<String> = select.columns.iter().map(|(_, sql)| bounded(dialect, sql)).collect();
-        // Made of our own words and of column names, which are quoted.
+        // The SQL consists of our own text and of quoted column names.
         let sql = AssertSqlSafe(format!("SELECT {} {}", cells.join(", "), select.from));
         let table = select.table.to_owned();
         match &mut self.connection {
@@ -129,10 +132,12 @@ impl OldDatabase {
 
 impl OldConnection {
     async fn open(url: &str) -> Result<Self, MovingError> {
-        // What a driver says of an address may quote it.
+        // A driver's error may quote the address, so it is not repeated.
         let wrong = |like: &str| MovingError::Address(format!("cannot be read; write it like {like}"));
-        let refused =
-            |error: sqlx::Error| MovingError::Connect { database: shown(url), reason: said(&error) };
+        let refused = |error: sqlx::Error| MovingError::Connect {
+            database: without_password(url),
+            reason: database_message(&error),
+        };
         match url.split(':').next().unwrap_or_default() {
             "postgres" | "postgresql" => {
                 let options: PgConnectOptions =
@@ -176,12 +181,12 @@ impl OldConnection {
 
 impl fmt::Display for OldDatabase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&shown(self.url.expose_secret()))
+        f.write_str(&without_password(self.url.expose_secret()))
     }
 }
 
-/// An address without its password and its options, which may hold one.
-fn shown(url: &str) -> String {
+/// An address without its password and its options, which may contain one.
+fn without_password(url: &str) -> String {
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
     if scheme == "sqlite" {
         return url.to_owned();
@@ -197,7 +202,7 @@ fn shown(url: &str) -> String {
     }
 }
 
-/// A row's cells; a cell that is no text does not spoil the others.
+/// Reads a row's cells. A cell that is not text does not affect the others.
 fn read<R>(row: Result<R, sqlx::Error>, table: &str, names: &[&'static str]) -> Result<OldRow, MovingError>
 where
     R: Row,
@@ -210,10 +215,10 @@ where
     let cell = |place: usize| {
         let bytes = row.try_get::<Option<i64>, _>(2 * place + 1);
         match (row.try_get::<Option<String>, _>(2 * place), bytes) {
-            (Ok(Some(text)), _) => Cell::Text(text),
-            (Ok(None), Ok(Some(bytes))) => Cell::TooLong(bytes),
-            (Ok(None), _) => Cell::Null,
-            (Err(_), _) => Cell::Unreadable,
+            (Ok(Some(text)), _) => OldCell::Text(text),
+            (Ok(None), Ok(Some(bytes))) => OldCell::TooLong(bytes),
+            (Ok(None), _) => OldCell::Null,
+            (Err(_), _) => OldCell::Unreadable,
         }
     };
     let cells = names.iter().enumerate().map(|(place, name)| (*name, cell(place))).collect();
@@ -221,11 +226,11 @@ where
 }
 
 fn unreadable(table: &str, error: &sqlx::Error) -> MovingError {
-    MovingError::Read { table: table.to_owned(), reason: said(error) }
+    MovingError::Read { table: table.to_owned(), reason: database_message(error) }
 }
 
-/// What the database says, in one line.
-fn said(error: &sqlx::Error) -> String {
+/// The database's message, in one line.
+fn database_message(error: &sqlx::Error) -> String {
     let text = match error {
         sqlx::Error::Database(error) => error.message().to_owned(),
         error => error.to_string(),
@@ -244,7 +249,7 @@ mod tests {
             ("mysql://app:p@ss@db/shop", "mysql://app:***@db/shop"),
             ("sqlite:///srv/app.db", "sqlite:///srv/app.db"),
         ] {
-            assert_eq!(shown(url), expected);
+            assert_eq!(without_password(url), expected);
         }
     }
 

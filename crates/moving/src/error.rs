@@ -1,31 +1,31 @@
-//! Why an old system cannot be read at all.
+//! Errors that prevent reading an old system at all.
 
 /// The old system cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum MovingError {
-    /// The address is none.
+    /// The address cannot be parsed.
     #[error("{0}")]
     Address(String),
-    /// There is no such file.
+    /// The file does not exist.
     #[error("there is no SQLite file {0}: name the one that the old system uses")]
     NoFile(String),
-    /// It cannot be connected to.
+    /// The connection failed.
     #[error("cannot connect to {database}: {reason}")]
     Connect {
-        /// Which, without its password.
+        /// Its address, without the password.
         database: String,
-        /// What the driver says.
+        /// The driver's message.
         reason: String,
     },
-    /// It stopped answering, or refuses to be read.
+    /// A query failed.
     #[error("cannot read {table}: {reason}")]
     Read {
-        /// What was read.
+        /// The table that was read.
         table: String,
-        /// What the database says.
+        /// The database's message.
         reason: String,
     },
-    /// The options do not fit.
+    /// An option is missing or wrong.
     #[error("{0}")]
     Option(String),
 }

@@ -1,11 +1,12 @@
-//! The databases of the five reference systems, read for whoever moves here.
+//! Reads the databases of the five reference systems, for users who migrate to Postway.
 //!
-//! Each row gets a verdict: it carries over, in the old system's words or in ours; it is left behind and somebody should
-//! know; it stays as history; or it is wrong, with table, key, field and a sentence. Reading decides nothing else: whether
-//! what carries over is taken is for the gateway to say.
+//! Each row gets a verdict: it carries over, in the old system's format or in ours; it is left behind and an
+//! operator must decide; it stays as history; or it is wrong, with table, key, field and a message. Whether
+//! the gateway accepts a row that carries over is not decided here.
 //!
-//! Promises: the old database is only read, by connections that cannot write. No statement is made of its texts. A row is
-//! held one at a time, and a cell of more than 40 MiB not at all. Passwords go where accounts go and into no error.
+//! Promises: the old database is only read, by read-only connections. No statement contains its data. One row
+//! is in memory at a time, and a cell of more than 40 MiB is not read. Passwords are part of accounts and
+//! never of an error.
 
 mod column;
 mod database;

@@ -1,4 +1,5 @@
-//! Requests that the old system kept as files. Their paths come from its database: they lead into one folder or nowhere.
+//! Requests that the old system stored as files. Their paths come from its database, so only paths inside one
+//! folder are read.
 
 use std::{
     fs::File,
@@ -10,22 +11,22 @@ use serde_json::{Map, Value};
 
 use crate::column::CELL_BYTES_MAX;
 
-/// Where the files are.
+/// The folder of the files.
 #[derive(Clone, Debug)]
 pub struct PayloadFolder {
     root: PathBuf,
-    /// Where they were when their paths were written down.
+    /// The folder's path when the old system wrote the paths.
     was: Option<PathBuf>,
 }
 
 impl PayloadFolder {
-    /// The folder, and what it was called before if it was moved.
+    /// Opens the folder; `was` is its former path if it was moved.
     pub fn new(root: &Path, was: Option<PathBuf>) -> Result<Self, String> {
         let root = root.canonicalize().map_err(|error| format!("cannot open {}: {error}", root.display()))?;
         Ok(Self { root, was })
     }
 
-    /// The request in a file.
+    /// Reads the request in a file.
     pub(crate) fn read(&self, path: &str) -> Result<Map<String, Value>, String> {
         let path = self.locate(Path::new(path))?;
         let file = File::open(path).map_err(|error| match error.kind() {
@@ -59,7 +60,7 @@ impl PayloadFolder {
         if inside.components().any(|part| part == Component::ParentDir) {
             return Err(outside());
         }
-        // An absolute path takes the place of the root.
+        // An absolute path replaces the root.
         let whole = self.root.join(inside);
         match whole.canonicalize() {
             Ok(real) if real.starts_with(&self.root) => Ok(real),

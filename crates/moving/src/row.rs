@@ -1,4 +1,4 @@
-//! One row as texts, and what they mean.
+//! One row as texts, and its typed values.
 
 use serde_json::{Map, Value};
 
@@ -12,11 +12,11 @@ const KEY_CHARS_MAX: usize = 200;
 
 /// A cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Cell {
+pub(crate) enum OldCell {
     Null,
-    /// Its length in bytes: it was not read.
+    /// It was not read; the value is its length in bytes.
     TooLong(i64),
-    /// It is no text.
+    /// It is not text.
     Unreadable,
     Text(String),
 }
@@ -25,14 +25,14 @@ pub(crate) enum Cell {
 #[derive(Clone, Debug)]
 pub(crate) struct OldRow {
     place: Place,
-    cells: Vec<(&'static str, Cell)>,
+    cells: Vec<(&'static str, OldCell)>,
     faults: Vec<Fault>,
 }
 
 impl OldRow {
-    pub(crate) fn new(table: &str, cells: Vec<(&'static str, Cell)>) -> Self {
+    pub(crate) fn new(table: &str, cells: Vec<(&'static str, OldCell)>) -> Self {
         let key = match cells.first() {
-            Some((_, Cell::Text(key))) => key.chars().take(KEY_CHARS_MAX).collect(),
+            Some((_, OldCell::Text(key))) => key.chars().take(KEY_CHARS_MAX).collect(),
             _ => String::new(),
         };
         Self { place: Place { table: table.to_owned(), key }, cells, faults: Vec::new() }
@@ -42,12 +42,12 @@ impl OldRow {
         &self.place
     }
 
-    /// Says that a field is wrong.
+    /// Records that a field is wrong.
     pub(crate) fn refuse(&mut self, field: &str, message: impl Into<String>) {
         self.faults.push(Fault::new(&self.place, field, message));
     }
 
-    /// What was found wrong.
+    /// Returns the recorded faults.
     pub(crate) fn faults(self) -> Vec<Fault> {
         self.faults
     }
@@ -56,26 +56,26 @@ impl OldRow {
         self.faults.is_empty()
     }
 
-    /// A text; an empty one is none.
+    /// A text; `None` if it is empty.
     pub(crate) fn text(&mut self, name: &str) -> Option<String> {
         let place = self.cells.iter().position(|(cell, _)| *cell == name)?;
-        match std::mem::replace(&mut self.cells[place].1, Cell::Null) {
-            Cell::Null => None,
-            Cell::Text(text) => Some(text).filter(|text| !text.trim().is_empty()),
-            Cell::TooLong(bytes) => {
+        match std::mem::replace(&mut self.cells[place].1, OldCell::Null) {
+            OldCell::Null => None,
+            OldCell::Text(text) => Some(text).filter(|text| !text.trim().is_empty()),
+            OldCell::TooLong(bytes) => {
                 let message =
                     format!("has {bytes} bytes, and {CELL_BYTES_MAX} are the most: shorten it there");
                 self.refuse(name, message);
                 None
             }
-            Cell::Unreadable => {
+            OldCell::Unreadable => {
                 self.refuse(name, "is no UTF-8 text: write it as text there");
                 None
             }
         }
     }
 
-    /// A text that must be there.
+    /// A required text.
     pub(crate) fn needed(&mut self, name: &str) -> String {
         let before = self.faults.len();
         let text = self.text(name);
@@ -95,7 +95,7 @@ impl OldRow {
         number
     }
 
-    /// Yes or no, as databases and their users write it.
+    /// A boolean, in the spellings that databases and users write.
     pub(crate) fn flag(&mut self, name: &str) -> Option<bool> {
         let text = self.text(name)?;
         match text.trim().to_ascii_lowercase().as_str() {
@@ -120,7 +120,7 @@ impl OldRow {
         }
     }
 
-    /// A JSON object that must be there.
+    /// A required JSON object.
     pub(crate) fn object(&mut self, name: &str) -> Map<String, Value> {
         let before = self.faults.len();
         match self.json(name) {
@@ -138,7 +138,7 @@ impl OldRow {
         }
     }
 
-    /// A JSON list or a text as the doors take it; arrays of PostgreSQL are lists too.
+    /// A JSON list or a text, as the compatibility APIs accept it; PostgreSQL arrays become lists.
     pub(crate) fn list(&mut self, name: &str) -> Option<Value> {
         let text = self.text(name)?;
         let trimmed = text.trim();
@@ -155,7 +155,7 @@ impl OldRow {
     }
 }
 
-/// A whole number, also where a database wrote `2.0`.
+/// Parses a whole number, also `2.0`.
 fn whole(text: &str) -> Option<i64> {
     let digits = match text.split_once('.') {
         Some((digits, zeros)) if zeros.bytes().all(|byte| byte == b'0') => digits,
@@ -165,7 +165,7 @@ fn whole(text: &str) -> Option<i64> {
     digits.parse().ok()
 }
 
-/// The items of an array as PostgreSQL writes it, without its braces.
+/// Parses the items of a PostgreSQL array, without its braces.
 fn postgres_items(inner: &str) -> Vec<String> {
     let (mut items, mut item, mut quoted, mut escaped) = (Vec::new(), String::new(), false, false);
     for character in inner.chars() {
@@ -185,7 +185,7 @@ fn postgres_items(inner: &str) -> Vec<String> {
     items
 }
 
-/// The beginning of a stranger's text.
+/// The beginning of a text from the old database, for errors.
 fn shown(text: &str) -> String {
     text.chars().take(40).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     fn row(cells: &[(&'static str, &str)]) -> OldRow {
-        let cells = cells.iter().map(|(name, text)| (*name, Cell::Text((*text).to_owned())));
+        let cells = cells.iter().map(|(name, text)| (*name, OldCell::Text((*text).to_owned())));
         OldRow::new("messages", cells.collect())
     }
 
@@ -219,7 +219,7 @@ mod tests {
         let fields: Vec<&str> = faults.iter().map(|fault| fault.field.as_str()).collect();
         assert_eq!(fields, ["n", "f", "j", "o", "none"]);
         assert!(faults.iter().all(|fault| fault.place.key == "a" && fault.place.table == "messages"));
-        let mut long = OldRow::new("t", vec![("id", Cell::TooLong(9)), ("b", Cell::Unreadable)]);
+        let mut long = OldRow::new("t", vec![("id", OldCell::TooLong(9)), ("b", OldCell::Unreadable)]);
         let _ = (long.needed("id"), long.text("b"));
         assert_eq!(long.faults().len(), 2);
     }

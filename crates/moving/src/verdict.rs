@@ -1,32 +1,32 @@
-//! What becomes of a row.
+//! The verdict on a row of the old database.
 
 use serde_json::{Map, Value};
 
-/// What a row is here.
+/// What a row becomes in Postway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Whose mail it is.
+    /// A tenant.
     Tenant,
-    /// A tenant that was not active.
+    /// The suspension of a tenant that was not active.
     TenantHold,
-    /// A way out.
+    /// A sending account.
     Account,
-    /// A batch that was suspended.
+    /// The suspension of a batch.
     BatchHold,
-    /// An address that gets no mail.
+    /// A suppressed address.
     Suppression,
     /// An entry of a tenant's directory.
     Recipient,
-    /// A mailbox that is watched.
+    /// A watched mailbox.
     Mailbox,
-    /// Mail that waits.
+    /// A waiting message.
     Message,
-    /// A token whose mail waits.
+    /// A token whose mail is waiting.
     Token,
 }
 
 impl Kind {
-    /// With how many there are: `1 account`, `2 accounts`.
+    /// The noun for a count: `1 account`, `2 accounts`.
     pub fn counted(self, count: u64) -> &'static str {
         match (count, self) {
             (1, Self::Tenant) => "tenant",
@@ -42,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// What many of them are called.
+    /// The plural.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Tenant => "tenants",
@@ -58,16 +58,16 @@ impl Kind {
     }
 }
 
-/// In whose words a row is said.
+/// The format of a row's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// In ours, as the API takes it.
+    /// Postway's own, as the API takes it.
     Ours,
-    /// In those of the old system, as its door takes it.
+    /// The old system's, as its compatibility API takes it.
     Theirs,
 }
 
-/// Where a row is.
+/// The location of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Its table.
@@ -79,22 +79,22 @@ pub struct Place {
 /// A row that can carry over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Carried {
-    /// What it is here.
+    /// What it becomes in Postway.
     pub kind: Kind,
-    /// Where it was.
+    /// Its location in the old database.
     pub place: Place,
-    /// Whose it is, if it says so.
+    /// Its tenant, if it names one.
     pub tenant: Option<String>,
-    /// In whose words `body` is.
+    /// The format of `body`.
     pub form: Form,
-    /// What it says.
+    /// Its content.
     pub body: Map<String, Value>,
 }
 
-/// A row that somebody has to decide about.
+/// A row that an operator must decide about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// Where it is.
+    /// Its location.
     pub place: Place,
     /// Why it does not carry over, and what to do.
     pub why: String,
@@ -105,40 +105,40 @@ pub struct Left {
 pub struct Stayed {
     /// Their table.
     pub table: String,
-    /// What they are.
+    /// A description of the rows.
     pub what: String,
-    /// How many.
+    /// Their number.
     pub count: u64,
-    /// Why they may stay.
+    /// Why they need not carry over.
     pub why: String,
 }
 
 /// What is wrong with a row or a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where it is.
+    /// Its location.
     pub place: Place,
-    /// The field or column, if it is one.
+    /// The field or column; empty for the whole row or table.
     pub field: String,
     /// What is wrong, and what to do.
     pub message: String,
 }
 
 impl Fault {
-    /// What is wrong with a field of a row.
+    /// A fault of a field of a row.
     pub fn new(place: &Place, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { place: place.clone(), field: field.into(), message: message.into() }
     }
 }
 
-/// What becomes of a row.
+/// The verdict on a row of the old database.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// It can carry over.
     Carry(Box<Carried>),
-    /// Somebody has to decide.
+    /// An operator must decide.
     Leave(Left),
-    /// It may stay.
+    /// It stays as history.
     Stay(Stayed),
     /// It is wrong.
     Wrong(Fault),

@@ -1,7 +1,7 @@
 //! TCP connections to a named host.
 //!
 //! Addresses are raced in the manner of RFC 8305: each gets a head start before the next is tried beside it,
-//! so that a dead IPv6 route costs a quarter of a second and not the whole deadline.
+//! so a dead IPv6 route costs a quarter of a second and not the whole deadline.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -13,19 +13,19 @@ use tokio::{
 
 use crate::{Guard, NetError};
 
-/// How long one address may try alone before the next one joins.
+/// How long one address is tried alone before the next one is tried as well.
 const HEAD_START: Duration = Duration::from_millis(250);
 /// How many addresses of one name are tried.
 const ADDRESSES_MAX: usize = 8;
 
-/// Connects to `host` (a name or an address literal) before `deadline`, at an address that the guard lets through, with
-/// Nagle's algorithm off: SMTP is a conversation of small packets.
+/// Connects to `host` (a name or an address literal) before `deadline`, at an address that the guard allows.
+/// Nagle's algorithm is off, because SMTP exchanges small packets.
 pub async fn connect(host: &str, port: u16, deadline: Instant, guard: &Guard) -> Result<TcpStream, NetError> {
-    connect_to(host, port, lookup_host((host, port)), deadline, guard).await
+    connect_resolved(host, port, lookup_host((host, port)), deadline, guard).await
 }
 
-/// The same with the resolver's answer to the name.
-async fn connect_to<A: Iterator<Item = SocketAddr>>(
+/// Connects to one of the addresses that the resolver returned.
+async fn connect_resolved<A: Iterator<Item = SocketAddr>>(
     host: &str,
     port: u16,
     resolved: impl Future<Output = io::Result<A>>,
@@ -49,7 +49,7 @@ async fn connect_to<A: Iterator<Item = SocketAddr>>(
     Ok(stream)
 }
 
-/// IPv6 and IPv4 by turns, in the resolver's order within each.
+/// Alternates IPv6 and IPv4, in the resolver's order within each.
 fn alternate_families(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
     let (mut first, mut second): (Vec<_>, Vec<_>) = addresses.partition(SocketAddr::is_ipv6);
     first.reverse();
@@ -63,7 +63,7 @@ fn alternate_families(addresses: impl Iterator<Item = SocketAddr>) -> Vec<Socket
     ordered
 }
 
-/// The first connection to come up; the error of the last to fail if none does.
+/// Returns the first connection that succeeds, or the error of the last that failed.
 async fn race(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
     let mut waiting = addresses.into_iter();
     let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
@@ -116,7 +116,7 @@ mod tests {
         let (began, within) = (Instant::now(), Duration::from_secs(30));
         let guard = Guard::with_loopback();
         let silent = std::future::pending::<io::Result<std::vec::IntoIter<SocketAddr>>>();
-        let error = connect_to("mx.example", 25, silent, began + within, &guard).await.unwrap_err();
+        let error = connect_resolved("mx.example", 25, silent, began + within, &guard).await.unwrap_err();
         assert_eq!((error.kind(), began.elapsed()), (io::ErrorKind::TimedOut, within));
         assert!(error.to_string().contains("resolver"), "{error}");
         // One that is slow leaves what is left of the deadline, and no more.
@@ -125,7 +125,7 @@ mod tests {
             Ok(Vec::<SocketAddr>::new().into_iter())
         };
         let began = Instant::now();
-        assert!(connect_to("mx.example", 25, slow, began + within, &guard).await.is_err());
+        assert!(connect_resolved("mx.example", 25, slow, began + within, &guard).await.is_err());
         assert!(began.elapsed() <= within);
     }
 
@@ -140,7 +140,8 @@ mod tests {
                 "{error}"
             );
         }
-        // The very network that the error names, for a name that may have an address of the other family as well.
+        // The very network that the error names, for a name that may have an address of the other family as
+        // well.
         let allowed = Guard::new(vec![("127.0.0.1".parse().unwrap(), 32)]);
         assert!(connect("localhost", port, soon(), &allowed).await.is_ok());
     }

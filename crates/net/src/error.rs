@@ -1,4 +1,4 @@
-//! What can go wrong on the way out.
+//! Errors of outgoing connections.
 
 use std::io;
 
@@ -12,7 +12,7 @@ pub enum NetError {
     /// The name has no address.
     #[error("cannot resolve {host:?}: {source}; check the host name and the resolver")]
     Resolve {
-        /// The name asked for.
+        /// The name.
         host: String,
         /// What the resolver said.
         source: io::Error,
@@ -20,13 +20,13 @@ pub enum NetError {
     /// Every address of the host is private or this machine's own, and none of them is allowed.
     #[error("{host:?} has no public address; {}", advice(host))]
     Guarded {
-        /// The host asked for.
+        /// The host.
         host: String,
     },
     /// No address of the host took the connection.
     #[error("cannot connect to {host}:{port}: {source}")]
     Connect {
-        /// The host asked for.
+        /// The host.
         host: String,
         /// Its port.
         port: u16,
@@ -36,7 +36,7 @@ pub enum NetError {
     /// The deadline passed first.
     #[error("no {what} with {host}:{port} before the deadline")]
     Timeout {
-        /// The host asked for.
+        /// The host.
         host: String,
         /// Its port.
         port: u16,
@@ -66,8 +66,8 @@ pub enum NetError {
     TlsSetup(String),
 }
 
-/// What lets a refused host be reached. What a name resolves to is not told: whoever named it may be a stranger to the
-/// network that the gateway stands in.
+/// How to allow a refused host. The addresses of a name are not shown, because the user who named it may not
+/// know the gateway's network.
 fn advice(host: &str) -> String {
     match literal_address(host) {
         Some(address) => format!("if it is to be reached, {}", how_to_allow(address)),

@@ -1,53 +1,53 @@
-//! Which addresses may be connected to.
+//! Decides which addresses may be connected to.
 //!
-//! A relay, a mailbox, an endpoint or a webhook must not reach into the network that the gateway stands in: loopback,
-//! private and link-local addresses, those of cloud metadata services, this machine's own addresses and whatever else is
-//! not on the public internet are refused, unless the operator has allowed their network. Which key named the host makes no
-//! difference. The check is made on the addresses that are connected to, after the name was resolved, so that a name cannot
-//! answer one thing to the check and another to the connection.
+//! A relay, a mailbox, an endpoint or a webhook must not reach into the gateway's own network: loopback,
+//! private and link-local addresses, those of cloud metadata services, this machine's own addresses and
+//! everything else that is not on the public internet are refused, unless the operator has allowed their
+//! network. This applies to hosts named by any API key. The check uses the resolved addresses that are
+//! connected to, so a name cannot resolve to one address for the check and to another for the connection.
 //!
-//! Not known here: a public address that a router in front of this machine translates to it or to its neighbours. Only a
-//! firewall can refuse those.
+//! It cannot know a public address that a router in front of this machine translates to it or to its
+//! neighbours. Only a firewall can refuse those.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
-/// Azure's wire server, which gives a virtual machine its certificates and settings. The one metadata service that is
-/// known to have an address of the public internet.
+/// Azure's wire server, which gives a virtual machine its certificates and settings. It is the only known
+/// metadata service with a public address.
 const AZURE_WIRE_SERVER: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 /// A port for [`is_own`], which sends nothing to it.
 const DISCARD_PORT: u16 = 9;
 
-/// Lets through public addresses, and private ones that were allowed.
+/// Allows public addresses, and private ones that the operator has allowed.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     allowed: Vec<(IpAddr, u8)>,
 }
 
 impl Guard {
-    /// A guard that also lets through these networks: an address and how many of its leading bits count.
+    /// A guard that also allows these networks, each an address and its prefix length.
     pub fn new(allowed: Vec<(IpAddr, u8)>) -> Self {
         Self { allowed }
     }
 
-    /// A guard that also lets through this machine: for tests and benches, which play the other side themselves.
+    /// A guard that also allows this machine, for tests and benches, which run the other side themselves.
     pub fn with_loopback() -> Self {
         Self::new(vec![(Ipv4Addr::LOCALHOST.into(), 8), (Ipv6Addr::LOCALHOST.into(), 128)])
     }
 
     /// Whether this address may be connected to.
     pub fn allows(&self, address: IpAddr) -> bool {
-        self.allows_beside(address, is_own)
+        self.allows_unless_own(address, is_own)
     }
 
-    /// The same, where `is_own` tells which addresses are this machine's.
-    fn allows_beside(&self, address: IpAddr, is_own: impl Fn(IpAddr) -> bool) -> bool {
+    /// As [`allows`](Self::allows), with `is_own` to decide which addresses are this machine's.
+    fn allows_unless_own(&self, address: IpAddr, is_own: impl Fn(IpAddr) -> bool) -> bool {
         let address = address.to_canonical();
         self.allowed.iter().any(|(network, bits)| contains(*network, *bits, address))
             || (is_public(address) && !is_own(address))
     }
 }
 
-/// How the operator lets an address be reached that the guard refuses, as the lines to write.
+/// How an operator allows an address that the guard refuses, as the lines to write.
 pub fn how_to_allow(address: IpAddr) -> String {
     let bits = if address.is_ipv4() { 32 } else { 128 };
     format!(
@@ -56,7 +56,7 @@ pub fn how_to_allow(address: IpAddr) -> String {
     )
 }
 
-/// The address that a host is without asking a resolver: one that is written as such, in any spelling, or `localhost`.
+/// The address of a host that needs no resolver: an address in any notation, or `localhost`.
 pub fn literal_address(host: &str) -> Option<IpAddr> {
     let host = host.trim_matches(['[', ']']);
     if let Ok(address) = host.parse::<IpAddr>() {
@@ -65,7 +65,7 @@ pub fn literal_address(host: &str) -> Option<IpAddr> {
     match url::Host::parse(host).ok()? {
         url::Host::Ipv4(address) => Some(address.into()),
         url::Host::Ipv6(address) => Some(IpAddr::from(address).to_canonical()),
-        // RFC 6761 6.3: the one name whose meaning is known.
+        // RFC 6761 6.3: the one name whose address is fixed.
         url::Host::Domain(name) => {
             let name = name.trim_end_matches('.');
             (name == "localhost" || name.ends_with(".localhost")).then_some(Ipv4Addr::LOCALHOST.into())
@@ -73,9 +73,9 @@ pub fn literal_address(host: &str) -> Option<IpAddr> {
     }
 }
 
-/// Whether an address is one of this machine's own, as its routes are at this moment: what is sent to an own address has
-/// that address as its source. Choosing a route sends no packet. An address family or a socket that cannot be had is one
-/// that no connection can be made with, either.
+/// Whether an address belongs to this machine, by its current routes: a packet to an own address has that
+/// address as its source. Choosing a route sends no packet. If no socket can be opened for the address
+/// family, no connection is possible, either.
 fn is_own(address: IpAddr) -> bool {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -127,7 +127,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !is_special && address != AZURE_WIRE_SERVER
 }
 
-/// Only global unicast is public, without the parts of it that stand for something else.
+/// Only global unicast is public, without its special-purpose parts.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [a, b, ..] = address.segments();
     let is_global = a & 0xe000 == 0x2000;
@@ -211,10 +211,10 @@ mod tests {
             Guard::new(vec![("8.8.4.0".parse().unwrap(), 24), ("2606::".parse().unwrap(), 16)]),
         );
         for address in ["8.8.4.4", "::ffff:8.8.4.4", "2606:4700::9"] {
-            assert!(!closed.allows_beside(address.parse().unwrap(), own), "{address}");
-            assert!(opened.allows_beside(address.parse().unwrap(), own), "{address}");
+            assert!(!closed.allows_unless_own(address.parse().unwrap(), own), "{address}");
+            assert!(opened.allows_unless_own(address.parse().unwrap(), own), "{address}");
         }
-        assert!(closed.allows_beside("8.8.8.8".parse().unwrap(), own));
+        assert!(closed.allows_unless_own("8.8.8.8".parse().unwrap(), own));
     }
 
     #[test]
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_seen_through_its_spelling_and_a_name_is_none() {
+    fn an_address_is_recognised_in_any_spelling_and_a_name_is_not_one() {
         for (host, address) in [
             ("127.0.0.1", "127.0.0.1"),
             ("127.1", "127.0.0.1"),

@@ -1,12 +1,12 @@
-//! The guarded way out: TCP connections with a deadline, TLS with one crypto provider for the whole process, and an
-//! [HTTP client](http).
+//! Outgoing connections: TCP with a deadline and a guard against private addresses, TLS with one crypto
+//! provider for the whole process, and an [HTTP client](http).
 //!
 //! Promises: every wait ends at a deadline the caller gives; every error names the host and port it is about;
 //! certificates are verified against the platform's roots (and a private CA's, if given) unless the caller
-//! asks for the unverified mode, which exists for opportunistic encryption alone (RFC 7435: some protection
-//! where there would be none); a guarded connection never reaches a private address that was not allowed.
+//! requests the unverified mode, which exists only for opportunistic encryption (RFC 7435); a guarded
+//! connection never reaches a private address that was not allowed.
 //!
-//! Fails with [`NetError`]. Does not retry, and only the HTTP client keeps connections.
+//! Functions fail with [`NetError`]. Nothing is retried, and only the HTTP client pools connections.
 
 mod connect;
 mod error;

@@ -1,4 +1,4 @@
-//! A connection that may or may not be encrypted.
+//! A connection, encrypted or not.
 
 use std::{
     io,
@@ -17,9 +17,9 @@ use tokio_rustls::client::TlsStream;
 pub enum Stream {
     /// Plain text.
     Plain(TcpStream),
-    /// Under TLS. Boxed: the session state is large and most enums of streams are moved about.
+    /// TLS. It is boxed because the session state is large and streams are moved often.
     Tls(Box<TlsStream<TcpStream>>),
-    /// To a peer in this process, who is simulated. Always plain text.
+    /// A simulated peer in this process. Always plain text.
     Pipe(DuplexStream),
 }
 
@@ -29,7 +29,7 @@ impl Stream {
         matches!(self, Self::Tls(_))
     }
 
-    /// The TCP connection, to be taken through a TLS handshake. `None` when it is under TLS already, or is none.
+    /// The TCP connection, for a TLS handshake; `None` if it is encrypted already or simulated.
     pub fn into_tcp(self) -> Option<TcpStream> {
         match self {
             Self::Plain(tcp) => Some(tcp),

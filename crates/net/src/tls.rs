@@ -1,8 +1,8 @@
 //! TLS for clients: rustls with aws-lc-rs, verified by the platform's roots.
 //!
-//! A [`TlsClient`] is made once and shared. Roots are read when the first verified handshake needs them, so
-//! that a machine without any certificates can still run what needs none. Configurations for private CAs are
-//! kept, so that opening a connection does not read the platform's store again.
+//! A [`TlsClient`] is made once and shared. Roots are read when the first verified handshake needs them, so a
+//! machine without certificates can run everything that needs none. Configurations for private CAs are
+//! cached, so that a connection does not read the platform's store again.
 
 use std::{
     collections::HashMap,
@@ -25,25 +25,26 @@ use tokio_rustls::TlsConnector;
 
 use crate::{NetError, Stream};
 
-/// How many private-CA configurations are kept before all are dropped and made again on demand.
+/// How many private-CA configurations are cached before all are dropped.
 const CONFIGS_MAX: usize = 256;
 
-/// Makes aws-lc-rs the provider of this process. Call it once at start; calling it again does no harm.
+/// Makes aws-lc-rs the crypto provider of this process. It is called once at start; further calls have no
+/// effect.
 pub fn install_crypto_provider() {
     if CryptoProvider::get_default().is_none() {
-        // Losing the race to another thread leaves a provider installed too, which is all that is wanted.
+        // If another thread wins the race, a provider is installed as well.
         aws_lc_rs::default_provider().install_default().ok();
     }
 }
 
-/// How far a peer's certificate is checked.
+/// How a peer's certificate is verified.
 #[derive(Debug, Clone, Copy)]
 pub enum Verify<'a> {
     /// Against the platform's roots.
     Platform,
     /// Against the platform's roots and these, in PEM.
     WithRoots(&'a [u8]),
-    /// Not at all. Only for opportunistic encryption, where the alternative is plain text.
+    /// Not verified. Only for opportunistic encryption, where the alternative is plain text.
     Unverified,
 }
 
@@ -80,7 +81,7 @@ impl TlsClient {
         Ok(Self { extra_roots: read_roots(pem)?, ..Self::new() })
     }
 
-    /// Takes `tcp` through a TLS handshake before `deadline`. `host` is the name the certificate must carry.
+    /// Performs a TLS handshake on `tcp` before `deadline`. The certificate must be valid for `host`.
     pub async fn handshake(
         &self,
         tcp: TcpStream,
@@ -102,8 +103,8 @@ impl TlsClient {
 
     fn config(&self, verify: Verify<'_>) -> Result<Arc<ClientConfig>, NetError> {
         match verify {
-            Verify::Platform => kept(&self.platform, || self.verified(&[])),
-            Verify::Unverified => kept(&self.unverified, || {
+            Verify::Platform => get_or_make(&self.platform, || self.verified(&[])),
+            Verify::Unverified => get_or_make(&self.unverified, || {
                 let verifier = Arc::new(NoVerification(self.provider.clone()));
                 self.build(verifier)
             }),
@@ -140,8 +141,8 @@ impl TlsClient {
     }
 }
 
-/// The value in `cell`, made on first use. Two threads may both make it; one is kept.
-fn kept(
+/// The value in `cell`, made on first use. Two threads may both make it; one value is kept.
+fn get_or_make(
     cell: &OnceLock<Arc<ClientConfig>>,
     make: impl FnOnce() -> Result<Arc<ClientConfig>, NetError>,
 ) -> Result<Arc<ClientConfig>, NetError> {
@@ -174,7 +175,7 @@ fn handshake_error(host: &str, source: io::Error) -> NetError {
     }
 }
 
-/// Accepts any certificate, but still checks that the peer holds its key.
+/// Accepts any certificate, but still verifies that the peer has its key.
 #[derive(Debug)]
 struct NoVerification(Arc<CryptoProvider>);
 

@@ -1,4 +1,4 @@
-//! The HTTP client against a source that misbehaves.
+//! Tests the HTTP client with a server that misbehaves.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 
@@ -12,10 +12,10 @@ use postway_net::{
 use postway_testkit::{ClosedPort, HttpSource, Reply, TestCert};
 use tokio::time::Instant;
 
-/// Longer than anything here takes, so that only a deadline of the client's can end a wait.
+/// Longer than every test, so that only a deadline of the client can end a wait.
 const LONG: Duration = Duration::from_secs(30);
 
-/// Lets 127.0.0.1 through, and no other private address.
+/// Allows 127.0.0.1 and no other private address.
 fn client() -> HttpClient {
     client_with(HttpSettings::default())
 }

@@ -1,4 +1,4 @@
-//! What a token endpoint says, whatever it is: a token, a refusal, a page in HTML, or nonsense.
+//! Reads the response of a token endpoint, whatever it is: a token, a refusal, an HTML page, or nonsense.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    error::{TokenError, TokenErrorKind, words},
+    error::{TokenError, TokenErrorKind, shorten_text},
     request::ANSWER_BYTES_MAX,
     token::AccessToken,
 };
@@ -16,27 +16,27 @@ use crate::{
 /// The longest token, in bytes. Those of large providers have several thousand.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
-/// A token, and the refresh token that came with it.
-pub(crate) struct Granted {
+/// An access token, and the refresh token that came with it.
+pub(crate) struct GrantedToken {
     pub token: AccessToken,
     pub refresh_token: Option<String>,
 }
 
-/// The fields that matter of a JSON answer.
+/// The relevant fields of a JSON response.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Fields {
+struct TokenAnswerFields {
     error: Option<Value>,
     error_description: Option<Value>,
     access_token: Option<String>,
     token_type: Option<Value>,
-    /// A number, and at some servers a text.
+    /// A number, or a text on some servers.
     expires_in: Option<Value>,
     refresh_token: Option<String>,
 }
 
-/// What an endpoint's answer means.
-pub(crate) fn read(host: &str, answer: &Answer, now: Time) -> Result<Granted, TokenError> {
+/// Reads the response of a token endpoint.
+pub(crate) fn read_answer(host: &str, answer: &Answer, now: Time) -> Result<GrantedToken, TokenError> {
     let later = answer.retry_after();
     let refuse = |kind, message: String| Err(TokenError::new(kind, message).after(later));
     let unusable = |what: &str| {
@@ -48,16 +48,16 @@ pub(crate) fn read(host: &str, answer: &Answer, now: Time) -> Result<Granted, To
     };
     if answer.is_cut {
         let what = format!("more than {ANSWER_BYTES_MAX} bytes, or an answer that broke off");
-        // What broke off may be whole the next time.
+        // An incomplete response may be complete the next time.
         let message = format!("{host} answered with status {} and {what}", answer.status);
         return refuse(TokenErrorKind::Unavailable, message);
     }
-    let Ok(fields) = serde_json::from_slice::<Fields>(&answer.body) else {
+    let Ok(fields) = serde_json::from_slice::<TokenAnswerFields>(&answer.body) else {
         return unusable("something that is no JSON answer of an OAuth server");
     };
     if let Some(error) = fields.error.as_ref().map(text) {
         let description = fields.error_description.as_ref().map(text).unwrap_or_default();
-        let said = words(format!("{error}: {description}").trim_end_matches([':', ' ']));
+        let said = shorten_text(format!("{error}: {description}").trim_end_matches([':', ' ']));
         let passes = matches!(error.as_str(), "temporarily_unavailable" | "server_error" | "slow_down");
         let kind = match passes || answer.is_transient() {
             true => TokenErrorKind::Unavailable,
@@ -74,7 +74,7 @@ pub(crate) fn read(host: &str, answer: &Answer, now: Time) -> Result<Granted, To
     if !is_bearer {
         return unusable("a token that is no bearer token");
     }
-    // It is written into commands: nothing in it may end one.
+    // The token is written into commands, so it must not contain a line break or a space.
     let is_token = |text: &str| {
         (1..=TOKEN_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
     };
@@ -82,7 +82,7 @@ pub(crate) fn read(host: &str, answer: &Answer, now: Time) -> Result<Granted, To
         return unusable("a token that cannot be used");
     }
     let lifetime = fields.expires_in.as_ref().and_then(seconds).map(Duration::from_secs);
-    Ok(Granted {
+    Ok(GrantedToken {
         token: AccessToken::new(token, now, lifetime),
         refresh_token: fields.refresh_token.filter(|token| !token.is_empty()),
     })

@@ -1,4 +1,4 @@
-//! The assertion of a service account (RFC 7523): a JWT that says who asks and for whom, signed with RS256.
+//! The assertion of a service account (RFC 7523): a JWT with issuer and subject, signed with RS256.
 
 use aws_lc_rs::{
     rand::SystemRandom,
@@ -13,11 +13,11 @@ use serde_json::json;
 
 use crate::error::TokenError;
 
-/// For how long an assertion is good: the most that Google takes.
+/// The lifetime of an assertion: the longest that Google accepts.
 const LIFETIME_S: i64 = 3_600;
 
-/// What an assertion says.
-pub(crate) struct Assertion<'a> {
+/// The claims of an assertion.
+pub(crate) struct ServiceAssertion<'a> {
     pub issuer: &'a str,
     pub audience: &'a str,
     pub scope: Option<&'a str>,
@@ -25,7 +25,7 @@ pub(crate) struct Assertion<'a> {
     pub at: Time,
 }
 
-impl Assertion<'_> {
+impl ServiceAssertion<'_> {
     /// The assertion, signed with a PKCS #8 key in PEM form.
     pub(crate) fn sign(&self, private_key_pem: &str) -> Result<String, TokenError> {
         let unusable = || TokenError::settings("the private key is not an RSA key in PKCS #8 PEM form");
@@ -77,7 +77,7 @@ mod tests {
         let der = AsDer::<aws_lc_rs::encoding::Pkcs8V1Der<'_>>::as_der(&key).unwrap();
         let text = BASE64_STANDARD.encode(der.as_ref());
         let pem = format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
-        let assertion = Assertion {
+        let assertion = ServiceAssertion {
             issuer: "robot@project.example",
             audience: "https://oauth2.example/token",
             scope: Some("https://mail.example/"),

@@ -1,30 +1,30 @@
-//! Why there is no token.
+//! Errors of token requests.
 
 use std::{error::Error, fmt, time::Duration};
 
 use postway_net::http::HttpError;
 
-/// The longest text of a server that an error repeats, in characters.
+/// The longest server text that an error contains, in characters.
 const WORDS_MAX: usize = 300;
 
-/// Why there is no token. Holds the server's words and no secret.
+/// Why there is no token. It contains the server's text and no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenError {
-    /// Whose fault it is.
+    /// The cause of the failure.
     pub kind: TokenErrorKind,
     message: String,
     /// How long the server asked to wait.
     pub(crate) retry_after: Option<Duration>,
 }
 
-/// Whose fault it is that there is no token.
+/// The cause of a failure to get a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenErrorKind {
     /// The server refuses: the grant must change, or a person must consent again.
     Refused,
-    /// The server, or the way to it, is out of order: waiting may help.
+    /// The server cannot be reached or has an error: a retry may help.
     Unavailable,
-    /// The grant cannot be used as it is set up.
+    /// The settings of the grant are wrong.
     Settings,
 }
 
@@ -45,7 +45,7 @@ impl TokenError {
         Self { retry_after, ..self }
     }
 
-    /// True when waiting may help.
+    /// True if a retry may help.
     pub fn is_transient(&self) -> bool {
         self.kind == TokenErrorKind::Unavailable
     }
@@ -69,8 +69,8 @@ impl From<HttpError> for TokenError {
     }
 }
 
-/// A server's words, fit for one line of an error: bounded, without control characters.
-pub(crate) fn words(text: &str) -> String {
+/// Shortens a server's text to one line of an error: bounded, without control characters.
+pub(crate) fn shorten_text(text: &str) -> String {
     let plain = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
     plain.take(WORDS_MAX).collect()
 }

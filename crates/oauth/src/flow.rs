@@ -1,5 +1,6 @@
-//! A person's consent, once: by a code that is typed in elsewhere (RFC 8628), or by a page that leads back to this machine
-//! (RFC 8252, with PKCE, RFC 7636). Either ends with a refresh token, which the grant lives on.
+//! Obtains a person's consent: by a code that the person enters on another device (RFC 8628), or in a browser
+//! that redirects to this machine (RFC 8252, with PKCE, RFC 7636). Either flow ends with a refresh token for
+//! the grant.
 
 use std::time::Duration;
 
@@ -13,42 +14,43 @@ use tokio::time::{Instant, sleep};
 use url::Url;
 
 use crate::{
-    error::{TokenError, TokenErrorKind, words},
-    request::{Form, exchange, post},
+    error::{TokenError, TokenErrorKind, shorten_text},
+    request::{FormFields, exchange, post},
 };
 
-/// The longest that a person is waited for.
+/// The longest wait for a person's consent.
 const CONSENT_MAX: Duration = Duration::from_secs(15 * 60);
-/// The pause between two questions where the server names none (RFC 8628 3.2).
-const INTERVAL_UNTOLD: Duration = Duration::from_secs(5);
-/// The longest pause.
+/// The polling interval if the server names none (RFC 8628 3.2).
+const INTERVAL_DEFAULT: Duration = Duration::from_secs(5);
+/// The longest polling interval.
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
-/// The access token beside a consent is not kept, so nobody asks when it ends.
+/// A placeholder for the current time: the access token of a consent is not kept, so its expiry does not
+/// matter.
 fn undated() -> Time {
     Time::from_millis(0)
 }
 
-/// The client that asks for consent.
+/// The OAuth client that asks for consent.
 #[derive(Clone, Debug)]
 pub struct ConsentClient {
-    /// Where tokens are asked for.
+    /// The URL of the token endpoint.
     pub token_url: String,
     /// Its id.
     pub client_id: String,
     /// Its secret; public clients have none.
     pub client_secret: Option<secrecy::SecretString>,
-    /// What is asked for.
+    /// The requested scope.
     pub scope: Option<String>,
 }
 
-/// What a person is to do.
+/// A pending consent by code.
 #[derive(Clone, Debug, Deserialize)]
 pub struct DeviceConsent {
     device_code: String,
-    /// What is typed in.
+    /// The code that the person enters.
     pub user_code: String,
-    /// Where.
+    /// The page on which the code is entered.
     #[serde(alias = "verification_url")]
     pub verification_uri: String,
     #[serde(default)]
@@ -62,24 +64,24 @@ impl ConsentClient {
         self.client_secret.as_ref().map(secrecy::ExposeSecret::expose_secret)
     }
 
-    /// Asks for a code that a person types in.
+    /// Requests a code for a person to enter.
     pub async fn begin_device(
         &self,
         http: &HttpClient,
         device_url: &str,
     ) -> Result<DeviceConsent, TokenError> {
-        let mut form: Form = vec![("client_id", self.client_id.clone())];
+        let mut form: FormFields = vec![("client_id", self.client_id.clone())];
         form.extend(self.secret().map(|secret| ("client_secret", secret.to_owned())));
         form.extend(self.scope.clone().map(|scope| ("scope", scope)));
         let (host, answer) = post(http, device_url, &form, Auth::None).await?;
         serde_json::from_slice(&answer.body).map_err(|_| {
-            let said = words(&String::from_utf8_lossy(&answer.body));
+            let said = shorten_text(&String::from_utf8_lossy(&answer.body));
             let message = format!("{host} gives no code (status {}): {said}", answer.status);
             TokenError::new(TokenErrorKind::Refused, message)
         })
     }
 
-    /// Waits until the person has consented; gives the refresh token.
+    /// Waits until the person has consented, and returns the refresh token.
     pub async fn finish_device(
         &self,
         http: &HttpClient,
@@ -87,7 +89,7 @@ impl ConsentClient {
     ) -> Result<String, TokenError> {
         let within = consent.expires_in.map_or(CONSENT_MAX, Duration::from_secs).min(CONSENT_MAX);
         let deadline = Instant::now() + within;
-        let mut interval = consent.interval.map_or(INTERVAL_UNTOLD, Duration::from_secs);
+        let mut interval = consent.interval.map_or(INTERVAL_DEFAULT, Duration::from_secs);
         loop {
             sleep(interval.clamp(Duration::from_millis(10), INTERVAL_MAX)).await;
             let form = vec![
@@ -99,7 +101,7 @@ impl ConsentClient {
             match asked {
                 Ok(granted) => return refresh_token(granted.refresh_token),
                 Err(error) if error.to_string().contains("authorization_pending") => {}
-                Err(error) if error.to_string().contains("slow_down") => interval += INTERVAL_UNTOLD,
+                Err(error) if error.to_string().contains("slow_down") => interval += INTERVAL_DEFAULT,
                 Err(error) if error.is_transient() => {}
                 Err(error) => return Err(error),
             }
@@ -112,7 +114,7 @@ impl ConsentClient {
         }
     }
 
-    /// Begins a consent in the browser, which leads back to `redirect_uri`.
+    /// Begins a consent in the browser, which redirects to `redirect_uri`.
     pub fn begin_code(&self, authorize_url: &str, redirect_uri: &str) -> Result<CodeConsent, TokenError> {
         let mut url = Url::parse(authorize_url)
             .map_err(|error| TokenError::settings(format!("the authorize URL cannot be read: {error}")))?;
@@ -125,7 +127,7 @@ impl ConsentClient {
             .append_pair("state", &state)
             .append_pair("code_challenge", &BASE64_URL_SAFE_NO_PAD.encode(challenge))
             .append_pair("code_challenge_method", "S256")
-            // Google gives a refresh token to those who ask for it so.
+            // Google returns a refresh token only with these parameters.
             .append_pair("access_type", "offline")
             .append_pair("prompt", "consent");
         if let Some(scope) = &self.scope {
@@ -134,7 +136,7 @@ impl ConsentClient {
         Ok(CodeConsent { url, redirect_uri: redirect_uri.to_owned(), verifier, state })
     }
 
-    /// Exchanges the code that the browser brought back for a refresh token.
+    /// Exchanges the code of the redirect for a refresh token.
     pub async fn finish_code(
         &self,
         http: &HttpClient,
@@ -153,10 +155,10 @@ impl ConsentClient {
     }
 }
 
-/// A consent in the browser that has begun.
+/// A pending consent in the browser.
 #[derive(Debug)]
 pub struct CodeConsent {
-    /// What the person opens.
+    /// The URL that the person opens.
     pub url: Url,
     redirect_uri: String,
     verifier: String,
@@ -164,7 +166,7 @@ pub struct CodeConsent {
 }
 
 impl CodeConsent {
-    /// The code in the query with which the browser came back. One that another consent began is not taken.
+    /// The code in the query of the redirect. The code of another consent is refused.
     pub fn code_of(&self, query: &str) -> Result<String, TokenError> {
         let refuse = |message: String| TokenError::new(TokenErrorKind::Refused, message);
         let pairs: Vec<_> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
@@ -176,7 +178,7 @@ impl CodeConsent {
             (None, Some(code)) => Ok(code),
             (error, _) => {
                 let said = [error, value("error_description")].into_iter().flatten().collect::<Vec<_>>();
-                Err(refuse(format!("nobody consented: {}", words(&said.join(": ")))))
+                Err(refuse(format!("nobody consented: {}", shorten_text(&said.join(": ")))))
             }
         }
     }
@@ -188,7 +190,7 @@ fn refresh_token(token: Option<String>) -> Result<String, TokenError> {
     })
 }
 
-/// 32 bytes that nobody can guess.
+/// 32 random bytes, encoded.
 fn random_text() -> String {
     let mut bytes = [0_u8; 32];
     rand::rng().fill(&mut bytes);

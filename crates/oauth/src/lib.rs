@@ -1,18 +1,19 @@
-//! OAuth 2: the tokens by which relays and mailboxes are signed in to.
+//! OAuth 2 access tokens for signing in to relays and mailboxes.
 //!
-//! Dispatch and inbound ask a [`TokenSource`] for a token and say when one was refused. Where it comes from is decided here:
-//! from memory while it is fresh, from the store when another node has renewed it, and from the authorization server
-//! otherwise.
+//! Dispatch and inbound ask a [`TokenSource`] for a token and report when one was refused. A token comes from
+//! memory while it is fresh, from the store if another node has renewed it, and otherwise from the
+//! authorization server.
 //!
 //! Promises:
-//! - **One renewal at a time**, over all nodes: whoever renews first writes into the store that it does, naming the version
-//!   that it read; the others wait for what comes of it, or go on with a token that is still good.
-//! - **A new refresh token is stored before the access token beside it is used.** Between the server's answer and that commit
-//!   lies the only window in which a rotated token can be lost; it is held open by nothing else, and a caller that goes away
-//!   does not interrupt it.
-//! - **Every wait and every answer is bounded**, and an error has the server's own words, without secrets.
+//! - **One renewal at a time**, over all nodes: the first node records the renewal in the store, with the
+//!   version that it read; the others wait for the result, or use a token that is still valid.
+//! - **A new refresh token is stored before the access token beside it is used.** A rotated token can be lost
+//!   only between the server's response and that commit; nothing else happens in between, and a cancelled
+//!   caller does not interrupt it.
+//! - **Every wait and every answer is bounded**, and an error contains the server's own text, without
+//!   secrets.
 //!
-//! Fails with [`TokenError`], which says whether the grant must change or waiting may help.
+//! Functions fail with [`TokenError`], which says whether the grant must change or a retry may help.
 
 mod answer;
 mod assertion;

@@ -1,4 +1,4 @@
-//! A renewal: one node's turn, a call, and what came of it in the store.
+//! Renews a token: takes the turn among the nodes, calls the server, and stores the result.
 
 use std::time::Duration;
 
@@ -16,45 +16,49 @@ use crate::{
     crash::crash_point,
     error::TokenError,
     request::{self, CALL_MAX},
-    source::{KnownTokens, SourceOf},
-    token::{AccessToken, GivenTokens},
+    source::{GrantSource, KnownTokens},
+    token::{AccessToken, StoredTokens},
 };
 
-/// How long a node has a renewal to itself: two calls, and the time to store what they gave. After a crash the next node waits
-/// as long.
+/// How long a node has the turn: two calls, and the time to store the result. After a crash the next node
+/// waits this long.
 const TURN: Duration = Duration::from_secs(2 * CALL_MAX.as_secs() + 15);
-/// How long another node's renewal is waited for.
+/// How long to wait for another node's renewal.
 const WAIT_MAX: Duration = Duration::from_secs(20);
-/// How often to look whether it has ended.
-const LOOK: Duration = Duration::from_millis(200);
-/// How often storing new tokens is tried, with a pause that doubles: about six seconds in all.
+/// How often to poll whether it has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// The number of attempts to store new tokens, with a doubling pause: about six seconds in all.
 const STORE_TRIES: u32 = 6;
 
-/// Gives a token that is not the refused one: another node's, or a new one.
+/// Returns a token that is not the refused one: another node's, or a new one.
 pub(crate) async fn renew(
-    source: &SourceOf,
+    source: &GrantSource,
     known: &mut KnownTokens,
     refused: Option<&AccessToken>,
 ) -> Result<AccessToken, TokenError> {
     let fits = |token: &AccessToken| refused.is_none_or(|refused| !token.is(refused));
     let deadline = Instant::now() + WAIT_MAX;
     let (mine, before) = loop {
-        let stored = source.shared.store.oauth_state(&source.grant.owner).await.map_err(unstored)?;
-        let before = stored.as_ref().and_then(|state| source.opened(state));
+        let stored = source.shared.store.oauth_state(&source.grant.owner).await.map_err(store_error)?;
+        let before = stored.as_ref().and_then(|state| source.open_tokens(state));
         let now = source.shared.clock.now();
         let others_until = stored.as_ref().and_then(|state| state.renewing_until).filter(|at| *at > now);
-        // What an earlier renewal could not store is stored now, unless somebody has had newer tokens since.
+        // Tokens that an earlier renewal could not store are stored now, unless there are newer ones.
         known.unsaved.take_if(|unsaved| before.as_ref().is_some_and(|before| !unsaved.is_newer_than(before)));
         if let Some(unsaved) = &known.unsaved
             && others_until.is_none()
             && Instant::now() < deadline
         {
-            if put(source, stored.as_ref(), Some(unsaved), None, now).await.map_err(unstored)?.is_some() {
+            if write_state(source, stored.as_ref(), Some(unsaved), None, now)
+                .await
+                .map_err(store_error)?
+                .is_some()
+            {
                 known.unsaved = None;
             }
             continue;
         }
-        let token = before.as_ref().map(GivenTokens::access).filter(fits);
+        let token = before.as_ref().map(StoredTokens::access).filter(fits);
         match token {
             Some(token) if token.is_fresh(now) => return Ok(token),
             Some(token) if others_until.is_some() && !token.is_expired(now) => return Ok(token),
@@ -62,31 +66,31 @@ pub(crate) async fn renew(
         }
         if others_until.is_none() {
             let until = now.plus(TURN);
-            let taken = put(source, stored.as_ref(), before.as_ref(), Some(until), now).await;
-            if let Some(mine) = taken.map_err(unstored)? {
+            let taken = write_state(source, stored.as_ref(), before.as_ref(), Some(until), now).await;
+            if let Some(mine) = taken.map_err(store_error)? {
                 break (mine, before);
             }
         }
         if Instant::now() >= deadline {
             return Err(TokenError::unavailable("another node has been renewing the token for too long"));
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     };
-    ask(source, known, mine, before).await
+    request_in_turn(source, known, mine, before).await
 }
 
-/// Calls the server in this node's turn.
-async fn ask(
-    source: &SourceOf,
+/// Calls the server during this node's turn.
+async fn request_in_turn(
+    source: &GrantSource,
     known: &mut KnownTokens,
     mine: OAuthState,
-    before: Option<GivenTokens>,
+    before: Option<StoredTokens>,
 ) -> Result<AccessToken, TokenError> {
     let grant = &source.grant;
     let (shared, secrets) = (&source.shared, &grant.secrets);
     let rotated = before.as_ref().and_then(|tokens| tokens.refresh_token.clone());
     let refresh_token = rotated.clone().or_else(|| secrets.refresh_token.clone());
-    let asked = request::ask(
+    let asked = request::request_token(
         &source.http,
         &grant.settings,
         secrets,
@@ -98,8 +102,10 @@ async fn ask(
     let granted = match asked.await {
         Ok(granted) => granted,
         Err(error) => {
-            // The turn ends; where this cannot be written it ends by itself.
-            if let Err(error) = put(source, Some(&mine), before.as_ref(), None, shared.clock.now()).await {
+            // Ends the turn. If this cannot be written, the turn expires.
+            if let Err(error) =
+                write_state(source, Some(&mine), before.as_ref(), None, shared.clock.now()).await
+            {
                 tracing::warn!(%error, "the end of a token's renewal could not be written");
             }
             return Err(error);
@@ -108,12 +114,12 @@ async fn ask(
     crash_point("oauth_after_answer");
     let is_person = grant.settings.grant == OAuthGrant::RefreshToken;
     let refresh_token = granted.refresh_token.filter(|_| is_person).or(rotated);
-    let tokens = GivenTokens::new((&source.fingerprint, &source.consent), &granted.token, refresh_token);
-    let mut pause = LOOK / 2;
+    let tokens = StoredTokens::new((&source.fingerprint, &source.consent), &granted.token, refresh_token);
+    let mut pause = POLL_INTERVAL / 2;
     for attempt in 1.. {
-        match put(source, Some(&mine), Some(&tokens), None, shared.clock.now()).await {
+        match write_state(source, Some(&mine), Some(&tokens), None, shared.clock.now()).await {
             Ok(Some(_)) => return Ok(granted.token),
-            // The turn was taken over meanwhile: what is newer is settled the next time.
+            // Another node took the turn meanwhile: the next renewal finds the newer tokens.
             Ok(None) => break,
             Err(error) if attempt < STORE_TRIES => {
                 tracing::warn!(%error, "new tokens could not be stored; trying again");
@@ -129,16 +135,16 @@ async fn ask(
     ))
 }
 
-/// Writes the next state, if nobody has written one since `stored` was read; gives it where it was written.
-async fn put(
-    source: &SourceOf,
+/// Writes the next state if it has not changed since `stored` was read; returns it if it was written.
+async fn write_state(
+    source: &GrantSource,
     stored: Option<&OAuthState>,
-    tokens: Option<&GivenTokens>,
+    tokens: Option<&StoredTokens>,
     renewing_until: Option<Time>,
     now: Time,
 ) -> Result<Option<OAuthState>, StoreError> {
     let owner = &source.grant.owner;
-    let sealed = tokens.map(|tokens| source.sealed(tokens)).transpose()?;
+    let sealed = tokens.map(|tokens| source.seal_tokens(tokens)).transpose()?;
     let expected = stored.map(|state| state.version);
     let state = OAuthState {
         owner: owner.clone(),
@@ -151,19 +157,19 @@ async fn put(
     Ok((source.shared.store.change(change, None).await? == Changed::Done).then_some(state))
 }
 
-fn unstored(error: StoreError) -> TokenError {
+fn store_error(error: StoreError) -> TokenError {
     TokenError::unavailable(format!("the tokens cannot be read or stored: {error}"))
 }
 
-impl SourceOf {
-    /// The tokens of a state, where they are this grant's. What no key opens is of no use to anybody.
-    fn opened(&self, state: &OAuthState) -> Option<GivenTokens> {
+impl GrantSource {
+    /// Decrypts the tokens of a state, if they belong to this grant. Tokens that no key decrypts are ignored.
+    fn open_tokens(&self, state: &OAuthState) -> Option<StoredTokens> {
         let text = self.shared.secret_key.open(&state.owner.secret_place(), state.tokens.as_ref()?).ok()?;
-        let tokens: GivenTokens = serde_json::from_str(&text).ok()?;
-        tokens.of(&self.fingerprint, &self.consent)
+        let tokens: StoredTokens = serde_json::from_str(&text).ok()?;
+        tokens.for_grant(&self.fingerprint, &self.consent)
     }
 
-    fn sealed(&self, tokens: &GivenTokens) -> Result<postway_domain::secret::Sealed, StoreError> {
+    fn seal_tokens(&self, tokens: &StoredTokens) -> Result<postway_domain::secret::Sealed, StoreError> {
         let text =
             serde_json::to_string(tokens).map_err(|error| StoreError::Unexpected(error.to_string()))?;
         let place = self.grant.owner.secret_place();

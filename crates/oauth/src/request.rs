@@ -1,4 +1,4 @@
-//! Asking a token endpoint (RFC 6749).
+//! Requests to a token endpoint (RFC 6749).
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use postway_net::http::{Answer, Auth, HttpClient, SendRequest, parse_url};
 use url::{Url, form_urlencoded};
 
 use crate::{
-    answer::{self, Granted},
-    assertion::Assertion,
+    answer::{self, GrantedToken},
+    assertion::ServiceAssertion,
     error::TokenError,
 };
 
 /// How long one call may take.
 pub(crate) const CALL_MAX: Duration = Duration::from_secs(15);
-/// How much of an answer is read.
+/// The longest response that is read.
 pub(crate) const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// A form that is posted.
-pub(crate) type Form = Vec<(&'static str, String)>;
+/// The fields of a form.
+pub(crate) type FormFields = Vec<(&'static str, String)>;
 
-/// Asks for a token by the grant, with the refresh token that is good now.
-pub(crate) async fn ask(
+/// Requests a token by the grant, with the current refresh token.
+pub(crate) async fn request_token(
     http: &HttpClient,
     settings: &OAuthSettings,
     secrets: &OAuthSecrets,
@@ -32,11 +32,11 @@ pub(crate) async fn ask(
     purpose: OAuthUse,
     username: &str,
     now: Time,
-) -> Result<Granted, TokenError> {
+) -> Result<GrantedToken, TokenError> {
     let missing = |what: &str| TokenError::settings(format!("the grant has no {what}: set it"));
     let token_url = settings.token_url().ok_or_else(|| missing("token_url"))?;
     let scope = settings.scope(purpose);
-    let mut form: Form = Vec::new();
+    let mut form: FormFields = Vec::new();
     match settings.grant {
         OAuthGrant::ClientCredentials => form.push(("grant_type", "client_credentials".to_owned())),
         OAuthGrant::RefreshToken => {
@@ -50,7 +50,7 @@ pub(crate) async fn ask(
         }
         OAuthGrant::ServiceAccount => {
             let key = secrets.private_key.as_deref().ok_or_else(|| missing("private_key"))?;
-            let assertion = Assertion {
+            let assertion = ServiceAssertion {
                 issuer: &settings.client_id,
                 audience: &token_url,
                 scope: scope.as_deref(),
@@ -60,45 +60,46 @@ pub(crate) async fn ask(
             form.push(("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer".to_owned()));
             form.push(("assertion", assertion.sign(key)?));
             let (host, answer) = post(http, &token_url, &form, Auth::None).await?;
-            return answer::read(&host, &answer, now);
+            return answer::read_answer(&host, &answer, now);
         }
     }
     form.extend(scope.map(|scope| ("scope", scope)));
     exchange(http, &token_url, form, &settings.client_id, secrets.client_secret.as_deref(), now).await
 }
 
-/// Posts a form as this client, and reads the token that is given for it.
+/// Posts a form with the client's credentials, and reads the token in the response.
 pub(crate) async fn exchange(
     http: &HttpClient,
     token_url: &str,
-    form: Form,
+    form: FormFields,
     client_id: &str,
     client_secret: Option<&str>,
     now: Time,
-) -> Result<Granted, TokenError> {
+) -> Result<GrantedToken, TokenError> {
     let mut whole = form.clone();
     whole.push(("client_id", client_id.to_owned()));
     whole.extend(client_secret.map(|secret| ("client_secret", secret.to_owned())));
     let (host, answer) = post(http, token_url, &whole, Auth::None).await?;
-    // Large providers take the secret in the form; RFC 6749 2.3.1 makes servers take it as a password, and some take nothing
-    // else. A client that was not let in has used nothing up.
+    // Large providers accept the secret in the form; RFC 6749 2.3.1 requires servers to accept Basic
+    // authentication, and some accept nothing else. A request of an unknown client does not use up a code or
+    // refresh token.
     let is_unknown = answer.status == 401 || answer.body.windows(14).any(|part| part == b"invalid_client");
     match client_secret {
         Some(secret) if is_unknown && !answer.is_success() => {
             let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
             let auth = Auth::basic(encode(client_id), encode(secret));
             let (host, answer) = post(http, token_url, &form, auth).await?;
-            answer::read(&host, &answer, now)
+            answer::read_answer(&host, &answer, now)
         }
-        _ => answer::read(&host, &answer, now),
+        _ => answer::read_answer(&host, &answer, now),
     }
 }
 
-/// Posts a form. Gives the host, for errors, and what it said.
+/// Posts a form. Returns the host, for errors, and the response.
 pub(crate) async fn post(
     http: &HttpClient,
     url: &str,
-    form: &Form,
+    form: &FormFields,
     auth: Auth,
 ) -> Result<(String, Answer), TokenError> {
     let url: Url = parse_url(url)?;

@@ -1,4 +1,4 @@
-//! Where a token comes from: memory, the store, or a renewal.
+//! Provides tokens from memory, the store, or a renewal.
 
 use std::{
     collections::BTreeMap,
@@ -24,71 +24,71 @@ use tokio_util::task::TaskTracker;
 use crate::{
     error::TokenError,
     renewal,
-    token::{AccessToken, GivenTokens},
+    token::{AccessToken, StoredTokens},
 };
 
-/// For how long a failure stands before the server is asked again: many connections may ask at once.
-const FAILURE_STANDS: Duration = Duration::from_secs(3);
+/// How long to wait after a failure before the server is called again: many connections may ask at once.
+const FAILURE_PAUSE_MIN: Duration = Duration::from_secs(3);
 /// The longest wait that a server may ask for.
-const FAILURE_STANDS_MAX: Duration = Duration::from_secs(5 * 60);
+const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(5 * 60);
 
-/// Gives tokens to whoever signs in, and remembers them.
+/// The tokens of all grants of this process.
 #[derive(Clone)]
 pub struct OAuthTokens {
     pub(crate) shared: Arc<SharedTokens>,
 }
 
-/// What all sources of a process share.
+/// State that all sources of a process share.
 pub(crate) struct SharedTokens {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
     pub secret_key: Arc<SecretKey>,
     guard: Arc<Guard>,
     known: Mutex<BTreeMap<OAuthOwner, Arc<tokio::sync::Mutex<KnownTokens>>>>,
-    /// Renewals under way. They end by themselves, also where nobody waits for them any more.
+    /// Running renewals. They finish even if their caller is gone.
     renewals: TaskTracker,
 }
 
-/// What this process knows of one grant's tokens. Its lock is held by whoever renews them.
+/// What this process knows about one grant's tokens. A renewal locks it.
 #[derive(Default)]
 pub(crate) struct KnownTokens {
     fingerprint: String,
     token: Option<AccessToken>,
     failure: Option<(Time, TokenError)>,
     /// Tokens that could not be stored yet.
-    pub unsaved: Option<GivenTokens>,
+    pub unsaved: Option<StoredTokens>,
 }
 
-/// A grant and whose it is.
+/// A grant and its owner.
 #[derive(Clone)]
 pub struct GrantOf {
-    /// Whose it is.
+    /// The owner: an account or a mailbox.
     pub owner: OAuthOwner,
     /// The grant.
     pub settings: OAuthSettings,
     /// Its secrets.
     pub secrets: OAuthSecrets,
-    /// Who signs in.
+    /// The user name that signs in.
     pub username: String,
-    /// What for.
+    /// The protocol that the token is for.
     pub purpose: OAuthUse,
     /// Certificates to trust besides the platform's, in PEM.
     pub extra_roots_pem: Option<String>,
 }
 
-/// Gives the tokens of one grant. Cheap to clone.
+/// Provides the tokens of one grant. Cheap to clone.
 #[derive(Clone)]
-pub struct TokenSource(Arc<Origin>);
+pub struct TokenSource(Arc<TokenOrigin>);
 
-enum Origin {
-    /// A token that a person has given: nothing renews it.
+enum TokenOrigin {
+    /// A fixed token from the settings, which is never renewed.
     Given(AccessToken),
-    Grant(SourceOf),
+    Grant(GrantSource),
 }
 
-/// A grant, with what is needed to renew its tokens.
+/// A grant, with everything needed to renew its tokens.
 #[derive(Clone)]
-pub(crate) struct SourceOf {
+pub(crate) struct GrantSource {
     pub shared: Arc<SharedTokens>,
     pub grant: Arc<GrantOf>,
     pub fingerprint: Arc<str>,
@@ -103,7 +103,7 @@ impl fmt::Debug for TokenSource {
 }
 
 impl OAuthTokens {
-    /// Tokens that are kept in this store, and asked for behind this guard.
+    /// Tokens that are stored in this store and requested through this guard.
     pub fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -114,11 +114,11 @@ impl OAuthTokens {
         Self { shared: Arc::new(SharedTokens { store, clock, secret_key, guard, known, renewals }) }
     }
 
-    /// The tokens of a grant.
+    /// The token source of a grant.
     pub fn source(&self, grant: GrantOf) -> TokenSource {
         let extra_roots_pem = grant.extra_roots_pem.clone();
         let http_settings = HttpSettings { extra_roots_pem, ..HttpSettings::default() };
-        TokenSource(Arc::new(Origin::Grant(SourceOf {
+        TokenSource(Arc::new(TokenOrigin::Grant(GrantSource {
             shared: self.shared.clone(),
             fingerprint: grant.settings.fingerprint(&grant.secrets).into(),
             consent: grant.settings.consent(&grant.secrets).into(),
@@ -127,8 +127,8 @@ impl OAuthTokens {
         })))
     }
 
-    /// Waits for renewals that are under way: what a server has given must be stored before the store is closed. Each is
-    /// bounded, so this is.
+    /// Waits for running renewals: new tokens must be stored before the store is closed. Each renewal is
+    /// bounded, so this is, too.
     pub async fn finish(&self) {
         self.shared.renewals.close();
         self.shared.renewals.wait().await;
@@ -136,38 +136,39 @@ impl OAuthTokens {
 }
 
 impl TokenSource {
-    /// A token that a person has given. Nothing renews it.
+    /// A source of a fixed token, which is never renewed.
     pub fn given(token: SecretString) -> Self {
-        Self(Arc::new(Origin::Given(AccessToken::given(token))))
+        Self(Arc::new(TokenOrigin::Given(AccessToken::given(token))))
     }
 
-    /// A token that is good now.
+    /// A token that is valid now.
     pub async fn token(&self) -> Result<AccessToken, TokenError> {
         match &*self.0 {
-            Origin::Given(token) => Ok(token.clone()),
-            Origin::Grant(source) => source.token(None).await,
+            TokenOrigin::Given(token) => Ok(token.clone()),
+            TokenOrigin::Grant(source) => source.token(None).await,
         }
     }
 
-    /// Another token than the one that was refused; `None` where another would be refused as well, because this one is new.
+    /// Another token than the refused one; `None` if another would be refused as well, because this one is
+    /// new.
     pub async fn another(&self, refused: &AccessToken) -> Result<Option<AccessToken>, TokenError> {
         match &*self.0 {
-            Origin::Given(_) => Ok(None),
-            Origin::Grant(source) if refused.is_young(source.shared.clock.now()) => Ok(None),
-            Origin::Grant(source) => source.token(Some(refused)).await.map(Some),
+            TokenOrigin::Given(_) => Ok(None),
+            TokenOrigin::Grant(source) if refused.is_young(source.shared.clock.now()) => Ok(None),
+            TokenOrigin::Grant(source) => source.token(Some(refused)).await.map(Some),
         }
     }
 
-    /// How long a token is good for, from now.
+    /// How long a token is still valid.
     pub fn left(&self, token: &AccessToken) -> Duration {
         match &*self.0 {
-            Origin::Given(_) => Duration::MAX,
-            Origin::Grant(source) => token.left(source.shared.clock.now()),
+            TokenOrigin::Given(_) => Duration::MAX,
+            TokenOrigin::Grant(source) => token.left(source.shared.clock.now()),
         }
     }
 }
 
-impl SourceOf {
+impl GrantSource {
     async fn token(&self, refused: Option<&AccessToken>) -> Result<AccessToken, TokenError> {
         let known = {
             let mut all = self.shared.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -178,15 +179,15 @@ impl SourceOf {
             *known = KnownTokens { fingerprint: self.fingerprint.to_string(), ..KnownTokens::default() };
         }
         let now = self.shared.clock.now();
-        if let Some(token) = known.fitting(refused).filter(|token| token.is_fresh(now)) {
+        if let Some(token) = known.unless_refused(refused).filter(|token| token.is_fresh(now)) {
             return Ok(token.clone());
         }
         if let Some((until, failure)) = &known.failure
             && now < *until
         {
-            return known.otherwise(refused, failure.clone(), now);
+            return known.fall_back(refused, failure.clone(), now);
         }
-        // In a task of its own: a caller that goes away must not take with it a refresh token that was just given.
+        // In a separate task: if the caller is cancelled, a new refresh token must not be lost.
         let renewal = self.clone().renew(known, refused.cloned());
         let renewed = self.shared.renewals.spawn(renewal).await;
         renewed.unwrap_or_else(|_| Err(TokenError::unavailable("the renewal of the token broke off")))
@@ -208,28 +209,29 @@ impl SourceOf {
             Err(error) => {
                 let owner = &self.grant.owner;
                 tracing::warn!(tenant = %owner.tenant, owner = owner.name, %error, "a token could not be renewed");
-                let stands = error.retry_after.unwrap_or_default().clamp(FAILURE_STANDS, FAILURE_STANDS_MAX);
+                let stands =
+                    error.retry_after.unwrap_or_default().clamp(FAILURE_PAUSE_MIN, FAILURE_PAUSE_MAX);
                 known.failure = Some((now.plus(stands), error.clone()));
-                known.otherwise(refused.as_ref(), error, now)
+                known.fall_back(refused.as_ref(), error, now)
             }
         }
     }
 }
 
 impl KnownTokens {
-    /// The token that is known, unless it is the one that was refused.
-    fn fitting(&self, refused: Option<&AccessToken>) -> Option<&AccessToken> {
+    /// The known token, unless it is the refused one.
+    fn unless_refused(&self, refused: Option<&AccessToken>) -> Option<&AccessToken> {
         self.token.as_ref().filter(|token| refused.is_none_or(|refused| !token.is(refused)))
     }
 
-    /// Where no token can be had, the old one is good until its end.
-    fn otherwise(
+    /// The old token if it is still valid, else the error.
+    fn fall_back(
         &self,
         refused: Option<&AccessToken>,
         error: TokenError,
         now: Time,
     ) -> Result<AccessToken, TokenError> {
-        let still_good = self.fitting(refused).filter(|token| !token.is_expired(now));
+        let still_good = self.unless_refused(refused).filter(|token| !token.is_expired(now));
         still_good.cloned().ok_or(error)
     }
 }

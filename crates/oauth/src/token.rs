@@ -1,4 +1,4 @@
-//! Tokens, in memory and as they are sealed.
+//! Tokens in memory, and in the form that is encrypted and stored.
 
 use std::{fmt, time::Duration};
 
@@ -6,16 +6,17 @@ use postway_domain::Time;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
-/// How long before its end a token is renewed: long enough to outlast a server that is away for a moment.
+/// How long before its expiry a token is renewed: long enough to survive a short outage of the server.
 const EARLY: Duration = Duration::from_secs(5 * 60);
-/// How long a token is taken to last whose server does not say.
-const LIFETIME_UNTOLD: Duration = Duration::from_secs(10 * 60);
-/// The longest that a token is taken to last, whatever its server says.
+/// The assumed lifetime of a token if the server does not state it.
+const LIFETIME_DEFAULT: Duration = Duration::from_secs(10 * 60);
+/// The longest accepted lifetime of a token, whatever the server states.
 const LIFETIME_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// A token that was refused this soon after it was given is not at fault: another one would be refused as well.
+/// A token that is refused this soon after it was issued is not renewed: another one would be refused as
+/// well.
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// A token that signs in. Never printed.
+/// An access token. Never printed.
 #[derive(Clone)]
 pub struct AccessToken {
     text: SecretString,
@@ -30,13 +31,13 @@ impl fmt::Debug for AccessToken {
 }
 
 impl AccessToken {
-    /// A token that was given at this time, for as long as its server said.
+    /// A token that was issued at `obtained_at` for `lifetime`.
     pub(crate) fn new(text: String, obtained_at: Time, lifetime: Option<Duration>) -> Self {
-        let lifetime = lifetime.unwrap_or(LIFETIME_UNTOLD).min(LIFETIME_MAX);
+        let lifetime = lifetime.unwrap_or(LIFETIME_DEFAULT).min(LIFETIME_MAX);
         Self { text: text.into(), obtained_at, expires_at: obtained_at.plus(lifetime) }
     }
 
-    /// A token that a person has given, of which nothing is known.
+    /// A fixed token without a known expiry.
     pub(crate) fn given(text: SecretString) -> Self {
         let never = Time::from_millis(i64::MAX);
         Self { text, obtained_at: Time::from_millis(0), expires_at: never }
@@ -47,7 +48,7 @@ impl AccessToken {
         self.text.expose_secret()
     }
 
-    /// How long it is good for, from now.
+    /// How long it is still valid.
     pub fn left(&self, now: Time) -> Duration {
         self.expires_at.since(now)
     }
@@ -56,7 +57,7 @@ impl AccessToken {
         self.expose() == other.expose()
     }
 
-    /// Whether it is good for long enough not to be renewed yet.
+    /// Whether it is valid for long enough not to be renewed yet.
     pub(crate) fn is_fresh(&self, now: Time) -> bool {
         let lifetime = self.expires_at.since(self.obtained_at);
         now < self.expires_at.minus(EARLY.min(lifetime / 5))
@@ -71,22 +72,22 @@ impl AccessToken {
     }
 }
 
-/// What a grant has given, as it is sealed in the store.
+/// The tokens of a grant, as they are stored.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct GivenTokens {
-    /// The grant that gave them: the access token of another one is of no use.
+pub(crate) struct StoredTokens {
+    /// The fingerprint of the grant: the access token of another grant cannot be used.
     fingerprint: String,
-    /// The consent that they follow from: the refresh token of another one is of no use either.
+    /// The consent that they come from: the refresh token of another consent cannot be used, either.
     consent: String,
     access_token: String,
     obtained_at_ms: i64,
     expires_at_ms: i64,
-    /// The refresh token that is good now, where it is not the one that the grant came with.
+    /// The current refresh token, if it is not the one in the grant's settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refresh_token: Option<String>,
 }
 
-impl GivenTokens {
+impl StoredTokens {
     pub(crate) fn new(
         (fingerprint, consent): (&str, &str),
         token: &AccessToken,
@@ -102,9 +103,9 @@ impl GivenTokens {
         }
     }
 
-    /// What of these tokens is good for a grant. Where it has changed under the same consent, the access token has ended and
-    /// the refresh token is good.
-    pub(crate) fn of(self, fingerprint: &str, consent: &str) -> Option<Self> {
+    /// The tokens that are valid for a grant. If the grant has changed under the same consent, the access
+    /// token counts as expired and the refresh token stays valid.
+    pub(crate) fn for_grant(self, fingerprint: &str, consent: &str) -> Option<Self> {
         let expires_at_ms = if self.fingerprint == fingerprint { self.expires_at_ms } else { 0 };
         (self.consent == consent).then_some(Self { expires_at_ms, ..self })
     }

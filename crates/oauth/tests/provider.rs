@@ -1,4 +1,5 @@
-//! Against a real OAuth 2 server, which rotates refresh tokens and ends a consent whose old token comes back.
+//! Tests with a real OAuth 2 server, which rotates refresh tokens and revokes a consent whose old token is
+//! used again.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 
@@ -133,7 +134,7 @@ async fn a_person_consents_on_a_device_and_the_refresh_tokens_that_follow_are_ea
     }
     tokens.dedup();
     assert_eq!(tokens.len(), 3, "each was renewed by the refresh token of the one before");
-    // What a node that died before it had stored the new token would leave: the old one comes back.
+    // A node that died before it stored the new token would use the old one again.
     let forgetful = OAuthTokens::new(
         Arc::new(MemoryStore::shared()),
         house.clock.clone(),

@@ -1,4 +1,4 @@
-//! Tokens from a server that misbehaves on demand, kept in the store in memory.
+//! Tests renewals with a server that misbehaves on demand and the in-memory store.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 
@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A clock that goes only when it is told to.
+/// A clock that only the test advances.
 struct Still(AtomicI64);
 
 impl Clock for Still {
@@ -275,7 +275,7 @@ async fn a_refused_token_is_replaced_once_and_a_new_one_is_not_at_fault() {
     house.pass(61);
     let second = source.another(&first).await.unwrap().unwrap();
     assert_eq!(second.expose(), "access-2");
-    // Whoever was refused the first one as well takes the second, and asks for nothing.
+    // A caller whose first token was refused as well gets the second one without a request.
     assert_eq!(source.another(&first).await.unwrap().unwrap().expose(), "access-2");
     let other_node = house.source(OAuthGrant::ClientCredentials);
     assert_eq!(other_node.another(&first).await.unwrap().unwrap().expose(), "access-2");
@@ -302,7 +302,7 @@ async fn a_caller_that_goes_away_does_not_lose_what_was_given() {
     assert_eq!(house.forms().len(), 1);
 }
 
-/// A node took its turn and died with the answer in its hands: the server knows the refresh token as used.
+/// A node took the turn and died after the response: the server has marked the refresh token as used.
 #[tokio::test]
 async fn after_a_death_between_answer_and_store_the_next_node_takes_its_turn_and_tells_what_is_to_be_done() {
     let house = House::open().await;
@@ -342,7 +342,7 @@ async fn what_could_not_be_stored_is_not_used_and_is_stored_the_next_time() {
         async move { source.token().await }
     });
     house.server.wait_for(1, PATIENCE).await;
-    // Somebody has taken the turn over meanwhile, and given it back without tokens.
+    // Another node took the turn meanwhile, and ended it without tokens.
     let mine = house.state().await.unwrap();
     let over = OAuthState { renewing_until: None, version: mine.version + 1, ..mine.clone() };
     let put = DirectoryChange::PutOAuthState(over, Some(mine.version));
@@ -368,7 +368,7 @@ async fn a_server_that_wants_the_secret_as_a_password_gets_it_so() {
 }
 
 #[tokio::test]
-async fn without_consent_nothing_is_asked_and_the_way_to_it_is_told() {
+async fn without_consent_nothing_is_requested_and_the_error_says_how_to_consent() {
     let house = House::open().await;
     let mut grant = house.grant(OAuthGrant::RefreshToken);
     grant.secrets.refresh_token = None;

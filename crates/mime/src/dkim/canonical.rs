@@ -1,20 +1,20 @@
-//! The `relaxed` forms of header fields and bodies (RFC 6376, 3.4.2 and 3.4.4), and how a message is taken apart.
+//! Splits a message into fields and body, and writes both in `relaxed` form (RFC 6376, 3.4.2 and 3.4.4).
 //!
-//! A body is handed on in stretches of the message itself: only where white space changes does something else
-//! come between, so a large attachment is hashed where it lies. Both forms suppose CRLF, which [`fields`] and
-//! [`check_breaks`] have made sure of.
+//! A body is handed on in slices of the message itself, interrupted only where white space changes, so a
+//! large attachment is hashed without a copy. Both forms require CRLF, which [`fields`] and [`check_breaks`]
+//! ensure.
 
 use super::DkimError;
 
-/// One header field as it lies in the message.
+/// One header field, as a slice of the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Field<'a> {
+pub(super) struct SignedField<'a> {
     pub(super) name: &'a [u8],
-    /// What follows the colon, with its folds and without its last CRLF.
+    /// The text after the colon, with its folds and without its last CRLF.
     value: &'a [u8],
 }
 
-impl<'a> Field<'a> {
+impl<'a> SignedField<'a> {
     /// A field from its text without the last CRLF.
     pub(super) fn read(text: &'a [u8]) -> Option<Self> {
         let colon = text.iter().position(|byte| *byte == b':')?;
@@ -32,7 +32,7 @@ impl<'a> Field<'a> {
         for byte in self.value {
             match byte {
                 b' ' | b'\t' => after_space = true,
-                // Unfolding takes the line break away and leaves the white space.
+                // Unfolding removes the line break and keeps the white space.
                 b'\r' | b'\n' => {}
                 other => {
                     if after_space && out.len() > start {
@@ -60,7 +60,7 @@ pub(super) fn check_breaks(message: &[u8]) -> Result<(), DkimError> {
 }
 
 /// The header fields, in order, and the body.
-pub(super) fn fields(message: &[u8]) -> Result<(Vec<Field<'_>>, &[u8]), DkimError> {
+pub(super) fn fields(message: &[u8]) -> Result<(Vec<SignedField<'_>>, &[u8]), DkimError> {
     let mut fields = Vec::new();
     let mut start = 0;
     while start < message.len() {
@@ -68,13 +68,13 @@ pub(super) fn fields(message: &[u8]) -> Result<(Vec<Field<'_>>, &[u8]), DkimErro
             return Ok((fields, &message[start + 2..]));
         }
         let end = field_end(message, start);
-        fields.push(Field::read(&message[start..end]).ok_or(DkimError::Header { at: start })?);
+        fields.push(SignedField::read(&message[start..end]).ok_or(DkimError::Header { at: start })?);
         start = end + 2;
     }
     Ok((fields, &[]))
 }
 
-/// Where the field that begins at `start` ends, its last CRLF aside.
+/// The end of the field that begins at `start`, without its last CRLF.
 fn field_end(message: &[u8], start: usize) -> usize {
     let mut at = start;
     loop {
@@ -89,20 +89,20 @@ fn field_end(message: &[u8], start: usize) -> usize {
     }
 }
 
-/// Hands on the relaxed form of a body, piece by piece.
+/// Passes the relaxed form of a body to `hand_on`, piece by piece.
 pub(super) fn relax_body<'a>(body: &'a [u8], mut hand_on: impl FnMut(&'a [u8])) {
-    // Whatever ends the body and shows nothing is not part of it: blank lines, and white space before them.
+    // Blank lines and white space at the end do not belong to the body.
     let Some(last) = body.iter().rposition(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')) else {
         return;
     };
     let body = &body[..=last];
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
-    // From here on nothing has been handed on yet.
+    // The start of the text that has not been handed on yet.
     let mut kept = 0;
     let mut at = 0;
     while let Some(found) = body[at..].iter().position(is_space) {
         let start = at + found;
-        // The body ends with something else than white space.
+        // The body does not end with white space, so the index below is valid.
         let width = body[start..].iter().take_while(|byte| is_space(byte)).count();
         at = start + width;
         let ends_line = body[at] == b'\r';

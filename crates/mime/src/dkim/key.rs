@@ -1,7 +1,7 @@
-//! Key pairs: made, read from PKCS #8, and used to sign a digest.
+//! Makes key pairs, reads them from PKCS #8, and signs digests with them.
 //!
-//! The private half leaves this file only as PKCS #8 bytes in a wrapper that is wiped and never printed; whoever
-//! stores them seals them first.
+//! The private key leaves this file only as PKCS #8 bytes in a wrapper that is wiped and never printed.
+//! Callers encrypt it before they store it.
 
 use aws_lc_rs::{
     digest::Digest,
@@ -13,7 +13,7 @@ use secrecy::SecretSlice;
 
 use super::{Algorithm, DkimError};
 
-/// The longest RSA key that every verifier must take (RFC 8301, 3.2).
+/// The longest RSA key that every verifier must support (RFC 8301, 3.2).
 const RSA_OCTETS_MAX: usize = 4096 / 8;
 
 /// The `a=` tag of a signature.
@@ -32,7 +32,7 @@ pub(super) fn key_tag(algorithm: Algorithm) -> &'static str {
     }
 }
 
-/// A new key: the secret half to seal and store, the other to publish.
+/// A new key pair: the private key to encrypt and store, the public key to publish.
 #[derive(Debug)]
 pub struct GeneratedKey {
     /// The private key in PKCS #8.
@@ -41,19 +41,19 @@ pub struct GeneratedKey {
     pub public: Vec<u8>,
 }
 
-/// Makes a key from the system's randomness. An RSA key takes a moment of computing: not for a hot path.
+/// Makes a key from the system's randomness. This is slow for RSA, so it must not be called on a hot path.
 pub fn generate(algorithm: Algorithm) -> Result<GeneratedKey, DkimError> {
     let failed = |_| DkimError::Generate(algorithm);
     let (pair, private) = match algorithm {
         Algorithm::Rsa => {
             let pair = RsaKeyPair::generate(KeySize::Rsa2048).map_err(failed)?;
             let private = AsDer::<Pkcs8V1Der<'_>>::as_der(&pair).map_err(failed)?;
-            (KeyPair::Rsa(Box::new(pair)), private)
+            (DkimKeyPair::Rsa(Box::new(pair)), private)
         }
         Algorithm::Ed25519 => {
             let pair = Ed25519KeyPair::generate().map_err(failed)?;
             let private = AsDer::<Pkcs8V1Der<'_>>::as_der(&pair).map_err(failed)?;
-            (KeyPair::Ed25519(Box::new(pair)), private)
+            (DkimKeyPair::Ed25519(Box::new(pair)), private)
         }
     };
     let public = pair.public().ok_or(DkimError::Generate(algorithm))?;
@@ -61,12 +61,12 @@ pub fn generate(algorithm: Algorithm) -> Result<GeneratedKey, DkimError> {
 }
 
 /// A key that signs.
-pub(super) enum KeyPair {
+pub(super) enum DkimKeyPair {
     Rsa(Box<RsaKeyPair>),
     Ed25519(Box<Ed25519KeyPair>),
 }
 
-impl KeyPair {
+impl DkimKeyPair {
     pub(super) fn read(algorithm: Algorithm, private_pkcs8: &[u8]) -> Result<Self, DkimError> {
         let refused = |_| DkimError::Key(algorithm);
         match algorithm {
@@ -90,8 +90,8 @@ impl KeyPair {
         }
     }
 
-    /// The content of `p=`: for RSA a SubjectPublicKeyInfo, as everyone publishes it (RFC 6376, erratum 3017); for
-    /// Ed25519 the bare 32 octets.
+    /// The content of `p=`: for RSA a SubjectPublicKeyInfo, as everyone publishes it (RFC 6376, erratum
+    /// 3017); for Ed25519 the bare 32 octets.
     fn public(&self) -> Option<Vec<u8>> {
         match self {
             Self::Rsa(pair) => {
@@ -102,7 +102,7 @@ impl KeyPair {
         }
     }
 
-    /// Signs a SHA-256 digest. Ed25519 takes the digest for its message (RFC 8463, 3).
+    /// Signs a SHA-256 digest. For Ed25519 the digest is the message (RFC 8463, 3).
     pub(super) fn sign(&self, digest: &Digest) -> Result<Vec<u8>, DkimError> {
         let failed = |_| DkimError::Sign(self.algorithm());
         match self {
@@ -124,7 +124,7 @@ mod tests {
 
     /// The public half of a private key.
     fn public_key(algorithm: Algorithm, private_pkcs8: &[u8]) -> Result<Vec<u8>, DkimError> {
-        KeyPair::read(algorithm, private_pkcs8)?.public().ok_or(DkimError::Key(algorithm))
+        DkimKeyPair::read(algorithm, private_pkcs8)?.public().ok_or(DkimError::Key(algorithm))
     }
 
     #[test]

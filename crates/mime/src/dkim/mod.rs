@@ -1,15 +1,16 @@
-//! DKIM (RFC 6376, RFC 8463): keys, the records that publish them, and signatures. Signing only.
+//! DKIM (RFC 6376, RFC 8463): keys, the DNS records that publish them, and signatures. It signs and does not
+//! verify.
 //!
-//! A [`Signer`] is made once per key and shared. [`Signer::sign`] reads a finished message and gives the
-//! `DKIM-Signature` field to put in front of it; the message itself is neither changed nor copied. Both header
-//! and body are canonicalised as `relaxed`, which survives what relays do to white space.
+//! A [`Signer`] is made once per key and shared. [`Signer::sign`] reads a finished message and returns the
+//! `DKIM-Signature` field to put in front of it; the message itself is neither changed nor copied. Header and
+//! body are canonicalised as `relaxed`, which survives the changes that relays make to white space.
 //!
-//! Every field that a reader is shown is signed, and the most important once more than they occur, so that a
-//! second `From` or `Subject` added on the way breaks the signature. With two keys sign twice: a signature does
-//! not cover other signatures, so their order does not matter.
+//! Every field that a mail program shows is signed, and the most important ones once more than they occur, so
+//! that a second `From` or `Subject` added in transit breaks the signature. Two keys make two signatures: a
+//! signature does not cover other signatures, so their order does not matter.
 //!
-//! Fails on what cannot be signed to last: a message without `From`, a header that is none, or a bare CR or LF,
-//! which some relay would change. Nothing here uses chance but [`generate`].
+//! Signing fails if the signature would not last: for a message without `From`, a malformed header, or a bare
+//! CR or LF, which some relay would change. Only [`generate`] uses randomness.
 
 mod canonical;
 mod key;
@@ -24,12 +25,12 @@ pub use sign::Signer;
 /// Why a key cannot be used or a message cannot be signed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DkimError {
-    /// The domain is not one that DNS could have.
+    /// The domain is not a valid DNS name.
     #[error(
         "domain {0:?} cannot sign: give a host name in ASCII, such as example.com or xn--bcher-kva.example"
     )]
     Domain(String),
-    /// The selector is not one that DNS could have.
+    /// The selector is not a valid DNS name.
     #[error("selector {0:?} is not valid: use letters, digits and hyphens, such as postway1")]
     Selector(String),
     /// The private key cannot be read.
@@ -41,19 +42,19 @@ pub enum DkimError {
     /// The signature could not be computed.
     #[error("the {} signature could not be made", .0.as_str())]
     Sign(Algorithm),
-    /// The header has a line that is no field.
+    /// The header has a line that is not a field.
     #[error("the message to sign has a header line that is no field, at octet {at}")]
     Header {
-        /// Where that line begins.
+        /// The offset at which that line begins.
         at: usize,
     },
-    /// There is no author to sign for.
+    /// The message has no author.
     #[error("the message to sign has no From field: add one")]
     NoFrom,
     /// A CR without an LF, or an LF without a CR.
     #[error("the message to sign has a bare CR or LF at octet {at}: end its lines with CRLF")]
     LineBreak {
-        /// Where it is.
+        /// Its offset.
         at: usize,
     },
 }

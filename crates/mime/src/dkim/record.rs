@@ -1,13 +1,13 @@
-//! The DNS record that publishes a key: its name, its content, and which names can be used.
+//! The DNS record that publishes a key: its name, its content, and checks of both names.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 
 use super::{Algorithm, DkimError, key::key_tag};
 
-/// The longest name that DNS takes, written with dots.
+/// The longest DNS name, written with dots.
 const NAME_OCTETS_MAX: usize = 253;
 
-/// Where the record of a selector is published, without a final dot.
+/// The DNS name of a selector's record, without a final dot.
 pub fn dns_name(selector: &str, domain: &str) -> String {
     format!("{selector}._domainkey.{domain}")
 }
@@ -17,7 +17,8 @@ pub fn dns_record(algorithm: Algorithm, public: &[u8]) -> String {
     format!("v=DKIM1; k={}; p={}", key_tag(algorithm), BASE64_STANDARD.encode(public))
 }
 
-/// Checks that a selector and a domain can be published and named in a signature; [`Signer`](super::Signer) does too.
+/// Checks that a selector and a domain can be published and named in a signature; [`Signer`](super::Signer)
+/// does too.
 pub fn check_names(selector: &str, domain: &str) -> Result<(), DkimError> {
     if !is_host_name(domain) || !domain.contains('.') {
         return Err(DkimError::Domain(domain.chars().take(NAME_OCTETS_MAX).collect()));

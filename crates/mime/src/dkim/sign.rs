@@ -1,4 +1,4 @@
-//! Making the `DKIM-Signature` field.
+//! Makes the `DKIM-Signature` field.
 //!
 //! The field is written with an empty `b=`, hashed in relaxed form after the fields that it names, and then
 //! completed. Lines are folded under 78 columns where a fold is allowed: a name is never broken.
@@ -10,39 +10,39 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 
 use super::{
     Algorithm, DkimError,
-    canonical::{Field, check_breaks, fields, relax_body},
-    key::{KeyPair, signature_tag},
+    canonical::{SignedField, check_breaks, fields, relax_body},
+    key::{DkimKeyPair, signature_tag},
     record::check_names,
 };
 
-/// Lines are shorter than this.
+/// The column before which lines are folded.
 const FOLD_AT: usize = 78;
 
-/// The fields that are signed where they occur, and those that are signed once more than that.
-const SIGNED: [(&str, Extra); 18] = [
-    ("From", Extra::Guarded),
-    ("To", Extra::Guarded),
-    ("Cc", Extra::Guarded),
-    ("Subject", Extra::Guarded),
-    ("Date", Extra::Guarded),
-    ("Reply-To", Extra::Guarded),
-    ("Content-Type", Extra::Guarded),
-    ("Message-ID", Extra::Open),
-    ("Sender", Extra::Open),
-    ("MIME-Version", Extra::Open),
-    ("Content-Transfer-Encoding", Extra::Open),
-    ("List-Unsubscribe", Extra::Open),
-    ("List-Unsubscribe-Post", Extra::Open),
-    ("In-Reply-To", Extra::Open),
-    ("References", Extra::Open),
-    ("Feedback-ID", Extra::Open),
-    ("Auto-Submitted", Extra::Open),
-    ("X-Postway-ID", Extra::Open),
+/// The fields that are signed, and whether each is signed once more than it occurs.
+const SIGNED: [(&str, ExtraFields); 18] = [
+    ("From", ExtraFields::Guarded),
+    ("To", ExtraFields::Guarded),
+    ("Cc", ExtraFields::Guarded),
+    ("Subject", ExtraFields::Guarded),
+    ("Date", ExtraFields::Guarded),
+    ("Reply-To", ExtraFields::Guarded),
+    ("Content-Type", ExtraFields::Guarded),
+    ("Message-ID", ExtraFields::Open),
+    ("Sender", ExtraFields::Open),
+    ("MIME-Version", ExtraFields::Open),
+    ("Content-Transfer-Encoding", ExtraFields::Open),
+    ("List-Unsubscribe", ExtraFields::Open),
+    ("List-Unsubscribe-Post", ExtraFields::Open),
+    ("In-Reply-To", ExtraFields::Open),
+    ("References", ExtraFields::Open),
+    ("Feedback-ID", ExtraFields::Open),
+    ("Auto-Submitted", ExtraFields::Open),
+    ("X-Postway-ID", ExtraFields::Open),
 ];
 
-/// Whether another field of the name may be added behind our back.
+/// Whether somebody may add another field of the name after signing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Extra {
+enum ExtraFields {
     /// The name is signed once more than it occurs, so an added field breaks the signature.
     Guarded,
     Open,
@@ -52,7 +52,7 @@ enum Extra {
 pub struct Signer {
     domain: String,
     selector: String,
-    key: KeyPair,
+    key: DkimKeyPair,
 }
 
 impl Signer {
@@ -64,21 +64,21 @@ impl Signer {
         private_pkcs8: &[u8],
     ) -> Result<Self, DkimError> {
         check_names(selector, domain)?;
-        let key = KeyPair::read(algorithm, private_pkcs8)?;
+        let key = DkimKeyPair::read(algorithm, private_pkcs8)?;
         Ok(Self { domain: domain.to_ascii_lowercase(), selector: selector.to_owned(), key })
     }
 
-    /// The domain that answers for what is signed.
+    /// The domain that takes responsibility for the message.
     pub fn domain(&self) -> &str {
         &self.domain
     }
 
-    /// The whole `DKIM-Signature` field, CRLF included, to be put before the message.
+    /// Returns the `DKIM-Signature` field with its CRLF, to be put in front of the message.
     pub fn sign(&self, message: &[u8], signed_at_unix: i64) -> Result<String, DkimError> {
         self.sign_but_for(message, signed_at_unix, &[])
     }
 
-    /// The same for a relay that writes some fields anew, which therefore stay unsigned.
+    /// Signs for a relay that rewrites the fields in `rewritten`, which are therefore not signed.
     pub fn sign_but_for(
         &self,
         message: &[u8],
@@ -98,7 +98,7 @@ impl Signer {
             field.write_relaxed(&mut canonical);
             canonical.extend_from_slice(b"\r\n");
         }
-        let own = Field::read(out.text.as_bytes()).ok_or(DkimError::Sign(self.key.algorithm()))?;
+        let own = SignedField::read(out.text.as_bytes()).ok_or(DkimError::Sign(self.key.algorithm()))?;
         own.write_relaxed(&mut canonical);
         let mut hash = Context::new(&SHA256);
         hash.update(&canonical);
@@ -109,13 +109,18 @@ impl Signer {
     }
 
     /// The field up to and with an empty `b=`.
-    fn unsigned(&self, signed: &[(&str, Option<&Field<'_>>)], body_hash: &str, at_unix: i64) -> Folded {
-        let mut out = Folded::new("DKIM-Signature: v=1;");
+    fn unsigned(
+        &self,
+        signed: &[(&str, Option<&SignedField<'_>>)],
+        body_hash: &str,
+        at_unix: i64,
+    ) -> FoldedField {
+        let mut out = FoldedField::new("DKIM-Signature: v=1;");
         out.write_word(&format!("a={};", signature_tag(self.key.algorithm())));
         out.write_word("c=relaxed/relaxed;");
         out.write_word(&format!("d={};", self.domain));
         out.write_word(&format!("s={};", self.selector));
-        // A tag cannot be negative, and nobody signs before 1970 but by a broken clock.
+        // The tag cannot be negative; only a broken clock gives a time before 1970.
         out.write_word(&format!("t={};", at_unix.max(0)));
         let last = signed.len().saturating_sub(1);
         for (index, (name, _)) in signed.iter().enumerate() {
@@ -139,14 +144,14 @@ impl fmt::Debug for Signer {
     }
 }
 
-/// The names for `h=` with the field that each stands for. Of several with one name the last counts first
-/// (RFC 6376, 5.4.2); a name without a field stands for its absence.
-fn select<'f, 'm>(fields: &'f [Field<'m>]) -> Vec<(&'static str, Option<&'f Field<'m>>)> {
+/// The names for `h=`, each with the field that it refers to. Of several fields with one name the last is
+/// first (RFC 6376, 5.4.2). A name without a field signs the absence of a further field.
+fn select<'f, 'm>(fields: &'f [SignedField<'m>]) -> Vec<(&'static str, Option<&'f SignedField<'m>>)> {
     let mut signed = Vec::with_capacity(32);
     for (name, extra) in SIGNED {
         let found = fields.iter().rev().filter(|field| field.name.eq_ignore_ascii_case(name.as_bytes()));
         signed.extend(found.map(|field| (name, Some(field))));
-        if extra == Extra::Guarded {
+        if extra == ExtraFields::Guarded {
             signed.push((name, None));
         }
     }
@@ -159,18 +164,18 @@ fn body_hash(body: &[u8]) -> String {
     BASE64_STANDARD.encode(hash.finish())
 }
 
-/// A field being written, folded as it grows.
-struct Folded {
+/// A header field that is folded while it is written.
+struct FoldedField {
     text: String,
     column: usize,
 }
 
-impl Folded {
+impl FoldedField {
     fn new(start: &str) -> Self {
         Self { text: start.to_owned(), column: start.len() }
     }
 
-    /// Writes a word after a space, or on a new line where it does not fit.
+    /// Writes a word after a space, or on a new line if it does not fit.
     fn write_word(&mut self, word: &str) {
         if self.column + 1 + word.len() < FOLD_AT {
             self.text.push(' ');
@@ -181,7 +186,7 @@ impl Folded {
         self.push(word);
     }
 
-    /// Writes a word right after the last, or on a new line where it does not fit.
+    /// Writes a word right after the last, or on a new line if it does not fit.
     fn write_joined(&mut self, word: &str) {
         if self.column + word.len() >= FOLD_AT {
             self.fold();

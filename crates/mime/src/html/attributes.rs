@@ -1,16 +1,17 @@
 //! Counts the attributes of the tag that is being read, before the tokenizer collects them.
 //!
-//! html5ever compares each attribute with all earlier ones of its tag, so that a single tag of a megabyte would take
-//! minutes. This follows the tokenizer through a tag with the states of the HTML standard and stops in time.
+//! html5ever compares each attribute with all earlier ones of its tag, so a single tag of a megabyte would
+//! take minutes. This module follows the tokenizer through a tag with the states of the HTML standard and
+//! stops it early.
 //!
-//! It cannot know whether a `<` in a comment or in `<style>` begins a tag. The caller tells after each piece whether
-//! the tokenizer produced a token meanwhile; where that leaves a doubt, counting goes on from the next `<` and errs to
-//! the high side.
+//! It cannot know whether a `<` in a comment or in `<style>` begins a tag. After each piece the caller
+//! reports whether the tokenizer produced a token. If that leaves a doubt, counting continues at the next `<`
+//! and may count too many.
 
 use super::ATTRIBUTES_MAX;
 
 #[derive(Clone, Copy)]
-enum State {
+enum TagState {
     TagName,
     BeforeName,
     Name,
@@ -21,23 +22,23 @@ enum State {
     AfterQuoted,
 }
 
-/// Where the tokenizer is within a tag, as far as one can tell.
+/// The tokenizer's state within a tag, as far as it can be known.
 #[derive(Default)]
 pub(super) struct AttributeCount {
-    state: Option<State>,
+    state: Option<TagState>,
     count: u32,
     certain: bool,
     began_here: bool,
 }
 
 impl AttributeCount {
-    /// Goes through the next piece, which begins with its only `<`; false if a tag has too many attributes.
-    pub(super) fn piece(&mut self, piece: &[u8]) -> bool {
+    /// Counts the attributes in the next piece, which begins with its only `<`; false if a tag has too many.
+    pub(super) fn count_piece(&mut self, piece: &[u8]) -> bool {
         self.began_here = opens_tag(piece) && (self.state.is_none() || !self.certain);
         if self.began_here {
             self.count = if self.state.is_some() { self.count + 1 } else { 0 };
             self.certain = self.state.is_none();
-            self.state = Some(State::TagName);
+            self.state = Some(TagState::TagName);
         }
         let from = usize::from(self.began_here);
         for &byte in &piece[from..] {
@@ -47,8 +48,8 @@ impl AttributeCount {
         self.count <= ATTRIBUTES_MAX
     }
 
-    /// Takes note of whether the tokenizer produced a token while it read the last piece.
-    pub(super) fn fed(&mut self, produced: bool) {
+    /// Records whether the tokenizer produced a token while it read the last piece.
+    pub(super) fn note_tokens(&mut self, produced: bool) {
         if produced && self.began_here {
             self.certain = false;
         } else if produced {
@@ -56,26 +57,26 @@ impl AttributeCount {
         }
     }
 
-    fn step(&mut self, state: State, byte: u8) -> Option<State> {
+    fn step(&mut self, state: TagState, byte: u8) -> Option<TagState> {
         let space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c);
         Some(match (state, byte) {
-            (State::Quoted(quote), _) if byte == quote => State::AfterQuoted,
-            (State::Quoted(_), _) => state,
+            (TagState::Quoted(quote), _) if byte == quote => TagState::AfterQuoted,
+            (TagState::Quoted(_), _) => state,
             (_, b'>') => return None,
-            (State::BeforeValue, b'"' | b'\'') => State::Quoted(byte),
-            (State::BeforeValue, _) if space => state,
-            (State::BeforeValue, _) => State::Unquoted,
-            (State::Name | State::AfterName, b'=') => State::BeforeValue,
-            (State::Name, _) if space => State::AfterName,
-            (State::AfterName, _) if space => state,
-            (State::Unquoted, b'/') => state,
-            (_, b'/') => State::BeforeName,
-            (_, _) if space => State::BeforeName,
-            (State::BeforeName | State::AfterName | State::AfterQuoted, _) => {
+            (TagState::BeforeValue, b'"' | b'\'') => TagState::Quoted(byte),
+            (TagState::BeforeValue, _) if space => state,
+            (TagState::BeforeValue, _) => TagState::Unquoted,
+            (TagState::Name | TagState::AfterName, b'=') => TagState::BeforeValue,
+            (TagState::Name, _) if space => TagState::AfterName,
+            (TagState::AfterName, _) if space => state,
+            (TagState::Unquoted, b'/') => state,
+            (_, b'/') => TagState::BeforeName,
+            (_, _) if space => TagState::BeforeName,
+            (TagState::BeforeName | TagState::AfterName | TagState::AfterQuoted, _) => {
                 self.count += 1;
-                State::Name
+                TagState::Name
             }
-            (State::TagName | State::Name | State::Unquoted, _) => state,
+            (TagState::TagName | TagState::Name | TagState::Unquoted, _) => state,
         })
     }
 }
@@ -93,7 +94,7 @@ mod tests {
 
     fn count(tag: &str) -> u32 {
         let mut count = AttributeCount::default();
-        count.piece(tag.as_bytes());
+        count.count_piece(tag.as_bytes());
         count.count
     }
 

@@ -1,12 +1,12 @@
-//! What readers do not see of an html body: kept out of the text that stands for it.
+//! Removes hidden elements of an html body before text is made of it.
 //!
-//! Mails hide the sentence that inboxes show beside the subject, and whole second layouts for small screens. Only what an
-//! element says of itself counts (`hidden`, `style`); style sheets are not read.
+//! Mails hide the preview text that inboxes show beside the subject, and second layouts for small screens.
+//! Only the element's own attributes count (`hidden`, `style`); style sheets are not read.
 
 use html2text::{Element, Handle, RcDom};
 use html5ever::Attribute;
 
-/// Takes hidden elements out of a document. Nothing recurses.
+/// Removes hidden elements from a document, without recursion.
 pub(super) fn remove_hidden(dom: &RcDom) {
     let mut open: Vec<Handle> = vec![dom.document.clone()];
     while let Some(node) = open.pop() {
@@ -27,7 +27,8 @@ fn hides(attribute: &Attribute) -> bool {
     }
 }
 
-/// Whether a style makes its element invisible. Not `font-size:0`, which columns of mails have around texts that are seen.
+/// Whether a style makes its element invisible. `font-size:0` does not count: layouts use it around visible
+/// text.
 fn style_hides(style: &str) -> bool {
     let (mut has_no_height, mut is_cut) = (false, false);
     for declaration in style.split(';') {
@@ -53,7 +54,7 @@ fn is_zero(value: &str) -> bool {
     value.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '%').parse::<f32>() == Ok(0.0)
 }
 
-/// White space, and the invisible characters that fill up the sentence beside a subject.
+/// White space, and the invisible characters that pad a preview text.
 pub(super) fn is_padding(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{ad}' | '\u{34f}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
 }

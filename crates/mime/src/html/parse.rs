@@ -1,10 +1,11 @@
-//! Reads html as a browser does and shows every tag and text to a visitor.
+//! Reads html as a browser does and passes every tag and text to a visitor.
 //!
-//! Tags are taken from the tokenizer, with the tree builder behind it to switch it into and out of raw text and
-//! foreign content. So a tag is seen even where the tree has no place for it (a second `<body onload>`, a stray
-//! `<frame>`): another reader of the mail might have one.
+//! Tags are taken from the tokenizer, with the tree builder behind it to switch it into and out of raw text
+//! and foreign content. So a tag is seen even if the tree has no position for it (a second `<body onload>`, a
+//! stray `<frame>`): another program might have one.
 //!
-//! The input goes in piece by piece, each up to the next `<`, and reading stops after the piece that passes a bound.
+//! The input goes in piece by piece, each up to the next `<`, and reading stops after the piece that passes a
+//! bound.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -16,16 +17,16 @@ use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult, Toke
 use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
 
 use super::attributes::AttributeCount;
-use super::outline::{Node, Outline};
-use super::{ATTRIBUTES_MAX, DEPTH_MAX, FaultKind, HtmlFault};
+use super::outline::{DocumentOutline, OutlineNode};
+use super::{ATTRIBUTES_MAX, DEPTH_MAX, HtmlFault, HtmlFaultKind};
 
-/// What the tokenizer made of a piece of html.
+/// A token of html.
 pub(super) enum HtmlToken<'a> {
     /// A start tag.
     Start {
         /// The tag, its attributes decoded.
         tag: &'a Tag,
-        /// Whether it stands in SVG or MathML, where other rules hold for what follows.
+        /// Whether it is in SVG or MathML, where other rules apply to its content.
         is_foreign: bool,
     },
     /// Text, or a piece of it.
@@ -43,7 +44,7 @@ pub(super) fn walk(html: &str, scripting: bool, visit: impl FnMut(HtmlToken<'_>)
     walk_within(html, scripting, DEPTH_MAX, visit)
 }
 
-/// As [`walk`], with a depth of its own.
+/// As [`walk`], with another maximum depth.
 pub(super) fn walk_within(
     html: &str,
     scripting: bool,
@@ -51,20 +52,20 @@ pub(super) fn walk_within(
     visit: impl FnMut(HtmlToken<'_>),
 ) -> Result<(), HtmlFault> {
     let options = TreeBuilderOpts { scripting_enabled: scripting, drop_doctype: true, ..Default::default() };
-    let builder = TreeBuilder::new(Outline::new(depth_max), options);
-    let watch = Watch { builder, visit: RefCell::new(visit), produced: Cell::new(false) };
+    let builder = TreeBuilder::new(DocumentOutline::new(depth_max), options);
+    let watch = TokenWatcher { builder, visit: RefCell::new(visit), produced: Cell::new(false) };
     let tokenizer = Tokenizer::new(watch, TokenizerOpts::default());
     let mut attributes = AttributeCount::default();
     let input = BufferQueue::default();
     for piece in pieces(html) {
-        if !attributes.piece(piece.as_bytes()) {
+        if !attributes.count_piece(piece.as_bytes()) {
             let detail = format!("more than {ATTRIBUTES_MAX}");
-            return Err(HtmlFault::new(FaultKind::TooManyAttributes, detail));
+            return Err(HtmlFault::new(HtmlFaultKind::TooManyAttributes, detail));
         }
         input.push_back(StrTendril::from_slice(piece));
-        // A script or an encoding makes the tokenizer pause; there is nothing to do about either.
+        // The tokenizer pauses for a script or an encoding; both are ignored.
         while !matches!(tokenizer.feed(&input), TokenizerResult::Done) {}
-        attributes.fed(tokenizer.sink.produced.take());
+        attributes.note_tokens(tokenizer.sink.produced.take());
         if let Some(fault) = tokenizer.sink.builder.sink.passed() {
             return Err(fault);
         }
@@ -88,17 +89,17 @@ fn pieces(html: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-struct Watch<F> {
-    builder: TreeBuilder<Rc<Node>, Outline>,
+struct TokenWatcher<F> {
+    builder: TreeBuilder<Rc<OutlineNode>, DocumentOutline>,
     visit: RefCell<F>,
-    /// Whether a token came since it was last asked.
+    /// Whether a token was produced since this was last taken.
     produced: Cell<bool>,
 }
 
-impl<F: FnMut(HtmlToken<'_>)> TokenSink for Watch<F> {
-    type Handle = Rc<Node>;
+impl<F: FnMut(HtmlToken<'_>)> TokenSink for TokenWatcher<F> {
+    type Handle = Rc<OutlineNode>;
 
-    fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<Rc<Node>> {
+    fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<Rc<OutlineNode>> {
         let shown = match &token {
             Token::ParseError(_) => return TokenSinkResult::Continue,
             Token::TagToken(tag) if tag.kind == TagKind::StartTag => {

@@ -1,17 +1,17 @@
-//! What a tag may not say.
+//! The rules for tags and attributes.
 //!
-//! URLs are looked for in every attribute but those known to hold text: a new attribute that takes a URL is covered
-//! without this file knowing it. Values come decoded from the tokenizer; here leading controls and inner tabs and line
-//! breaks are dropped, as URL parsers do.
+//! URLs are searched for in every attribute except those known to contain text, so a new attribute that takes
+//! a URL is covered, too. Values come decoded from the tokenizer; leading controls and inner tabs and line
+//! breaks are dropped here, as URL parsers do.
 
 use html5ever::tokenizer::Tag;
 
-use super::data::{DataScript, DataStep};
-use super::fault::Faults;
+use super::fault::HtmlFaults;
+use super::json_ld::{DataScript, DataStep};
 use super::parse::HtmlToken;
-use super::{FaultKind, HtmlFault};
+use super::{HtmlFault, HtmlFaultKind};
 
-/// Attributes whose value is text for people or scripts of their own, never a URL that is followed.
+/// Attributes whose value is text, never a URL that is followed.
 const TEXT_ATTRIBUTES: [&str; 14] = [
     "abbr",
     "alt",
@@ -28,73 +28,74 @@ const TEXT_ATTRIBUTES: [&str; 14] = [
     "lang",
     "rel",
 ];
-/// Words that begin as handlers do and are none.
+/// Words that begin like event handlers but are not.
 const NO_HANDLERS: [&str; 5] = ["once", "one", "online", "only", "onsite"];
 /// Attributes that hold several URLs.
 const LIST_ATTRIBUTES: [&str; 5] = ["srcset", "imagesrcset", "ping", "archive", "values"];
 /// Attributes through which an SVG is an image only, without its scripts.
 const IMAGE_ATTRIBUTES: [&str; 5] = ["src", "srcset", "imagesrcset", "background", "poster"];
 
-/// Judges a document token by token.
+/// Checks a document token by token.
 #[derive(Default)]
-pub(super) struct Judge {
-    faults: Faults,
-    /// The data of a `<script>` that is no script, until its end.
+pub(super) struct HtmlJudge {
+    faults: HtmlFaults,
+    /// The open `<script>` of data, until its end.
     data: Option<DataScript>,
 }
 
-impl Judge {
+impl HtmlJudge {
     /// Takes the next token.
-    pub(super) fn see(&mut self, token: &HtmlToken<'_>) {
+    pub(super) fn take_token(&mut self, token: &HtmlToken<'_>) {
         if let Some(data) = self.data.take() {
-            match data.see(token) {
-                DataStep::Goes(data) => self.data = Some(data),
-                DataStep::Ends(fault) => fault.into_iter().for_each(|fault| self.faults.add(fault)),
+            match data.take_token(token) {
+                DataStep::Open(data) => self.data = Some(data),
+                DataStep::Ended(fault) => fault.into_iter().for_each(|fault| self.faults.add(fault)),
             }
         }
         if let HtmlToken::Start { tag, is_foreign } = token {
             if &*tag.name == "script" {
-                match DataScript::of(tag, *is_foreign) {
+                match DataScript::from_start_tag(tag, *is_foreign) {
                     Some(data) => self.data = Some(data),
-                    None => self.faults.add(HtmlFault::new(FaultKind::Script, "<script>")),
+                    None => self.faults.add(HtmlFault::new(HtmlFaultKind::Script, "<script>")),
                 }
             }
-            judge(tag, &mut self.faults);
+            check_tag(tag, &mut self.faults);
         }
     }
 
-    /// All faults, now that the document is over.
-    pub(super) fn finish(mut self) -> Faults {
+    /// Returns all faults at the end of the document.
+    pub(super) fn finish(mut self) -> HtmlFaults {
         if self.data.is_some() {
-            self.faults.add(HtmlFault::new(FaultKind::Data, "it has no end"));
+            self.faults.add(HtmlFault::new(HtmlFaultKind::Data, "it has no end"));
         }
         self.faults
     }
 }
 
 /// Adds the faults of one start tag.
-fn judge(tag: &Tag, faults: &mut Faults) {
+fn check_tag(tag: &Tag, faults: &mut HtmlFaults) {
     let element = &*tag.name;
     for attribute in &tag.attrs {
         let (name, value) = (&*attribute.name.local, &*attribute.value);
         if is_handler(name) && !value.is_empty() {
-            faults.add(HtmlFault::new(FaultKind::EventHandler, format!("{name} of <{element}>")));
+            faults.add(HtmlFault::new(HtmlFaultKind::EventHandler, format!("{name} of <{element}>")));
         } else if name == "srcdoc" {
-            faults.add(HtmlFault::new(FaultKind::EmbeddedDocument, format!("srcdoc of <{element}>")));
+            faults.add(HtmlFault::new(HtmlFaultKind::EmbeddedDocument, format!("srcdoc of <{element}>")));
         } else if let Some(scheme) = script_in(element, name, value) {
-            faults.add(HtmlFault::new(FaultKind::ScriptUrl, format!("{scheme} in {name} of <{element}>")));
+            faults
+                .add(HtmlFault::new(HtmlFaultKind::ScriptUrl, format!("{scheme} in {name} of <{element}>")));
         }
     }
     if element == "meta" && is_refresh(tag) {
         let content = tag.attrs.iter().find(|attribute| &*attribute.name.local == "content");
         if let Some(scheme) = content.and_then(|content| scheme(refresh_target(&content.value), true)) {
-            faults.add(HtmlFault::new(FaultKind::ScriptUrl, format!("{scheme} in content of <meta>")));
+            faults.add(HtmlFault::new(HtmlFaultKind::ScriptUrl, format!("{scheme} in content of <meta>")));
         }
     }
 }
 
-/// Whether a browser could know this attribute as a handler: anything that begins with `on`, but for a few words that no
-/// event of any browser makes. A list of handlers would be short of the next browser's.
+/// Whether a browser could treat this attribute as an event handler: anything that begins with `on`, except a
+/// few words that are not events in any browser. A list of handlers would miss those of the next browser.
 fn is_handler(name: &str) -> bool {
     name.len() > 2 && name.starts_with("on") && !NO_HANDLERS.contains(&name)
 }
@@ -112,10 +113,11 @@ fn script_in(element: &str, name: &str, value: &str) -> Option<&'static str> {
     }
 }
 
-/// The scheme of a URL that brings script with it; `active` where a document could be shown, not just an image.
+/// The scheme of a URL that can contain a script. `active` means that a document could be shown, not just an
+/// image.
 fn scheme(url: &str, active: bool) -> Option<&'static str> {
     let url = url.trim_start_matches(|c: char| c <= ' ');
-    // Most attributes end here, without a copy.
+    // Most attributes need no copy.
     if !matches!(url.as_bytes().first(), Some(b'j' | b'J' | b'v' | b'V' | b'd' | b'D')) {
         return None;
     }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn kinds(html: &str) -> Vec<FaultKind> {
+fn kinds(html: &str) -> Vec<HtmlFaultKind> {
     check(html).err().unwrap_or_default().into_iter().map(|fault| fault.kind).collect()
 }
 
@@ -28,7 +28,7 @@ fn script_elements_are_found_wherever_they_hide() {
         "<noscript><script></script></noscript>",
         "<title><!--</title><script>--></script>",
     ] {
-        assert_eq!(kinds(html), [FaultKind::Script], "{html}");
+        assert_eq!(kinds(html), [HtmlFaultKind::Script], "{html}");
     }
 }
 
@@ -67,7 +67,7 @@ fn what_only_looks_like_json_ld_is_refused() {
         format!("<svg><title><script type='application/ld+json'>{data}</script></title></svg>"),
         format!("<math><mi><script type='application/ld+json'>{data}</script></mi></math>"),
     ] {
-        assert_eq!(kinds(&html), [FaultKind::Script], "{html}");
+        assert_eq!(kinds(&html), [HtmlFaultKind::Script], "{html}");
     }
     for html in [
         format!("<script type='application/ld+json'>{data}"),
@@ -80,18 +80,18 @@ fn what_only_looks_like_json_ld_is_refused() {
         format!("<frameset><script type='application/ld+json'>{data}<frame></script></frameset>"),
         format!("<script type='application/ld+json'>{}</script>", "[".repeat(100_000)),
     ] {
-        assert_eq!(kinds(&html), [FaultKind::Data], "{html:.90}");
+        assert_eq!(kinds(&html), [HtmlFaultKind::Data], "{html:.90}");
     }
-    // An entity in a type is decoded as a browser does; in the content it is not, as there.
+    // As in a browser, an entity is decoded in a type, but not in the content.
     assert_eq!(check("<script type='application/ld&#43;json'>{}</script>"), Ok(()));
-    assert_eq!(kinds("<script type='application/ld+json'>&#123;}</script>"), [FaultKind::Data]);
-    // Its end is where a browser sees it, and what follows is judged.
+    assert_eq!(kinds("<script type='application/ld+json'>&#123;}</script>"), [HtmlFaultKind::Data]);
+    // It ends where a browser sees its end, and the rest is checked.
     let ended = format!("<script type='application/ld+json'>{data}</script><img src=x onerror=y>");
-    assert_eq!(kinds(&ended), [FaultKind::EventHandler]);
+    assert_eq!(kinds(&ended), [HtmlFaultKind::EventHandler]);
     let early = "<script type='application/ld+json'>{\"a\":\"</script><script>alert(1)</script>\"}";
-    assert_eq!(kinds(early), [FaultKind::Data, FaultKind::Script]);
+    assert_eq!(kinds(early), [HtmlFaultKind::Data, HtmlFaultKind::Script]);
     let within = format!("<script type='application/ld+json' onload=x>{data}</script>");
-    assert_eq!(kinds(&within), [FaultKind::Script, FaultKind::EventHandler]);
+    assert_eq!(kinds(&within), [HtmlFaultKind::Script, HtmlFaultKind::EventHandler]);
 }
 
 #[test]
@@ -102,9 +102,9 @@ fn words_that_begin_as_handlers_do_pass_and_no_handler_is_among_them() {
     for name in
         ["ononline", "onlines", "online2", "on-line", "onl\u{131}ne", "onone", "ontoggle", "onx", "on\0click"]
     {
-        assert_eq!(kinds(&format!("<p {name}=x>")), [FaultKind::EventHandler], "{name:?}");
+        assert_eq!(kinds(&format!("<p {name}=x>")), [HtmlFaultKind::EventHandler], "{name:?}");
     }
-    assert_eq!(kinds("<p online=javascript:x>"), [FaultKind::ScriptUrl]);
+    assert_eq!(kinds("<p online=javascript:x>"), [HtmlFaultKind::ScriptUrl]);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn script_urls_are_found_however_they_are_written() {
         "<meta http-equiv=refresh content='0; url=javascript:x'>",
         "<base href=javascript:x>",
     ] {
-        assert!(kinds(html).contains(&FaultKind::ScriptUrl), "{html}: {:?}", kinds(html));
+        assert!(kinds(html).contains(&HtmlFaultKind::ScriptUrl), "{html}: {:?}", kinds(html));
     }
 }
 
@@ -163,22 +163,22 @@ fn event_handlers_are_found_even_on_tags_without_a_place() {
         "<p><frame onload=x>",
         "<noscript><p title='</noscript><img src=x onerror=y>'></noscript>",
     ] {
-        assert!(kinds(html).contains(&FaultKind::EventHandler), "{html}: {:?}", kinds(html));
+        assert!(kinds(html).contains(&HtmlFaultKind::EventHandler), "{html}: {:?}", kinds(html));
     }
     assert_eq!(check("<p onclick>on a = b</p><p title=\"a onclick=b\">"), Ok(()));
 }
 
 #[test]
 fn a_document_in_an_attribute_is_refused() {
-    assert_eq!(kinds("<iframe srcdoc='<p>hi'></iframe>"), [FaultKind::EmbeddedDocument]);
+    assert_eq!(kinds("<iframe srcdoc='<p>hi'></iframe>"), [HtmlFaultKind::EmbeddedDocument]);
 }
 
 #[test]
 fn faults_say_what_to_remove_and_quote_no_value() {
     let faults = check("<script></script><a href=javascript:secret onclick=secret>x</a>").unwrap_err();
-    let told: Vec<_> = faults.iter().map(ToString::to_string).collect();
+    let reported: Vec<_> = faults.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        reported,
         [
             "contains a <script> element: remove it",
             "contains a script URL, javascript: in href of <a>: remove it",
@@ -188,7 +188,7 @@ fn faults_say_what_to_remove_and_quote_no_value() {
 }
 
 #[test]
-fn many_faults_are_told_as_a_few() {
+fn only_a_few_of_many_faults_are_reported() {
     let html: String = (0..1_000).map(|n| format!("<x{n} onclick=a>")).collect();
     assert!(check(&html).unwrap_err().len() <= 17);
 }
@@ -201,7 +201,7 @@ fn ten_thousand_levels_end_in_a_fault() {
         let html = open.repeat(10_000);
         let found = kinds(&html);
         let stacked = open != "<select>" && open != "<blockquote><a>";
-        assert!(!stacked || found == [FaultKind::TooDeep], "{open}: {found:?}");
+        assert!(!stacked || found == [HtmlFaultKind::TooDeep], "{open}: {found:?}");
         assert!(to_text(&html).is_err() || !stacked, "{open}");
     }
 }
@@ -210,7 +210,7 @@ fn ten_thousand_levels_end_in_a_fault() {
 fn elements_a_browser_would_add_are_counted() {
     let formatting: String = (0..300).map(|n| format!("<b n={n}>")).collect();
     let html = format!("<p>{formatting}{}", "</p><p>x".repeat(20_000));
-    assert_eq!(kinds(&html), [FaultKind::TooManyElements]);
+    assert_eq!(kinds(&html), [HtmlFaultKind::TooManyElements]);
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn a_tag_with_endless_attributes_ends_in_a_fault() {
         format!("&amp<p{hidden}>"),
         format!("<style><p q=\"</style><p{hidden}>"),
     ] {
-        assert_eq!(kinds(&html), [FaultKind::TooManyAttributes], "{}", &html[..30]);
+        assert_eq!(kinds(&html), [HtmlFaultKind::TooManyAttributes], "{}", &html[..30]);
     }
 }
 
@@ -259,7 +259,7 @@ fn text_of_absurd_tables_is_refused() {
     for html in
         ["<table><tr><td colspan=18446744073709551615>a</table>".to_owned(), format!("<table>{rows}</table>")]
     {
-        assert!(matches!(to_text(&html), Err(TextError::TooMuch(_))), "{}", &html[..40]);
+        assert!(matches!(to_text(&html), Err(HtmlTextError::TooMuch(_))), "{}", &html[..40]);
     }
 }
 
@@ -339,7 +339,7 @@ proptest! {
 
     #[test]
     fn a_clean_look_means_a_clean_parse(html in soup()) {
-        if fast::certainly_clean(&html) {
+        if prefilter::is_certainly_clean(&html) {
             prop_assert_eq!(check_parsed(&html), Ok(()));
         }
     }
@@ -357,7 +357,7 @@ fn few_tags_pass_the_fast_look_only_where_the_parser_agrees_on_depth() {
     for open in ["<b>", "<table><td>", "<div>", "<template>", "<b n=1><div>"] {
         for count in [10, 80, 159, 170, 400] {
             let html = open.repeat(count);
-            assert!(!fast::certainly_clean(&html) || check_parsed(&html).is_ok(), "{count} {open}");
+            assert!(!prefilter::is_certainly_clean(&html) || check_parsed(&html).is_ok(), "{count} {open}");
         }
     }
 }

@@ -1,8 +1,9 @@
-//! The plain text that stands for an html body.
+//! Makes plain text of an html body.
 //!
-//! html2text lays the text out; this keeps it from what it does badly. It panics on absurd `colspan`s, takes the square
-//! of the time for many `rowspan`s, and multiplies lines by nesting: each is refused before, with the bounds below, and
-//! a panic that is left is caught. So the time is proportional to the input, and there is always an answer.
+//! html2text lays the text out; this module keeps it away from its weak points. It panics on absurd
+//! `colspan`s, takes quadratic time for many `rowspan`s, and multiplies lines by nesting: the bounds below
+//! refuse such input, and a remaining panic is caught. So the time is proportional to the input, and the
+//! function always returns.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,9 +16,9 @@ use html5ever::tokenizer::Tag;
 use super::hidden::{is_padding, remove_hidden};
 use super::parse::{HtmlToken, walk_within};
 
-/// The most html that is turned into text.
+/// The longest html that is converted.
 const HTML_BYTES_MAX: usize = 1024 * 1024;
-/// The most text that may come out.
+/// The longest text that may result.
 const TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// Ten tables inside each other are about fifty levels.
 const DEPTH_MAX: u32 = 128;
@@ -27,7 +28,7 @@ const ROWSPANS_MAX: u32 = 300;
 
 /// Why no text could be made of an html body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TextError {
+pub enum HtmlTextError {
     /// The html, or its text, passes a bound.
     #[error("the html has {0}: make it simpler, or give a text of your own")]
     TooMuch(String),
@@ -36,23 +37,23 @@ pub enum TextError {
     Layout,
 }
 
-/// Lays html out as text of 78 columns, each link followed by its URL, without what is hidden.
+/// Lays html out as text of 78 columns, each link followed by its URL, without hidden elements.
 ///
 /// Lines end in LF, have no trailing space, and there are never two empty ones in a row.
-pub fn to_text(html: &str) -> Result<String, TextError> {
+pub fn to_text(html: &str) -> Result<String, HtmlTextError> {
     if html.len() > HTML_BYTES_MAX {
-        return Err(TextError::TooMuch(format!("more than {HTML_BYTES_MAX} bytes")));
+        return Err(HtmlTextError::TooMuch(format!("more than {HTML_BYTES_MAX} bytes")));
     }
-    let mut spans = Spans::default();
-    let look = |token: HtmlToken<'_>| {
+    let mut spans = TableSpans::default();
+    let count_spans = |token: HtmlToken<'_>| {
         if let HtmlToken::Start { tag, .. } = token {
-            spans.see(tag);
+            spans.add(tag);
         }
     };
-    walk_within(html, false, DEPTH_MAX, look).map_err(|fault| TextError::TooMuch(fault.detail))?;
+    walk_within(html, false, DEPTH_MAX, count_spans).map_err(|fault| HtmlTextError::TooMuch(fault.detail))?;
     spans.check()?;
 
-    let links = Links::default();
+    let links = LinkMarks::default();
     let urls = links.urls.clone();
     let layout =
         config::with_decorator(links).allow_width_overflow().no_table_borders().link_footnotes(false);
@@ -61,21 +62,21 @@ pub fn to_text(html: &str) -> Result<String, TextError> {
         remove_hidden(&dom);
         layout.render_to_string(layout.dom_to_render_tree(&dom)?, WIDTH)
     }));
-    let text = laid_out.map_err(|_| TextError::Layout)?.map_err(|_| TextError::Layout)?;
+    let text = laid_out.map_err(|_| HtmlTextError::Layout)?.map_err(|_| HtmlTextError::Layout)?;
     if text.len() > TEXT_BYTES_MAX {
-        return Err(TextError::TooMuch(format!("more than {TEXT_BYTES_MAX} bytes of text")));
+        return Err(HtmlTextError::TooMuch(format!("more than {TEXT_BYTES_MAX} bytes of text")));
     }
     Ok(tidy(&text, &urls.borrow()))
 }
 
 #[derive(Default)]
-struct Spans {
+struct TableSpans {
     rowspans: u32,
     widest: u64,
 }
 
-impl Spans {
-    fn see(&mut self, tag: &Tag) {
+impl TableSpans {
+    fn add(&mut self, tag: &Tag) {
         for attribute in &tag.attrs {
             let name = &*attribute.name.local;
             if name == "rowspan" || name == "colspan" {
@@ -86,18 +87,19 @@ impl Spans {
         }
     }
 
-    fn check(&self) -> Result<(), TextError> {
+    fn check(&self) -> Result<(), HtmlTextError> {
         if self.widest > SPAN_MAX {
-            return Err(TextError::TooMuch(format!("a cell over more than {SPAN_MAX} columns or rows")));
+            return Err(HtmlTextError::TooMuch(format!("a cell over more than {SPAN_MAX} columns or rows")));
         }
         if self.rowspans > ROWSPANS_MAX {
-            return Err(TextError::TooMuch(format!("more than {ROWSPANS_MAX} cells with a rowspan")));
+            return Err(HtmlTextError::TooMuch(format!("more than {ROWSPANS_MAX} cells with a rowspan")));
         }
         Ok(())
     }
 }
 
-/// Drops padding and repeated empty lines, and puts the URLs in: after the link, or nowhere if it is the link's text.
+/// Drops padding and repeated empty lines, and inserts the URLs after their links, unless the text of the
+/// link is the URL.
 fn tidy(laid_out: &str, urls: &[String]) -> String {
     let mut text = String::with_capacity(laid_out.len());
     let mut empty = true;
@@ -120,7 +122,8 @@ fn tidy(laid_out: &str, urls: &[String]) -> String {
     text
 }
 
-/// Stands for the URL of a link during layout, so that no URL is broken into lines: the first of a private range.
+/// The first of a range of private characters that represent the URLs of links during layout, so that no URL
+/// is broken into lines.
 const MARK: u32 = 0xf_0000;
 const URLS_MAX: usize = 0xfffd;
 
@@ -129,26 +132,26 @@ fn url_of(c: char, urls: &[String]) -> Option<&str> {
     urls.get(at as usize).map(String::as_str)
 }
 
-/// Writes a link as its text and a mark for its URL; everything else without marks.
+/// A decorator that writes a link as its text and a mark for its URL, and adds no other decoration.
 #[derive(Default)]
-struct Links {
-    /// The marks of the links that are open; none for a link that has no URL to tell.
+struct LinkMarks {
+    /// The marks of the open links; `None` for a link whose URL is not shown.
     open: Vec<Option<char>>,
     urls: Rc<RefCell<Vec<String>>>,
 }
 
-impl TextDecorator for Links {
+impl TextDecorator for LinkMarks {
     type Annotation = ();
 
     fn decorate_link_start(&mut self, url: &str) -> (String, ()) {
         let url = url.trim();
-        let told = url.strip_prefix("mailto:").unwrap_or(url);
+        let shown = url.strip_prefix("mailto:").unwrap_or(url);
         let mut urls = self.urls.borrow_mut();
-        let worth = told != url || url.starts_with("http:") || url.starts_with("https:");
+        let is_shown = shown != url || url.starts_with("http:") || url.starts_with("https:");
         let mark =
-            if worth && urls.len() < URLS_MAX { char::from_u32(MARK + urls.len() as u32) } else { None };
+            if is_shown && urls.len() < URLS_MAX { char::from_u32(MARK + urls.len() as u32) } else { None };
         if mark.is_some() {
-            urls.push(told.to_owned());
+            urls.push(shown.to_owned());
         }
         self.open.push(mark);
         (String::new(), ())

@@ -1,9 +1,9 @@
-//! `daticert.xml`: what a provider certifies, as XML (RFC 6109, 4.4).
+//! Reads `daticert.xml`, the data that a provider certifies (RFC 6109, 4.4).
 //!
-//! The file is small and flat, and is read as such: bounded in size, depth, attributes and recipients. There is no
-//! document type and there are no entities but the five of XML and character references; a file that has others is
-//! refused whole rather than read in part. Unknown elements are passed over and unknown values kept. Encodings are
-//! those mail has; text that is not in the encoding it declares is read as far as it goes.
+//! The file is small and flat, so it is bounded in size, depth, attributes and recipients. A document type
+//! and entities other than XML's five and character references are not allowed: a file that has them is
+//! refused, not read in part. Unknown elements are skipped and unknown values are kept. All charsets of mail
+//! are supported; octets that are invalid in the declared encoding are replaced.
 
 use jiff::{civil::DateTime, tz::Offset};
 use postway_domain::Time;
@@ -19,7 +19,7 @@ const BYTES_MAX: usize = 1024 * 1024;
 const DEPTH_MAX: usize = 16;
 const ATTRIBUTES_MAX: usize = 32;
 const RECIPIENTS_MAX: usize = 10_000;
-/// The longest text of an element that is kept; what is longer is cut off.
+/// The longest text of an element that is kept; longer text is cut.
 const TEXT_BYTES_MAX: usize = 4096;
 
 /// Why a `daticert.xml` was not read. The receipt is then read from its header alone.
@@ -29,35 +29,35 @@ pub enum DaticertError {
     /// The transfer encoding of the part is broken.
     #[error("the transfer encoding of daticert.xml is broken")]
     Encoding,
-    /// More bytes than any provider sends.
+    /// The file is larger than any provider's.
     #[error("daticert.xml has more than {BYTES_MAX} bytes")]
     TooLarge,
-    /// Elements inside each other without end.
+    /// The elements are nested too deeply.
     #[error("daticert.xml is more than {DEPTH_MAX} elements deep")]
     TooDeep,
-    /// An element with more attributes than the format has.
+    /// An element has more attributes than the format defines.
     #[error("an element of daticert.xml has more than {ATTRIBUTES_MAX} attributes")]
     TooManyAttributes,
-    /// More recipients than a certified mail may have.
+    /// The file has more recipients than a certified mail may have.
     #[error("daticert.xml names more than {RECIPIENTS_MAX} recipients")]
     TooManyRecipients,
-    /// A document type, which could define entities.
+    /// The file has a document type, which could define entities.
     #[error("daticert.xml has a document type, which is not read")]
     DocumentType,
-    /// An entity that XML does not predefine.
+    /// The file has an entity that XML does not predefine.
     #[error("daticert.xml has an entity that XML does not predefine")]
     Entity,
-    /// It is XML about something else.
+    /// The file is XML of another kind.
     #[error("daticert.xml does not hold a postacert element")]
     NotPostacert,
-    /// It is no XML.
+    /// The file is not XML.
     #[error("daticert.xml is malformed at byte {0}")]
     Malformed(u64),
 }
 
-/// What the file says; names and notation are those of [`super::Receipt`].
+/// The content of the file; names and notation are those of [`super::Receipt`].
 #[derive(Debug, Default)]
-pub(super) struct Certified {
+pub(super) struct CertifiedData {
     pub(super) kind: Option<String>,
     pub(super) error: Option<String>,
     pub(super) sender: Option<String>,
@@ -78,19 +78,19 @@ pub(super) struct Certified {
     zone: Option<String>,
 }
 
-/// Where in the document an element is, as far as that matters.
+/// The elements of the document that matter here.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum DaticertElement {
     Root,
     Heading,
     Data,
     Date,
-    Leaf(Leaf),
+    Leaf(DaticertLeaf),
     Elsewhere,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Leaf {
+enum DaticertLeaf {
     Sender,
     Recipient,
     Subject,
@@ -105,37 +105,37 @@ enum Leaf {
     ErrorText,
 }
 
-fn place(parent: Place, name: &[u8]) -> Place {
+fn child_element(parent: DaticertElement, name: &[u8]) -> DaticertElement {
     match (parent, name) {
-        (Place::Root, b"intestazione") => Place::Heading,
-        (Place::Root, b"dati") => Place::Data,
-        (Place::Heading, b"mittente") => Place::Leaf(Leaf::Sender),
-        (Place::Heading, b"destinatari") => Place::Leaf(Leaf::Recipient),
-        (Place::Heading, b"oggetto") => Place::Leaf(Leaf::Subject),
-        (Place::Data, b"gestore-emittente") => Place::Leaf(Leaf::Provider),
-        (Place::Data, b"data") => Place::Date,
-        (Place::Date, b"giorno") => Place::Leaf(Leaf::Day),
-        (Place::Date, b"ora") => Place::Leaf(Leaf::Hour),
-        (Place::Data, b"identificativo") => Place::Leaf(Leaf::Identifier),
-        (Place::Data, b"msgid") => Place::Leaf(Leaf::Reference),
-        (Place::Data, b"ricevuta") => Place::Leaf(Leaf::Form),
-        (Place::Data, b"consegna") => Place::Leaf(Leaf::DeliveredTo),
-        (Place::Data, b"ricezione") => Place::Leaf(Leaf::ReceivedFor),
-        (Place::Data, b"errore-esteso") => Place::Leaf(Leaf::ErrorText),
-        _ => Place::Elsewhere,
+        (DaticertElement::Root, b"intestazione") => DaticertElement::Heading,
+        (DaticertElement::Root, b"dati") => DaticertElement::Data,
+        (DaticertElement::Heading, b"mittente") => DaticertElement::Leaf(DaticertLeaf::Sender),
+        (DaticertElement::Heading, b"destinatari") => DaticertElement::Leaf(DaticertLeaf::Recipient),
+        (DaticertElement::Heading, b"oggetto") => DaticertElement::Leaf(DaticertLeaf::Subject),
+        (DaticertElement::Data, b"gestore-emittente") => DaticertElement::Leaf(DaticertLeaf::Provider),
+        (DaticertElement::Data, b"data") => DaticertElement::Date,
+        (DaticertElement::Date, b"giorno") => DaticertElement::Leaf(DaticertLeaf::Day),
+        (DaticertElement::Date, b"ora") => DaticertElement::Leaf(DaticertLeaf::Hour),
+        (DaticertElement::Data, b"identificativo") => DaticertElement::Leaf(DaticertLeaf::Identifier),
+        (DaticertElement::Data, b"msgid") => DaticertElement::Leaf(DaticertLeaf::Reference),
+        (DaticertElement::Data, b"ricevuta") => DaticertElement::Leaf(DaticertLeaf::Form),
+        (DaticertElement::Data, b"consegna") => DaticertElement::Leaf(DaticertLeaf::DeliveredTo),
+        (DaticertElement::Data, b"ricezione") => DaticertElement::Leaf(DaticertLeaf::ReceivedFor),
+        (DaticertElement::Data, b"errore-esteso") => DaticertElement::Leaf(DaticertLeaf::ErrorText),
+        _ => DaticertElement::Elsewhere,
     }
 }
 
 /// Reads the bytes of a `daticert.xml`.
-pub(super) fn read(bytes: &[u8]) -> Result<Certified, DaticertError> {
+pub(super) fn read(bytes: &[u8]) -> Result<CertifiedData, DaticertError> {
     if bytes.len() > BYTES_MAX {
         return Err(DaticertError::TooLarge);
     }
     let document = decode(bytes);
     let mut reader = Reader::from_str(&document);
     reader.config_mut().expand_empty_elements = true;
-    let mut certified = Certified::default();
-    let mut open: Vec<Place> = Vec::new();
+    let mut certified = CertifiedData::default();
+    let mut open: Vec<DaticertElement> = Vec::new();
     let mut seen_root = false;
     let mut text = String::new();
     loop {
@@ -145,18 +145,18 @@ pub(super) fn read(bytes: &[u8]) -> Result<Certified, DaticertError> {
                 if open.len() == DEPTH_MAX {
                     return Err(DaticertError::TooDeep);
                 }
-                let found = match open.last() {
-                    Some(parent) => place(*parent, element.name().as_ref()),
-                    None if !seen_root && element.name().as_ref() == b"postacert" => Place::Root,
+                let kind = match open.last() {
+                    Some(parent) => child_element(*parent, element.name().as_ref()),
+                    None if !seen_root && element.name().as_ref() == b"postacert" => DaticertElement::Root,
                     None => return Err(DaticertError::NotPostacert),
                 };
                 seen_root = true;
-                certified.take_attributes(found, &element)?;
+                certified.take_attributes(kind, &element)?;
                 text.clear();
-                open.push(found);
+                open.push(kind);
             }
             Event::End(_) => {
-                if let Some(Place::Leaf(leaf)) = open.pop() {
+                if let Some(DaticertElement::Leaf(leaf)) = open.pop() {
                     certified.take_text(leaf, text.trim())?;
                 }
                 text.clear();
@@ -171,25 +171,29 @@ pub(super) fn read(bytes: &[u8]) -> Result<Certified, DaticertError> {
             Event::Empty(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
         }
     }
-    certified.at = certified.moment();
+    certified.at = certified.certified_at();
     Ok(certified)
 }
 
-impl Certified {
-    fn take_attributes(&mut self, place: Place, element: &BytesStart<'_>) -> Result<(), DaticertError> {
+impl CertifiedData {
+    fn take_attributes(
+        &mut self,
+        kind: DaticertElement,
+        element: &BytesStart<'_>,
+    ) -> Result<(), DaticertError> {
         self.recipient_kind = None;
-        // The check for names given twice compares each with each; the first one counts here.
+        // The library's check for duplicate names is quadratic. Here the first of several counts.
         for (index, attribute) in element.attributes().with_checks(false).enumerate() {
             if index == ATTRIBUTES_MAX {
                 return Err(DaticertError::TooManyAttributes);
             }
             let Ok(attribute) = attribute else { continue };
-            let target = match (place, attribute.key.as_ref()) {
-                (Place::Root, b"tipo") => &mut self.kind,
-                (Place::Root, b"errore") => &mut self.error,
-                (Place::Date, b"zona") => &mut self.zone,
-                (Place::Leaf(Leaf::Form), b"tipo") => &mut self.form,
-                (Place::Leaf(Leaf::Recipient), b"tipo") => &mut self.recipient_kind,
+            let target = match (kind, attribute.key.as_ref()) {
+                (DaticertElement::Root, b"tipo") => &mut self.kind,
+                (DaticertElement::Root, b"errore") => &mut self.error,
+                (DaticertElement::Date, b"zona") => &mut self.zone,
+                (DaticertElement::Leaf(DaticertLeaf::Form), b"tipo") => &mut self.form,
+                (DaticertElement::Leaf(DaticertLeaf::Recipient), b"tipo") => &mut self.recipient_kind,
                 _ => continue,
             };
             if target.is_none() {
@@ -199,42 +203,42 @@ impl Certified {
         Ok(())
     }
 
-    fn take_text(&mut self, leaf: Leaf, text: &str) -> Result<(), DaticertError> {
+    fn take_text(&mut self, leaf: DaticertLeaf, text: &str) -> Result<(), DaticertError> {
         if text.is_empty() {
             return Ok(());
         }
         let target = match leaf {
-            Leaf::Recipient | Leaf::ReceivedFor
+            DaticertLeaf::Recipient | DaticertLeaf::ReceivedFor
                 if self.recipients.len() + self.received_for.len() >= RECIPIENTS_MAX =>
             {
                 return Err(DaticertError::TooManyRecipients);
             }
-            Leaf::Recipient => {
+            DaticertLeaf::Recipient => {
                 let kind = self.recipient_kind.take();
                 self.recipients.push(ReceiptRecipient { address: text.to_owned(), kind });
                 return Ok(());
             }
-            Leaf::ReceivedFor => {
+            DaticertLeaf::ReceivedFor => {
                 self.received_for.push(text.to_owned());
                 return Ok(());
             }
-            Leaf::Form => return Ok(()),
-            Leaf::Sender => &mut self.sender,
-            Leaf::Subject => &mut self.subject,
-            Leaf::Provider => &mut self.provider,
-            Leaf::Day => &mut self.day,
-            Leaf::Hour => &mut self.hour,
-            Leaf::Identifier => &mut self.identifier,
-            Leaf::Reference => &mut self.reference,
-            Leaf::DeliveredTo => &mut self.delivered_to,
-            Leaf::ErrorText => &mut self.error_text,
+            DaticertLeaf::Form => return Ok(()),
+            DaticertLeaf::Sender => &mut self.sender,
+            DaticertLeaf::Subject => &mut self.subject,
+            DaticertLeaf::Provider => &mut self.provider,
+            DaticertLeaf::Day => &mut self.day,
+            DaticertLeaf::Hour => &mut self.hour,
+            DaticertLeaf::Identifier => &mut self.identifier,
+            DaticertLeaf::Reference => &mut self.reference,
+            DaticertLeaf::DeliveredTo => &mut self.delivered_to,
+            DaticertLeaf::ErrorText => &mut self.error_text,
         };
         target.get_or_insert_with(|| text.to_owned());
         Ok(())
     }
 
-    /// `giorno` as dd/mm/yyyy, `ora` as hh:mm:ss and `zona` as ±hhmm. Without a zone the moment is not known.
-    fn moment(&self) -> Option<Time> {
+    /// `giorno` as dd/mm/yyyy, `ora` as hh:mm:ss and `zona` as ±hhmm. Without a zone the time is unknown.
+    fn certified_at(&self) -> Option<Time> {
         let mut day = self.day.as_deref()?.splitn(3, '/');
         let (date, month, year) =
             (day.next()?.parse().ok()?, day.next()?.parse().ok()?, day.next()?.parse().ok()?);
@@ -270,8 +274,8 @@ fn value(attribute: &quick_xml::events::attributes::Attribute<'_>) -> Result<Str
 }
 
 fn resolve(reference: &BytesRef<'_>) -> Result<String, DaticertError> {
-    if let Some(found) = reference.resolve_char_ref().map_err(|_| DaticertError::Entity)? {
-        return Ok(found.to_string());
+    if let Some(character) = reference.resolve_char_ref().map_err(|_| DaticertError::Entity)? {
+        return Ok(character.to_string());
     }
     let name = String::from_utf8_lossy(reference);
     resolve_xml_entity(&name).map(str::to_owned).ok_or(DaticertError::Entity)

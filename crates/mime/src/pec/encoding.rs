@@ -1,9 +1,9 @@
-//! The encoding of an XML document. Providers write UTF-8 and, the older ones, Latin-1 and Latin-9.
+//! Decodes an XML document. Providers write UTF-8; older ones write Latin-1 and Latin-9.
 
 use mail_parser::decoders::charsets::map::charset_decoder;
 
-/// The document as text, by its byte order mark, by what its declaration says, or as UTF-8; what does not fit the
-/// encoding is replaced.
+/// The document as text, decoded by its byte order mark, by its declaration, or as UTF-8. Invalid octets are
+/// replaced.
 pub(super) fn decode(bytes: &[u8]) -> String {
     let declared = match bytes {
         [0xFE, 0xFF, ..] | [0xFF, 0xFE, ..] => Some("utf-16".to_owned()),

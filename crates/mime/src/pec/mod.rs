@@ -1,19 +1,20 @@
-//! Certified mail (PEC, RFC 6109 and the Italian technical rules): receipts, notices and envelopes, read.
+//! Reads certified mail (PEC, RFC 6109 and the Italian technical rules): receipts, notices and envelopes.
 //!
-//! [`inspect`] tells what a mail is by its top-level header alone: with `X-Trasporto` it is an envelope around
-//! somebody's mail (`errore`: an anomaly envelope around mail that is not certified), else with `X-Ricevuta` a
-//! receipt. A receipt that was forwarded inside another mail is not one.
+//! [`inspect`] classifies a mail by its top-level header alone: with `X-Trasporto` it is an envelope around a
+//! mail (`errore`: an anomaly envelope around mail that is not certified), else with `X-Ricevuta` a receipt.
+//! A receipt that was forwarded inside another mail does not count.
 //!
-//! What a receipt certifies stands in its outermost `daticert.xml` (or `certdata.xml`), within what is signed where the mail is
-//! signed; never in one inside a `message/rfc822`, which belongs to the mail it is about. The recipient is `consegna`, not `To`. Where that file is
-//! missing or refused, the receipt is read from its header and [`Receipt::daticert`] says so. Values that the rules
-//! do not have are kept. `preavviso-errore-consegna` is a warning after 12 hours and a failure after 24: see
-//! [`Notice`].
+//! The certified data is in the outermost `daticert.xml` (or `certdata.xml`), inside the signed part if the
+//! mail is signed, and never inside a `message/rfc822`, which is the mail that the receipt is about. The
+//! recipient is `consegna`, not `To`. If that file is missing or refused, the receipt is read from its header
+//! and [`Receipt::daticert`] says so. Values that the rules do not define are kept.
+//! `preavviso-errore-consegna` is a warning after 12 hours and a failure after 24: see [`Notice`].
 //!
-//! [`verify`] judges the S/MIME signature. It is evidence and no reason to drop a receipt. A signature proves what
-//! the header says only where [`Receipt::unconfirmed`] has nothing against it: the header itself is not signed.
+//! [`verify`] verifies the S/MIME signature. The result is evidence, not a reason to drop a receipt. A
+//! signature proves the header only if [`Receipt::unconfirmed`] returns `None`, because the header itself is
+//! not signed.
 //!
-//! Nothing here fails: hostile input gives less, in time linear in its size.
+//! No function fails: hostile input gives less information, in time linear in its size.
 
 mod daticert;
 mod encoding;
@@ -27,15 +28,15 @@ pub use notice::Notice;
 pub use receipt::{Contradiction, Daticert, PecEvent, Receipt, ReceiptForm, ReceiptKind, ReceiptRecipient};
 pub use signature::{Signature, TrustError, TrustStore, verify};
 
-use daticert::Certified;
+use daticert::CertifiedData;
 use part::{PecPart, leaves};
-use receipt::bare;
+use receipt::without_brackets;
 
 use crate::reader::ReadMail;
 
-/// How much of a notice's text is searched for what it says.
+/// How much of a notice's text is searched.
 const NOTICE_BYTES_MAX: usize = 16 * 1024;
-/// How much of a part is taken for a daticert.xml: its largest size in base64, with room for line endings.
+/// The largest part that is read as daticert.xml: its maximum size in base64, with line endings.
 const DATICERT_ENCODED_MAX: usize = 3 * 1024 * 1024 / 2;
 
 /// A mail of the certified mail system.
@@ -43,41 +44,41 @@ const DATICERT_ENCODED_MAX: usize = 3 * 1024 * 1024 / 2;
 pub enum PecMail {
     /// A receipt or notice about a message that was sent.
     Receipt(Box<Receipt>),
-    /// A transport envelope: a certified mail that somebody sent us.
-    Transport(Envelope),
+    /// A transport envelope: a certified mail that was sent to us.
+    Transport(PecEnvelope),
     /// An anomaly envelope: a mail from outside the system, passed on to a certified mailbox.
-    Anomaly(Envelope),
+    Anomaly(PecEnvelope),
 }
 
 /// The outside of an envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Envelope {
-    /// `X-Trasporto` as given.
+pub struct PecEnvelope {
+    /// The value of `X-Trasporto`.
     pub kind_text: String,
     /// The Message-ID of the mail inside, without angle brackets.
     pub reference: Option<String>,
     /// The envelope's own Message-ID, without angle brackets.
     pub message_id: Option<String>,
-    /// `X-VerificaSicurezza` as given.
+    /// The value of `X-VerificaSicurezza`.
     pub security_check: Option<String>,
 }
 
-/// What this mail is to the certified mail system, if anything.
+/// What this mail is in the certified mail system; `None` if it does not belong to it.
 pub fn inspect(raw: &[u8]) -> Option<PecMail> {
     let read = ReadMail::read(raw);
-    let mail = PecPart::whole(&read);
+    let mail = PecPart::from_mail(&read);
     if let Some(kind_text) = mail.text("X-Trasporto") {
         let anomaly = kind_text.eq_ignore_ascii_case("errore");
-        let envelope = Envelope {
+        let envelope = PecEnvelope {
             kind_text,
-            reference: mail.text("X-Riferimento-Message-ID").map(bare),
-            message_id: mail.text("Message-ID").map(bare),
+            reference: mail.text("X-Riferimento-Message-ID").map(without_brackets),
+            message_id: mail.text("Message-ID").map(without_brackets),
             security_check: mail.text("X-VerificaSicurezza"),
         };
         return Some(if anomaly { PecMail::Anomaly(envelope) } else { PecMail::Transport(envelope) });
     }
     let kind_text = mail.text("X-Ricevuta")?;
-    // Of signed mail only what is signed certifies anything: a part beside it could have been added by anybody.
+    // In signed mail only the signed part counts: anybody could have added a part beside it.
     let signed = signature::signed_content(&read);
     let content = signed.as_deref().map(ReadMail::read);
     let leaves = leaves(content.as_ref().unwrap_or(&read));
@@ -85,12 +86,12 @@ pub fn inspect(raw: &[u8]) -> Option<PecMail> {
     if receipt.kind == ReceiptKind::DeliveryWarning {
         let text = notice_text(&leaves);
         let (error_text, subject) = (receipt.error_text.as_deref(), receipt.subject.as_deref());
-        receipt.notice = Some(notice::decide(error_text, &text, subject));
+        receipt.notice = Some(notice::classify_notice(error_text, &text, subject));
     }
     Some(PecMail::Receipt(Box::new(receipt)))
 }
 
-/// The receipt that this mail is: a top-level `X-Ricevuta` and no `X-Trasporto`.
+/// Reads a receipt: a mail with a top-level `X-Ricevuta` and no `X-Trasporto`.
 pub fn read(raw: &[u8]) -> Option<Receipt> {
     match inspect(raw)? {
         PecMail::Receipt(receipt) => Some(*receipt),
@@ -98,8 +99,8 @@ pub fn read(raw: &[u8]) -> Option<Receipt> {
     }
 }
 
-/// What the outermost daticert.xml says.
-fn certified(leaves: &[PecPart<'_, '_>]) -> Result<Certified, Daticert> {
+/// Reads the outermost daticert.xml.
+fn certified(leaves: &[PecPart<'_, '_>]) -> Result<CertifiedData, Daticert> {
     let named = |part: &&PecPart<'_, '_>| {
         part.file_name().is_some_and(|name| {
             name.eq_ignore_ascii_case("daticert.xml") || name.eq_ignore_ascii_case("certdata.xml")

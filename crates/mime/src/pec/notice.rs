@@ -1,25 +1,25 @@
-//! Which of the two notices about time a `preavviso-errore-consegna` is.
+//! Decides which of the two delay notices a `preavviso-errore-consegna` is.
 //!
-//! A provider that hears nothing of a message for 12 hours says so, and after 24 hours says that the message must be
-//! held to have failed. Both notices have the same `X-Ricevuta` and the same subject; only their words differ. In
-//! this order:
+//! A provider sends a notice if it has no confirmation for a message within 12 hours, and another after 24
+//! hours, when the message counts as failed. Both notices have the same `X-Ricevuta` and the same subject;
+//! only their text differs. The rules, in order:
 //!
 //! 1. `errore-esteso` that begins with an enhanced status (RFC 3463): class 5 is final, class 4 is not.
-//! 2. `errore-esteso`, then the text of the notice, without the subject of the message, which the sender chose:
-//!    words about 12 hours or about a further notice to come make it the first, for the first notice may speak of the
-//!    24 hours as well; else words about 24 hours make it the final one.
+//! 2. `errore-esteso`, then the text of the notice, without the subject of the message, which the sender
+//!    chose: words about 12 hours or about a further notice make it the first, because the first notice may
+//!    mention the 24 hours as well; else words about 24 hours make it the final one.
 //!
-//! What neither decides is [`Notice::Undecided`] and counts as a warning: the caller holds the second notice about the
-//! same recipient for final.
+//! If neither rule decides, it is [`Notice::Undecided`] and counts as a warning: the caller treats the second
+//! notice about the same recipient as final.
 
 /// Which notice it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// 12 hours without news: delivery may still happen.
+    /// 12 hours without confirmation: delivery may still happen.
     First,
-    /// 24 hours without news: the message failed.
+    /// 24 hours without confirmation: the message failed.
     Final,
-    /// Its words do not tell.
+    /// Its text does not say.
     Undecided,
 }
 
@@ -43,8 +43,8 @@ const FINAL: [&str; 7] = [
     "negative outcome",
 ];
 
-/// Decides by the words of the notice.
-pub(super) fn decide(error_text: Option<&str>, text: &str, subject: Option<&str>) -> Notice {
+/// Decides by the text of the notice.
+pub(super) fn classify_notice(error_text: Option<&str>, text: &str, subject: Option<&str>) -> Notice {
     let error_text = error_text.unwrap_or_default();
     match error_text.trim_start().as_bytes() {
         [b'5', b'.', digit, b'.', ..] if digit.is_ascii_digit() => return Notice::Final,
@@ -67,7 +67,7 @@ pub(super) fn decide(error_text: Option<&str>, text: &str, subject: Option<&str>
     Notice::Undecided
 }
 
-/// Lower case, with single spaces: a text is folded anywhere.
+/// The text in lower case with single spaces, because it may be folded anywhere.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -84,31 +84,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_the_rules_are_told_apart() {
+    fn the_two_notices_are_distinguished_by_their_words() {
         let first = "non e' stato consegnato nelle prime dodici\n ore dal suo invio. Non escludendo che avvenga in \
                      seguito, l'invio potrebbe non andare a buon fine.";
         let last = "non e' stato consegnato nelle ventiquattro ore successive al suo invio. Si ritiene che la \
                     spedizione debba considerarsi non andata a buon fine.";
-        assert_eq!(decide(None, first, None), Notice::First);
-        assert_eq!(decide(None, last, None), Notice::Final);
-        assert_eq!(decide(None, "has not been delivered within 24 hours", None), Notice::Final);
+        assert_eq!(classify_notice(None, first, None), Notice::First);
+        assert_eq!(classify_notice(None, last, None), Notice::Final);
+        assert_eq!(classify_notice(None, "has not been delivered within 24 hours", None), Notice::Final);
         assert_eq!(
-            decide(None, "non consegnato nelle prime 12 ore; entro 24 ore altro avviso", None),
+            classify_notice(None, "non consegnato nelle prime 12 ore; entro 24 ore altro avviso", None),
             Notice::First
         );
-        assert_eq!(decide(None, "non consegnato", None), Notice::Undecided);
+        assert_eq!(classify_notice(None, "non consegnato", None), Notice::Undecided);
     }
 
     #[test]
     fn an_enhanced_status_decides_before_words() {
-        assert_eq!(decide(Some("5.4.1 - tempo massimo, 12 ore"), "12 ore", None), Notice::Final);
-        assert_eq!(decide(Some("4.4.1 - nessuna risposta, 24 ore"), "24 ore", None), Notice::First);
-        assert_eq!(decide(Some("24 ore trascorse"), "12 ore", None), Notice::Final);
+        assert_eq!(classify_notice(Some("5.4.1 - tempo massimo, 12 ore"), "12 ore", None), Notice::Final);
+        assert_eq!(classify_notice(Some("4.4.1 - nessuna risposta, 24 ore"), "24 ore", None), Notice::First);
+        assert_eq!(classify_notice(Some("24 ore trascorse"), "12 ore", None), Notice::Final);
     }
 
     #[test]
     fn the_subject_that_the_sender_chose_decides_nothing() {
         let text = "il messaggio \"Consegna in 12 ore\" non consegnato nelle ventiquattro ore";
-        assert_eq!(decide(None, text, Some("Consegna  in 12 ORE")), Notice::Final);
+        assert_eq!(classify_notice(None, text, Some("Consegna  in 12 ORE")), Notice::Final);
     }
 }

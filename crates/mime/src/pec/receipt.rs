@@ -1,93 +1,94 @@
-//! What a receipt says: its kind, whom and what it is about, and what that means for the message.
+//! A receipt: its kind, its recipients and message, and what it means for the message.
 
 use postway_domain::{MessageUid, Time};
 
 use super::{
-    daticert::{Certified, DaticertError},
+    daticert::{CertifiedData, DaticertError},
     notice::Notice,
     part::PecPart,
 };
 
-/// The length of a uid as it stands in a Message-ID.
+/// The length of a uid in a Message-ID.
 const UID_CHARS: usize = 36;
 
 /// One receipt or notice of a certified mail provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// What it is, by `X-Ricevuta`.
+    /// Its kind, by `X-Ricevuta`.
     pub kind: ReceiptKind,
-    /// `X-Ricevuta` as given.
+    /// The value of `X-Ricevuta`.
     pub kind_text: String,
-    /// How much of the message a delivery receipt brings back.
+    /// How much of the message a delivery receipt contains.
     pub form: Option<ReceiptForm>,
     /// The Message-ID of the message it is about, without angle brackets.
     pub reference: Option<String>,
-    /// Our id of that message, where the Message-ID is one of ours.
+    /// Our id of that message, if the Message-ID is one of ours.
     pub postway_uid: Option<MessageUid>,
     /// The receipt's own Message-ID, without angle brackets.
     pub message_id: Option<String>,
     /// The provider's id of the transaction (`identificativo`).
     pub identifier: Option<String>,
-    /// Who sent the message (`mittente`).
+    /// The sender of the message (`mittente`).
     pub sender: Option<String>,
-    /// Whom the message was for, all of them (`destinatari`).
+    /// All recipients of the message (`destinatari`).
     pub recipients: Vec<ReceiptRecipient>,
     /// The one mailbox that a delivery or a delivery error is about (`consegna`).
     pub delivered_to: Option<String>,
-    /// The recipients that a provider took the message over for (`ricezione`).
+    /// The recipients that a provider accepted the message for (`ricezione`).
     pub received_for: Vec<String>,
-    /// `errore` as given: `nessuno`, `no-dest`, `no-dominio`, `virus`, `altro`, or what a provider made up.
+    /// The value of `errore`: `nessuno`, `no-dest`, `no-dominio`, `virus`, `altro`, or a provider's own
+    /// value.
     pub error: Option<String>,
-    /// `errore-esteso` as given.
+    /// The value of `errore-esteso`.
     pub error_text: Option<String>,
-    /// Who issued it (`gestore-emittente`).
+    /// The provider that issued it (`gestore-emittente`).
     pub provider: Option<String>,
-    /// When what it certifies happened (`data`).
+    /// The time of the certified event (`data`).
     pub at: Option<Time>,
     /// The subject of the message (`oggetto`); without a daticert.xml, that of the receipt.
     pub subject: Option<String>,
-    /// For [`ReceiptKind::DeliveryWarning`]: which of the two notices it is.
+    /// For [`ReceiptKind::DeliveryWarning`]: which of the two delay notices it is.
     pub notice: Option<Notice>,
-    /// `X-VerificaSicurezza` as given.
+    /// The value of `X-VerificaSicurezza`.
     pub security_check: Option<String>,
-    /// Whether there was a daticert.xml and it could be read.
+    /// Whether it has a readable daticert.xml.
     pub daticert: Daticert,
-    /// What the header says and daticert.xml does not confirm. The header is what counts above, but a signature
-    /// covers the daticert.xml only: see [`Receipt::unconfirmed`].
+    /// Values of the header that daticert.xml does not confirm. The fields above are those of the header, but
+    /// a signature covers daticert.xml only: see [`Receipt::unconfirmed`].
     pub contradictions: Vec<Contradiction>,
 }
 
 /// A recipient named in daticert.xml.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiptRecipient {
-    /// The address as given.
+    /// The address as it is written.
     pub address: String,
-    /// `certificato` (a certified mailbox), `esterno` (an ordinary one), or as given.
+    /// `certificato` (a certified mailbox), `esterno` (an ordinary one), or another value.
     pub kind: Option<String>,
 }
 
-/// What a receipt is.
+/// The kind of a receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReceiptKind {
     /// `accettazione`: the sender's provider accepted the message.
     Acceptance,
-    /// `non-accettazione`: it did not.
+    /// `non-accettazione`: the sender's provider refused the message.
     NonAcceptance,
-    /// `presa-in-carico`: the recipient's provider took the message over.
+    /// `presa-in-carico`: the recipient's provider accepted the message.
     TakenOver,
-    /// `avvenuta-consegna`: it is in the recipient's mailbox.
+    /// `avvenuta-consegna`: the message is in the recipient's mailbox.
     Delivered,
-    /// `errore-consegna`: it could not be put there.
+    /// `errore-consegna`: the message could not be delivered.
     DeliveryError,
-    /// `preavviso-errore-consegna`: nothing was heard for 12 or for 24 hours.
+    /// `preavviso-errore-consegna`: there was no confirmation for 12 or for 24 hours.
     DeliveryWarning,
-    /// `rilevazione-virus`: a virus was found on the way.
+    /// `rilevazione-virus`: a virus was found in the message.
     VirusDetected,
-    /// A value that the rules do not have, in lower case.
+    /// A value that the rules do not define, in lower case.
     Unknown(String),
 }
 
-/// How much of the message a delivery receipt brings back.
+/// How much of the message a delivery receipt contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReceiptForm {
     /// `completa`: all of it.
@@ -96,22 +97,22 @@ pub enum ReceiptForm {
     Short,
     /// `sintetica`: nothing.
     Synthetic,
-    /// A value that the rules do not have, in lower case.
+    /// A value that the rules do not define, in lower case.
     Unknown(String),
 }
 
 /// Whether a receipt's daticert.xml was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Daticert {
-    /// There is none; the receipt was read from its header.
+    /// There is no daticert.xml; the receipt was read from its header.
     Absent,
-    /// There is one, which was not read; the receipt was read from its header.
+    /// There is one that was refused; the receipt was read from its header.
     Refused(DaticertError),
     /// It was read.
     Read,
 }
 
-/// What the header says and daticert.xml does not.
+/// A value of the header that differs from daticert.xml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contradiction {
     /// `X-Ricevuta` is not `tipo`.
@@ -125,7 +126,7 @@ pub enum Contradiction {
 pub enum PecEvent {
     /// It was accepted for all its recipients.
     Accepted,
-    /// The recipient's provider has it.
+    /// The recipient's provider accepted it.
     TakenOver,
     /// It was delivered to a recipient.
     Delivered,
@@ -133,7 +134,7 @@ pub enum PecEvent {
     Failed,
     /// It may not be delivered to a recipient. The second such notice for the same recipient is a failure.
     Warning,
-    /// Nothing that we know.
+    /// The meaning is unknown.
     Unknown,
 }
 
@@ -164,19 +165,19 @@ impl From<&str> for ReceiptForm {
 }
 
 impl Receipt {
-    /// Of a mail with `X-Ricevuta: kind_text`, and of what its daticert.xml certifies.
+    /// Makes the receipt of a mail with `X-Ricevuta: kind_text` and the data of its daticert.xml.
     pub(super) fn new(
         mail: &PecPart<'_, '_>,
         kind_text: String,
-        certified: Result<Certified, Daticert>,
+        certified: Result<CertifiedData, Daticert>,
     ) -> Self {
         let (certified, daticert) = match certified {
             Ok(certified) => (certified, Daticert::Read),
-            Err(unread) => (Certified::default(), unread),
+            Err(unread) => (CertifiedData::default(), unread),
         };
         let kind = ReceiptKind::from(kind_text.as_str());
-        let header_reference = mail.text("X-Riferimento-Message-ID").map(bare);
-        let certified_reference = certified.reference.map(bare);
+        let header_reference = mail.text("X-Riferimento-Message-ID").map(without_brackets);
+        let certified_reference = certified.reference.map(without_brackets);
         let mut contradictions = Vec::new();
         if daticert == Daticert::Read {
             if certified.kind.as_deref().map(ReceiptKind::from).as_ref() != Some(&kind) {
@@ -189,10 +190,10 @@ impl Receipt {
         let reference = header_reference.or(certified_reference);
         let form = mail.text("X-TipoRicevuta").or(certified.form);
         Self {
-            postway_uid: reference.as_deref().and_then(uid),
+            postway_uid: reference.as_deref().and_then(own_uid),
             reference,
             form: form.as_deref().map(ReceiptForm::from),
-            message_id: mail.text("Message-ID").map(bare),
+            message_id: mail.text("Message-ID").map(without_brackets),
             identifier: certified.identifier,
             sender: certified.sender,
             recipients: certified.recipients,
@@ -227,9 +228,10 @@ impl Receipt {
         }
     }
 
-    /// Why daticert.xml does not say what the header says, where it does not: kind and reference must be in it, and the
-    /// recipient where the receipt is about one. Else a verified signature does not prove the receipt: the header is not
-    /// signed, and could have been put before any mail that the provider has signed.
+    /// Why daticert.xml does not confirm the header; `None` if it does. It must contain kind and reference,
+    /// and the recipient if the receipt is about one. Otherwise a verified signature does not prove the
+    /// receipt: the header is not signed, and anybody could have put it before a mail that the provider
+    /// signed.
     pub fn unconfirmed(&self) -> Option<&'static str> {
         let is_about_one = matches!(self.kind, ReceiptKind::Delivered | ReceiptKind::DeliveryError);
         Some(match &self.daticert {
@@ -246,13 +248,13 @@ impl Receipt {
         })
     }
 
-    /// Whether daticert.xml says what the header says: see [`Receipt::unconfirmed`].
+    /// Whether daticert.xml confirms the header: see [`Receipt::unconfirmed`].
     pub fn is_confirmed(&self) -> bool {
         self.unconfirmed().is_none()
     }
 
-    /// The recipients that it is about: the one mailbox it names, or those that were taken over, or all where it
-    /// is about the whole message. Empty where that cannot be told.
+    /// The recipients that it is about: the one mailbox that it names, or those that a provider accepted the
+    /// message for, or all if it is about the whole message. Empty if that is unknown.
     pub fn concerned(&self) -> Vec<&str> {
         if let Some(one) = &self.delivered_to {
             return vec![one];
@@ -269,14 +271,14 @@ impl Receipt {
 }
 
 /// A Message-ID without its angle brackets.
-pub(super) fn bare(id: String) -> String {
+pub(super) fn without_brackets(id: String) -> String {
     let inner = id.trim();
     let inner = inner.strip_prefix('<').unwrap_or(inner);
     inner.strip_suffix('>').unwrap_or(inner).trim().to_owned()
 }
 
-/// Our id out of a Message-ID `uid@domain`.
-fn uid(reference: &str) -> Option<MessageUid> {
+/// Our message id in a Message-ID `uid@domain`.
+fn own_uid(reference: &str) -> Option<MessageUid> {
     let (local, _) = reference.split_once('@')?;
     (local.len() == UID_CHARS).then(|| local.parse().ok())?
 }

@@ -4,18 +4,18 @@ use mail_parser::{Addr, Address, HeaderValue, parsers::MessageStream};
 
 use super::{header::unfold, word::without_false_words};
 
-/// Somebody named in a field.
+/// A name and an address in a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderAddress {
     /// The name beside the address, decoded.
     pub name: Option<String>,
-    /// The address; some fields have a name alone.
+    /// The address; some entries have only a name.
     pub address: Option<String>,
 }
 
-/// The first `count_max` addresses of a field's value, groups dissolved.
+/// The first `count_max` addresses of a field's value, with groups expanded.
 ///
-/// The grammar is mail-parser's, which is linear in the value once no `=?` in it begins nothing.
+/// The parser is mail-parser's. It is linear in the length of the value once false `=?` are removed.
 pub fn addresses(value: &[u8], count_max: usize) -> Vec<HeaderAddress> {
     let unfolded = unfold(value);
     let mut line = without_false_words(&unfolded).into_owned();
@@ -43,9 +43,10 @@ mod tests {
             b"=?utf-8?q?Ren=C3=A9e?= <r@example.org>,\r\n friends: a@x.example, \"B, C\" <b@x.example>;",
             10,
         );
-        let told: Vec<_> = found.iter().map(|one| (one.name.as_deref(), one.address.as_deref())).collect();
+        let reported: Vec<_> =
+            found.iter().map(|one| (one.name.as_deref(), one.address.as_deref())).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 (Some("Ren\u{e9}e"), Some("r@example.org")),
                 (None, Some("a@x.example")),

@@ -1,7 +1,8 @@
-//! Header blocks: of a mail, of its parts, and of whatever else is written like one.
+//! Header blocks of mails, of their parts, and of other text in the same format.
 //!
-//! Reading is lenient, for what comes in has often been cut, indented or glued together: a line that is no field is passed
-//! over. Fields beyond a limit are read past, so that a mail of a million fields costs one pass and no memory.
+//! Reading is lenient, because received mail has often been cut, indented or joined: a line that is not a
+//! field is skipped. Fields beyond a limit are skipped, so that a mail of a million fields costs one pass and
+//! no memory.
 
 use std::borrow::Cow;
 
@@ -17,13 +18,13 @@ use super::limit::{
 pub struct HeaderField<'a> {
     /// The name as it is written.
     pub name: &'a [u8],
-    /// What follows the colon.
+    /// The text after the colon.
     pub value: &'a [u8],
 }
 
 impl<'a> HeaderField<'a> {
-    /// The field that a line is, if it is one. White space before the colon is obsolete, but read.
-    pub fn of_line(line: &'a [u8]) -> Option<Self> {
+    /// Reads a line as a field, if it is one. White space before the colon is obsolete, but accepted.
+    pub fn from_line(line: &'a [u8]) -> Option<Self> {
         let name_end = line.iter().position(|&byte| byte == b':' || byte <= b' ' || byte == 0x7f)?;
         let blanks = line[name_end..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let colon = name_end + blanks;
@@ -64,12 +65,12 @@ impl<'f, 'a> HeaderFields<'f, 'a> {
         self.fields.iter()
     }
 
-    /// How many fields there are.
+    /// The number of fields.
     pub fn len(self) -> usize {
         self.fields.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no fields.
     pub fn is_empty(self) -> bool {
         self.fields.is_empty()
     }
@@ -79,11 +80,11 @@ fn is_named(field: &HeaderField<'_>, name: &[u8]) -> bool {
     field.name.len() == name.len() && field.name.eq_ignore_ascii_case(name)
 }
 
-/// A header that is read alone, without the parts that follow it.
+/// A header that is read without the parts behind it.
 #[derive(Debug, Clone, Default)]
 pub struct HeaderBlock<'a> {
     fields: Vec<HeaderField<'a>>,
-    /// What comes after the blank line.
+    /// The text after the blank line.
     pub body: &'a [u8],
     /// The limits that the header has passed.
     pub passed: PassedLimits,
@@ -104,16 +105,16 @@ impl<'a> HeaderBlock<'a> {
     }
 }
 
-/// Where a header ends.
+/// The end of a header.
 #[derive(Debug)]
 pub(super) struct HeaderScan {
-    /// Where the body begins: after the blank line, at the delimiter, or at the end of the text.
+    /// The offset of the body: after the blank line, at the delimiter, or at the end of the text.
     pub(super) body: usize,
     pub(super) passed: PassedLimits,
 }
 
-/// Adds the fields of the header that begins at `start`. `is_delimiter` is asked about the start of each line that begins
-/// with two hyphens: a header without a blank line ends at a delimiter.
+/// Adds the fields of the header that begins at `start`. `is_delimiter` is called with the start of each line
+/// that begins with two hyphens: a header without a blank line ends at a delimiter.
 pub(super) fn scan<'a>(
     text: &'a [u8],
     start: usize,
@@ -125,7 +126,7 @@ pub(super) fn scan<'a>(
     let mut passed = PassedLimits::default();
     let first_field = fields.len();
     let mut may_skip = skip_blank_lines;
-    // Where the value of the last field begins, while the line before this one belongs to it.
+    // The offset of the last field's value, if the line before this one belongs to it.
     let mut open: Option<usize> = None;
     let mut at = start;
     while at < text.len() {
@@ -152,7 +153,7 @@ pub(super) fn scan<'a>(
             }
         } else {
             open = None;
-            if let Some(mut field) = HeaderField::of_line(line) {
+            if let Some(mut field) = HeaderField::from_line(line) {
                 let full = if fields.len() - first_field >= FIELDS_OF_PART_MAX {
                     Some(ReaderLimit::FieldsOfPart)
                 } else if fields.len() >= FIELDS_IN_ALL_MAX {
@@ -177,7 +178,8 @@ pub(super) fn scan<'a>(
     HeaderScan { body: text.len(), passed }
 }
 
-/// Whether the line goes on with the field before it. Some forget to indent the second line of a Content-Type.
+/// Whether the line continues the field before it. Some programs forget to indent the second line of a
+/// Content-Type.
 fn continues(line: &[u8]) -> bool {
     matches!(line[0], b' ' | b'\t')
         || line.get(..9).is_some_and(|start| start.eq_ignore_ascii_case(b"boundary="))
@@ -193,7 +195,7 @@ fn bounded<'a>(value: &'a [u8], passed: &mut PassedLimits) -> &'a [u8] {
     }
 }
 
-/// Where the line that begins at `at` ends, and where the next one begins: after CR LF, LF or a bare CR.
+/// The end of the line that begins at `at`, and the start of the next one: after CR LF, LF or a bare CR.
 #[inline]
 pub(super) fn line_at(text: &[u8], at: usize) -> (usize, usize) {
     match memchr2(b'\n', b'\r', &text[at..]) {
@@ -206,7 +208,7 @@ pub(super) fn line_at(text: &[u8], at: usize) -> (usize, usize) {
     }
 }
 
-/// A value without its folds: each becomes one space.
+/// A value without its folds, each of which becomes one space.
 pub fn unfold(value: &[u8]) -> Cow<'_, [u8]> {
     if memchr2(b'\n', b'\r', value).is_none() {
         return Cow::Borrowed(value.trim_ascii());
@@ -225,7 +227,7 @@ pub fn unfold(value: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// A value without folds, as text, with its encoded words (RFC 2047) read.
+/// A value as text, without folds and with its encoded words (RFC 2047) decoded.
 pub fn unstructured(value: &[u8]) -> String {
     let value = unfold(value);
     match memmem::find(&value, b"=?") {

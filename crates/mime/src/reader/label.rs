@@ -1,7 +1,7 @@
-//! What `Content-Type` and `Content-Disposition` say: a word, and parameters.
+//! The values of `Content-Type` and `Content-Disposition`: a word and parameters.
 //!
-//! Parameters are read as mail has them: quoted or not, in pieces (RFC 2231), in another charset, or, against the rules, as
-//! encoded words. Each is found in one pass over the value.
+//! Parameters may be quoted or not, in pieces (RFC 2231), in another charset, or, against the rules, encoded
+//! words. Each is found in one pass over the value.
 
 use std::borrow::Cow;
 
@@ -12,30 +12,30 @@ use super::{
     word::{decode, in_charset},
 };
 
-/// Pieces of one parameter that are put together.
+/// The maximum number of pieces of one parameter.
 const PIECES_MAX: usize = 100;
 
 /// A media type such as `text/plain`, in whatever case it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MediaType<'a> {
-    /// Before the slash.
+    /// The type before the slash.
     pub kind: &'a [u8],
-    /// After it; empty where there is none.
+    /// The subtype after it; empty if it is absent.
     pub subtype: &'a [u8],
 }
 
 impl MediaType<'_> {
-    /// Of a part that says nothing.
+    /// The type of a part without `Content-Type`.
     pub(super) const TEXT: MediaType<'static> = MediaType { kind: b"text", subtype: b"plain" };
-    /// Of a part of a digest that says nothing.
+    /// The type of such a part in a digest.
     pub(super) const MESSAGE: MediaType<'static> = MediaType { kind: b"message", subtype: b"rfc822" };
 
-    /// Whether it is of that kind, which is in lower case.
+    /// Whether its type is `kind`, in any case.
     pub fn is_kind(&self, kind: &str) -> bool {
         self.kind.eq_ignore_ascii_case(kind.as_bytes())
     }
 
-    /// Whether it is that one, in lower case.
+    /// Whether it is `kind/subtype`, in any case.
     pub fn is(&self, kind: &str, subtype: &str) -> bool {
         self.is_kind(kind) && self.subtype.eq_ignore_ascii_case(subtype.as_bytes())
     }
@@ -53,13 +53,13 @@ pub struct ContentLabel<'a> {
 }
 
 impl<'a> ContentLabel<'a> {
-    /// Of a field's value; none where it is empty.
+    /// Wraps a field's value; `None` if it is empty.
     pub fn new(value: &'a [u8]) -> Option<Self> {
         let value = value.trim_ascii();
         (!value.is_empty()).then_some(Self { value })
     }
 
-    /// What stands before the parameters.
+    /// The word before the parameters.
     pub fn word(&self) -> &'a [u8] {
         let ends = |byte: &u8| *byte == b';' || byte.is_ascii_whitespace();
         &self.value[..self.value.iter().position(ends).unwrap_or(self.value.len())]
@@ -76,16 +76,16 @@ impl<'a> ContentLabel<'a> {
 
     /// The octets of the first parameter of that name, in any case.
     pub fn parameter(&self, name: &str) -> Option<Cow<'a, [u8]>> {
-        LabelParameters::of(self.value)
+        LabelParameters::from_value(self.value)
             .find(|(known, _)| known.eq_ignore_ascii_case(name.as_bytes()))
             .map(|(_, value)| value)
     }
 
-    /// The parameter of that name as text: put together, decoded, in whatever charset it is.
+    /// The parameter of that name as text: its pieces joined, decoded, and converted from its charset.
     pub fn text(&self, name: &str) -> Option<String> {
         let mut plain: Option<Cow<'a, [u8]>> = None;
         let mut pieces: Vec<ParameterPiece<'a>> = Vec::new();
-        for (known, value) in LabelParameters::of(self.value) {
+        for (known, value) in LabelParameters::from_value(self.value) {
             match known.split_at_checked(name.len()) {
                 Some((start, b"")) if start.eq_ignore_ascii_case(name.as_bytes()) => {
                     plain.get_or_insert(value);
@@ -99,7 +99,7 @@ impl<'a> ContentLabel<'a> {
             }
         }
         if !pieces.is_empty() {
-            return Some(together(pieces));
+            return Some(join_pieces(pieces));
         }
         let plain = plain?;
         Some(match memmem::find(&plain, b"=?") {
@@ -111,12 +111,12 @@ impl<'a> ContentLabel<'a> {
 
 /// The parameters of a value.
 struct LabelParameters<'a> {
-    /// What follows the next semicolon.
+    /// The text after the next semicolon.
     rest: Option<&'a [u8]>,
 }
 
 impl<'a> LabelParameters<'a> {
-    fn of(value: &'a [u8]) -> Self {
+    fn from_value(value: &'a [u8]) -> Self {
         Self { rest: after_semicolon(value) }
     }
 }
@@ -152,7 +152,7 @@ impl<'a> Iterator for LabelParameters<'a> {
     }
 }
 
-/// What stands before the closing quote, without backslashes and folds, and what follows it.
+/// The text before the closing quote, without backslashes and folds, and the text after it.
 fn unquote(quoted: &[u8]) -> (Cow<'_, [u8]>, &[u8]) {
     if let Some(end) = memchr2(b'"', b'\\', quoted)
         && quoted[end] == b'"'
@@ -181,7 +181,7 @@ struct ParameterPiece<'a> {
 }
 
 impl<'a> ParameterPiece<'a> {
-    /// Of what follows the first `*` of its name.
+    /// Reads a piece; `number` is the part of its name after the first `*`.
     fn new(number: &[u8], value: Cow<'a, [u8]>) -> Option<Self> {
         if number.is_empty() {
             return Some(Self { number: 0, is_encoded: true, value });
@@ -195,8 +195,8 @@ impl<'a> ParameterPiece<'a> {
     }
 }
 
-/// The pieces in their order, as text.
-fn together(mut pieces: Vec<ParameterPiece<'_>>) -> String {
+/// Joins the pieces in their order and decodes them.
+fn join_pieces(mut pieces: Vec<ParameterPiece<'_>>) -> String {
     pieces.sort_by_key(|piece| piece.number);
     let mut charset: Vec<u8> = Vec::new();
     let mut bytes = Vec::new();

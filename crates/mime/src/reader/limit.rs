@@ -1,52 +1,53 @@
-//! How much of a mail is taken apart, and what is said where a mail has more.
+//! The limits of the reader, and the record of those that a mail passed.
 //!
-//! Every number here bounds work or memory that a stranger's mail can ask for. None of them is an error: what was read up
-//! to the limit is kept, the rest of the mail stays part of its bytes, and the limit is noted so that whoever shows, stores
-//! or forwards the mail can say what was left out.
+//! Every limit bounds the work or memory that a stranger's mail can cause. Passing one is not an error: the
+//! content up to the limit is kept, the rest of the mail stays part of its bytes, and the limit is recorded
+//! so that code that shows, stores or forwards the mail can report what was left out.
 
 use std::fmt;
 
-/// Multiparts inside each other that are opened. A mail of people has three or four.
+/// The maximum depth of multiparts. Ordinary mail has three or four.
 pub const DEPTH_MAX: usize = 16;
-/// Parts that are told apart.
+/// The maximum number of parts.
 pub const PARTS_MAX: usize = 1_000;
-/// Header fields that are kept of one part.
+/// The maximum number of header fields of one part.
 pub const FIELDS_OF_PART_MAX: usize = 1_000;
-/// Header fields that are kept of the whole mail.
+/// The maximum number of header fields of all parts.
 pub const FIELDS_IN_ALL_MAX: usize = 10_000;
-/// How far into the header of one part fields are kept.
+/// The longest header of one part; fields beyond it are dropped.
 pub const HEADER_BYTES_MAX: usize = 256 * 1024;
-/// How much of one field's value is kept.
+/// The longest value of one field.
 pub const FIELD_BYTES_MAX: usize = 32 * 1024;
 /// The longest boundary (RFC 2046 allows 70).
 pub const BOUNDARY_BYTES_MAX: usize = 256;
-/// How much content of one mail is decoded, all parts together.
+/// The maximum of decoded content of one mail, all parts together.
 pub const DECODED_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Steps for each byte of the mail: a line of a header, a line that may be a delimiter, and each open boundary that such a
-/// line is compared with is one. Mail of people needs less than one for twenty bytes.
+/// The maximum number of steps per byte of the mail. A header line, a line that may be a delimiter, and each
+/// comparison of such a line with an open boundary is a step. Ordinary mail needs less than one step per
+/// twenty bytes.
 pub const STEPS_PER_BYTE_MAX: usize = 2;
-/// Steps that every mail has, however short it is.
+/// The number of steps that every mail has, however short it is.
 pub const STEPS_MIN: usize = 4_096;
 
-/// Characters of one header field that are shown.
+/// The longest value of a header field that is shown, in characters.
 pub const SHOWN_FIELD_CHARS_MAX: usize = 10_000;
-/// Header fields that are shown.
+/// The maximum number of header fields that are shown.
 pub const SHOWN_FIELDS_MAX: usize = 500;
-/// Bytes of text that are shown.
+/// The maximum of text that is shown, in bytes.
 pub const SHOWN_TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Bytes of html that are shown, before images are put in.
+/// The maximum of html that is shown, in bytes, before images are inserted.
 pub const SHOWN_HTML_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Attachments that are listed.
+/// The maximum number of attachments that are listed.
 pub const SHOWN_FILES_MAX: usize = 200;
-/// Bytes by which images may make the html longer.
+/// The maximum of bytes that inserted images may add to the html.
 pub const IMAGE_BYTES_MAX: usize = 6 * 1024 * 1024;
 
 /// A limit that a mail has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReaderLimit {
-    /// [`DEPTH_MAX`]: deeper multiparts are one part each.
+    /// [`DEPTH_MAX`]: deeper multiparts are not opened.
     Depth,
-    /// [`PARTS_MAX`]: later parts are not told apart.
+    /// [`PARTS_MAX`]: later parts are not separated.
     Parts,
     /// [`FIELDS_OF_PART_MAX`]: later fields of that part are left out.
     FieldsOfPart,
@@ -56,11 +57,11 @@ pub enum ReaderLimit {
     HeaderBytes,
     /// [`FIELD_BYTES_MAX`]: the rest of that field is left out.
     FieldBytes,
-    /// [`BOUNDARY_BYTES_MAX`]: that multipart is one part.
+    /// [`BOUNDARY_BYTES_MAX`]: that multipart is not opened.
     Boundary,
     /// [`DECODED_BYTES_MAX`]: the rest of the content is left out.
     DecodedBytes,
-    /// [`STEPS_PER_BYTE_MAX`]: whatever follows belongs to the last part.
+    /// [`STEPS_PER_BYTE_MAX`]: the rest of the mail belongs to the last part.
     Steps,
     /// [`SHOWN_FIELD_CHARS_MAX`]
     ShownFieldChars,
@@ -77,7 +78,7 @@ pub enum ReaderLimit {
 }
 
 impl ReaderLimit {
-    /// All of them.
+    /// All limits.
     pub const ALL: [Self; 15] = [
         Self::Depth,
         Self::Parts,
@@ -97,7 +98,7 @@ impl ReaderLimit {
     ];
 }
 
-/// What is left out, as it is told to people: "parts beyond 1,000".
+/// The content that is left out, as users see it: "parts beyond 1,000".
 impl fmt::Display for ReaderLimit {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, limit, unit) = match self {
@@ -117,14 +118,14 @@ impl fmt::Display for ReaderLimit {
             Self::ShownFiles => ("attachments beyond", SHOWN_FILES_MAX, ""),
             Self::Images => ("images that make the html longer by more than", IMAGE_BYTES_MAX, " bytes"),
         };
-        write!(out, "{what} {}{unit}", Grouped(limit))
+        write!(out, "{what} {}{unit}", GroupedNumber(limit))
     }
 }
 
-/// A number with a comma between thousands.
-struct Grouped(usize);
+/// A number with commas between thousands.
+struct GroupedNumber(usize);
 
-impl fmt::Display for Grouped {
+impl fmt::Display for GroupedNumber {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = self.0.to_string();
         for (index, digit) in digits.chars().enumerate() {
@@ -144,12 +145,12 @@ pub struct PassedLimits {
 }
 
 impl PassedLimits {
-    /// Notes one.
+    /// Adds a limit.
     pub fn add(&mut self, limit: ReaderLimit) {
         self.bits |= 1 << limit as u16;
     }
 
-    /// Notes those of another reading of the same mail.
+    /// Adds the limits of another reading of the same mail.
     pub fn extend(&mut self, other: Self) {
         self.bits |= other.bits;
     }
@@ -159,12 +160,12 @@ impl PassedLimits {
         self.bits & 1 << limit as u16 != 0
     }
 
-    /// Whether none was: the mail was read whole.
+    /// Whether none was passed, so that the whole mail was read.
     pub fn is_empty(self) -> bool {
         self.bits == 0
     }
 
-    /// Each of them.
+    /// The limits that were passed.
     pub fn iter(self) -> impl Iterator<Item = ReaderLimit> {
         ReaderLimit::ALL.into_iter().filter(move |limit| self.contains(*limit))
     }
@@ -180,16 +181,16 @@ impl fmt::Debug for PassedLimits {
 #[derive(Debug)]
 pub(super) struct StepBudget {
     left: usize,
-    given: usize,
+    granted: usize,
 }
 
 impl StepBudget {
     pub(super) fn for_bytes(bytes: usize) -> Self {
-        let given = bytes.saturating_mul(STEPS_PER_BYTE_MAX).saturating_add(STEPS_MIN);
-        Self { left: given, given }
+        let granted = bytes.saturating_mul(STEPS_PER_BYTE_MAX).saturating_add(STEPS_MIN);
+        Self { left: granted, granted }
     }
 
-    /// Takes that many; `false` when there are not enough left.
+    /// Takes `steps` steps; `false` if fewer are left.
     #[inline]
     pub(super) fn spend(&mut self, steps: usize) -> bool {
         match self.left.checked_sub(steps) {
@@ -202,7 +203,7 @@ impl StepBudget {
     }
 
     pub(super) fn spent(&self) -> usize {
-        self.given - self.left
+        self.granted - self.left
     }
 }
 
@@ -219,8 +220,9 @@ mod tests {
             passed.add(limit);
         }
         assert_eq!(passed.iter().collect::<Vec<_>>(), ReaderLimit::ALL);
-        let told: std::collections::BTreeSet<String> = passed.iter().map(|limit| limit.to_string()).collect();
-        assert_eq!(told.len(), ReaderLimit::ALL.len());
+        let reported: std::collections::BTreeSet<String> =
+            passed.iter().map(|limit| limit.to_string()).collect();
+        assert_eq!(reported.len(), ReaderLimit::ALL.len());
         assert_eq!(ReaderLimit::Parts.to_string(), "parts beyond 1,000");
         assert_eq!(ReaderLimit::Depth.to_string(), "parts nested deeper than 16 levels");
         assert_eq!(ReaderLimit::FieldBytes.to_string(), "one header field beyond 32,768 bytes");

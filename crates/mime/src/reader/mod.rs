@@ -1,20 +1,22 @@
-//! The one reader of strangers' mail: a mail as a flat list of parts, each a slice of its bytes.
+//! The one reader of mail that strangers wrote: it gives a mail as a flat list of parts, each a slice of its
+//! bytes.
 //!
-//! Whatever looks into a mail that somebody else wrote does it through here: reports, receipts, rules, forwards, the view of
-//! a mail, repeats. It promises, for any bytes:
+//! All code that reads such mail uses this module: reports, receipts, rules, forwards, views, and the
+//! detection of repeats. It promises, for any bytes:
 //!
 //! - It never fails, never panics, and never recurses: the parts are one list, and dropping it drops a list.
-//! - Time and memory are linear in the size of the mail; the steps are counted, and have a maximum ([`limit`]).
-//! - What is beyond a limit is named ([`ReadMail::passed`]); what was read up to there is kept.
-//! - A part's [`entity`](MailPart::entity) is exactly the bytes that a signature is over.
-//! - Nothing is decoded before it is asked for, and then within a budget ([`DecodeBudget`]).
+//! - Time and memory are linear in the size of the mail; the steps are counted, and have a maximum
+//!   ([`limit`]).
+//! - Passed limits are recorded ([`ReadMail::passed`]); the content up to a limit is kept.
+//! - A part's [`entity`](MailPart::entity) is exactly the bytes that a signature covers.
+//! - Content is decoded only on request, and within a budget ([`DecodeBudget`]).
 //!
-//! A mail in a mail (`message/rfc822`, in whatever encoding) is one part. Its content is another mail, which whoever wants
-//! to see it reads on its own, as often as he has decided to.
+//! A mail in a mail (`message/rfc822`, in any encoding) is one part. Its content is another mail, which a
+//! caller can read separately, to a depth that the caller decides.
 //!
-//! `walk` finds the parts, `header` reads fields, `label` their parameters, `word` and `address` what they say, `transfer`
-//! undoes encodings, and `role` tells text, html and attachments apart. The grammars of addresses, of charsets and of the
-//! text of html are mail-parser's; they see one value at a time, of bounded length.
+//! `walk` finds the parts, `header` reads fields, `label` their parameters, `word` and `address` decode
+//! values, `transfer` decodes bodies, and `role` distinguishes text, html and attachments. The parsers of
+//! addresses, charsets and html text are mail-parser's; they see one value of bounded length at a time.
 
 mod address;
 mod header;
@@ -41,8 +43,8 @@ use walk::{PartRecord, PartWalk};
 /// The longest content id that html may refer to.
 const CONTENT_ID_BYTES_MAX: usize = 256;
 
-/// A mail, taken apart. The first part is the mail itself; parts are in the order in which they begin, each after the
-/// multipart it is in.
+/// A mail and its parts. The first part is the mail itself. Parts are in the order in which they begin, each
+/// after the multipart that contains it.
 pub struct ReadMail<'a> {
     raw: &'a [u8],
     parts: Vec<PartRecord>,
@@ -52,7 +54,7 @@ pub struct ReadMail<'a> {
 }
 
 impl<'a> ReadMail<'a> {
-    /// Takes a mail apart.
+    /// Reads a mail.
     pub fn read(raw: &'a [u8]) -> Self {
         let PartWalk { parts, fields, passed, steps, .. } = PartWalk::new(raw).run();
         Self { raw, parts, fields, passed, steps: steps.spent() }
@@ -63,29 +65,29 @@ impl<'a> ReadMail<'a> {
         MailPart { mail: self, index: 0 }
     }
 
-    /// All parts, multiparts included; never none.
+    /// All parts, multiparts included; at least one.
     pub fn parts(&self) -> impl Iterator<Item = MailPart<'_, 'a>> {
         (0..self.parts.len()).map(|index| MailPart { mail: self, index })
     }
 
-    /// The part of that place in [`parts`](Self::parts).
+    /// The part at that index of [`parts`](Self::parts).
     pub fn part(&self, index: usize) -> Option<MailPart<'_, 'a>> {
         (index < self.parts.len()).then_some(MailPart { mail: self, index })
     }
 
-    /// The limits that were passed: where there are any, the mail has more than the parts say.
+    /// The limits that were passed. If there are any, the parts do not contain the whole mail.
     pub fn passed(&self) -> PassedLimits {
         self.passed
     }
 
-    /// How many steps the reading took.
+    /// The number of steps that reading took.
     pub fn steps(&self) -> usize {
         self.steps
     }
 
-    /// Which parts are the text, which the html, and which are attached.
+    /// The parts that are text, html, and attachments.
     pub fn roles(&self) -> PartRoles {
-        PartRoles::of(self)
+        PartRoles::from_mail(self)
     }
 }
 
@@ -101,27 +103,27 @@ impl<'m, 'a> MailPart<'m, 'a> {
         &self.mail.parts[self.index]
     }
 
-    /// Its place among the parts.
+    /// Its index among the parts.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// The multipart that it is in.
+    /// The multipart that contains it.
     pub fn parent(&self) -> Option<MailPart<'m, 'a>> {
         self.record().parent.map(|index| MailPart { mail: self.mail, index })
     }
 
-    /// How many multiparts it is in.
+    /// The number of multiparts around it.
     pub fn depth(&self) -> usize {
         self.record().depth
     }
 
-    /// Whether parts were found in it.
+    /// Whether it contains parts.
     pub fn has_children(&self) -> bool {
         self.record().has_children
     }
 
-    /// The parts that are directly in it.
+    /// The parts directly inside it.
     pub fn children(&self) -> impl Iterator<Item = MailPart<'m, 'a>> {
         let (mail, parent) = (self.mail, self.index);
         let inside = (parent + 1..mail.parts.len())
@@ -130,17 +132,17 @@ impl<'m, 'a> MailPart<'m, 'a> {
         inside.map(move |index| MailPart { mail, index })
     }
 
-    /// Where its header and body stand in the mail.
+    /// The range of its header and body in the mail.
     pub fn entity_range(&self) -> Range<usize> {
         self.record().entity.clone()
     }
 
-    /// Where its body stands in the mail.
+    /// The range of its body in the mail.
     pub fn body_range(&self) -> Range<usize> {
         self.record().body.clone()
     }
 
-    /// Its header and body: what a signature of it is over.
+    /// Its header and body, which are the bytes that a signature covers.
     pub fn entity(&self) -> &'a [u8] {
         &self.mail.raw[self.entity_range()]
     }
@@ -155,14 +157,14 @@ impl<'m, 'a> MailPart<'m, 'a> {
         HeaderFields::new(&self.mail.fields[self.record().fields.clone()])
     }
 
-    /// Its `Content-Type`, where it has one.
+    /// Its `Content-Type`, if it has one.
     pub fn content_type(&self) -> Option<ContentLabel<'a>> {
         self.header().get(b"content-type").and_then(ContentLabel::new)
     }
 
-    /// What it is; where it does not say so, text, or, in a digest, a mail.
+    /// Its media type. The default is text, or a mail inside a digest.
     pub fn media_type(&self) -> MediaType<'a> {
-        // A multipart says what it is, so this asks one level up and no further.
+        // A multipart always has a type, so this looks one level up and no further.
         let in_digest = || self.parent().is_some_and(|parent| parent.media_type().is("multipart", "digest"));
         match self.content_type() {
             Some(label) => label.media_type(),
@@ -177,14 +179,14 @@ impl<'m, 'a> MailPart<'m, 'a> {
         label.is_some_and(|label| label.word().eq_ignore_ascii_case(b"attachment"))
     }
 
-    /// The name of the file that it is, from either of the fields that give one.
+    /// Its file name, from `Content-Disposition` or `Content-Type`.
     pub fn file_name(&self) -> Option<String> {
         let disposition = self.header().get(b"content-disposition").and_then(ContentLabel::new);
         let name = disposition.and_then(|label| label.text("filename"));
         name.or_else(|| self.content_type()?.text("name"))
     }
 
-    /// The id by which html refers to it, without its brackets.
+    /// The content id that html refers to, without brackets.
     pub fn content_id(&self) -> Option<&'a str> {
         let value = self.header().get(b"content-id")?;
         let inner = match memchr::memchr(b'<', value) {
@@ -197,20 +199,20 @@ impl<'m, 'a> MailPart<'m, 'a> {
 
     /// Its transfer encoding.
     pub fn encoding(&self) -> TransferEncoding {
-        TransferEncoding::of(self.header().get(b"content-transfer-encoding"))
+        TransferEncoding::from_header(self.header().get(b"content-transfer-encoding"))
     }
 
-    /// Its body with the transfer encoding undone.
+    /// Its body with the transfer encoding decoded.
     pub fn decoded(&self) -> DecodedContent<'a> {
         self.encoding().decode(self.body())
     }
 
-    /// As [`decoded`](Self::decoded), as far as the budget of the mail reaches.
+    /// As [`decoded`](Self::decoded), within the budget of the mail.
     pub fn content(&self, budget: &mut DecodeBudget) -> Cow<'a, [u8]> {
         self.encoding().decode(budget.take(self.body())).bytes
     }
 
-    /// Its content as text of its charset, as far as the budget of the mail reaches; what it has in UTF-8 counts.
+    /// Its content as text in UTF-8, within the budget of the mail. The length in UTF-8 counts.
     pub fn text(&self, budget: &mut DecodeBudget) -> Cow<'a, str> {
         let charset = self.content_type().and_then(|label| label.parameter("charset"));
         let content = self.content(budget);

@@ -1,23 +1,23 @@
-//! Which parts of a mail are its text, which its html, and which are attached to it.
+//! Decides which parts of a mail are its text, its html, and its attachments.
 //!
-//! The rules are those of JMAP (RFC 8621, 4.1.4): a text that stands among others belongs to both bodies, of alternatives
-//! each form takes its own, and whatever is neither is an attachment. One pass over the parts; what is known of the
-//! multiparts around a part is as deep as they are.
+//! The rules are those of JMAP (RFC 8621, 4.1.4): a text among other parts belongs to both bodies, of
+//! alternatives each body takes its own, and every other part is an attachment. This is one pass over the
+//! parts, with a stack as deep as the multiparts are.
 
 use super::{MailPart, ReadMail};
 
-/// What a part is.
+/// The class of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartClass {
-    /// Holds other parts.
+    /// A part that contains other parts.
     Multipart,
-    /// `text/plain`, or nothing said.
+    /// `text/plain`, or no type.
     Plain,
     /// `text/html`
     Html,
-    /// Any other text, and a multipart in which no part was found.
+    /// Any other text, and a multipart without parts.
     OtherText,
-    /// An image, a sound or a film.
+    /// An image, audio or video.
     Media,
     /// A mail in a mail.
     Message,
@@ -26,7 +26,7 @@ pub enum PartClass {
 }
 
 impl PartClass {
-    /// Of a part.
+    /// Classifies a part.
     pub fn of(part: &MailPart<'_, '_>) -> Self {
         let media = part.media_type();
         if part.has_children() {
@@ -46,24 +46,24 @@ impl PartClass {
         }
     }
 
-    /// Whether it has a charset.
+    /// Whether it is text, which has a charset.
     pub fn is_text(self) -> bool {
         matches!(self, Self::Plain | Self::Html | Self::OtherText)
     }
 }
 
-/// Parts by what they are for, each list in the order of the mail.
+/// Indexes of parts by role, each list in the order of the mail.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PartRoles {
-    /// What a reader of text sees: text, html where there is no text, and media between them.
+    /// The parts shown as text: text, html if there is no text, and media between them.
     pub text: Vec<usize>,
-    /// What a reader of html sees.
+    /// The parts shown as html.
     pub html: Vec<usize>,
-    /// What is attached; media that is shown is also here.
+    /// The attachments, including media that is shown.
     pub attachments: Vec<usize>,
 }
 
-/// What is known of a multipart whose parts are being gone through.
+/// The state of a multipart whose parts are being assigned.
 struct PartSurroundings {
     multipart: Option<usize>,
     is_alternative: bool,
@@ -71,15 +71,15 @@ struct PartSurroundings {
     in_alternative: bool,
     wants_text: bool,
     wants_html: bool,
-    /// Parts seen so far.
+    /// The number of parts seen so far.
     seen: usize,
-    /// How long the lists were when it began.
+    /// The lengths of the lists when it began.
     text_before: usize,
     html_before: usize,
 }
 
 impl PartRoles {
-    pub(super) fn of(mail: &ReadMail<'_>) -> Self {
+    pub(super) fn from_mail(mail: &ReadMail<'_>) -> Self {
         let mut roles = Self::default();
         let mut around = vec![PartSurroundings {
             multipart: None,
@@ -116,14 +116,14 @@ impl PartRoles {
                     };
                     around.push(inner);
                 }
-                class => roles.place(&part, class, surroundings),
+                class => roles.assign_part(&part, class, surroundings),
             }
         }
         around.iter().rev().for_each(|ended| roles.complete(ended));
         roles
     }
 
-    fn place(&mut self, part: &MailPart<'_, '_>, class: PartClass, around: &mut PartSurroundings) {
+    fn assign_part(&mut self, part: &MailPart<'_, '_>, class: PartClass, around: &mut PartSurroundings) {
         let is_named = || part.content_type().is_some_and(|label| label.text("name").is_some());
         let is_shown = matches!(class, PartClass::Plain | PartClass::Html | PartClass::Media)
             && !part.is_attachment()
@@ -155,7 +155,7 @@ impl PartRoles {
         }
     }
 
-    /// Alternatives of one form alone stand for the other as well.
+    /// If the alternatives have only text or only html, they are used for both bodies.
     fn complete(&mut self, ended: &PartSurroundings) {
         if !ended.is_alternative || !ended.wants_text || !ended.wants_html {
             return;

@@ -1,9 +1,9 @@
-//! What the reader promises, held against mail that is made to break it.
+//! Tests the promises of the reader with mail that is made to break them.
 
 use super::limit::{DEPTH_MAX, PARTS_MAX, STEPS_MIN, STEPS_PER_BYTE_MAX};
 use super::*;
 
-/// Reads and drops on a stack that has no room for recursion.
+/// Reads and drops a mail on a stack that is too small for recursion.
 fn on_a_small_stack(raw: Vec<u8>) -> (usize, PassedLimits) {
     let read = move || {
         let mail = ReadMail::read(&raw);
@@ -114,7 +114,8 @@ fn a_part_of_a_digest_is_a_mail() {
 
 #[test]
 fn boundaries_that_never_come_are_not_searched_for() {
-    // Each part announces a boundary that is nowhere: a reader that looks for it goes to the end each time.
+    // Each part announces a boundary that does not exist: a reader that searches for it would read to the end
+    // each time.
     let head = "Content-Type: multipart/mixed; boundary=b\n\n--b\n";
     for part in [
         "Content-Type:multipart/x;boundary=z\n\nx--b\n",
@@ -200,7 +201,7 @@ fn a_text_counts_as_what_it_has_once_it_is_read() {
         (1_998, true),
         "a letter is kept whole"
     );
-    // What is no UTF-8 grows as well.
+    // Invalid UTF-8 grows as well.
     let mail = ReadMail::read(b"Subject: x\n\n\xff\xff\xff\xff");
     let mut few = DecodeBudget::of(6);
     assert_eq!((mail.root().text(&mut few).as_ref(), few.is_passed()), ("\u{fffd}\u{fffd}", true));

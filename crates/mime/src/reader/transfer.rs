@@ -1,7 +1,7 @@
-//! Transfer encodings (RFC 2045, 6), undone leniently, within a budget for the whole mail.
+//! Decodes transfer encodings (RFC 2045, 6) leniently, within a budget for the whole mail.
 //!
-//! What is not valid is kept or passed over, never refused; whether that happened is said. Nothing that comes out is longer
-//! than what goes in, but for text in another charset, which takes at most three bytes for one.
+//! Invalid input is kept or skipped, never refused, and the result says so. Output is never longer than
+//! input, except for text in another charset, which takes at most three bytes for one.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use memchr::memchr;
 
 use super::{header::line_at, limit::DECODED_BYTES_MAX};
 
-/// A transfer encoding that changes the octets.
+/// A transfer encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransferEncoding {
-    /// 7bit, 8bit, binary, or one that nobody knows.
+    /// 7bit, 8bit, binary, or an unknown one: the octets are not changed.
     Identity,
     /// Quoted-printable.
     QuotedPrintable,
@@ -20,7 +20,7 @@ pub enum TransferEncoding {
     Base64,
 }
 
-/// Octets with their transfer encoding undone.
+/// Decoded octets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodedContent<'a> {
     /// The octets.
@@ -31,7 +31,7 @@ pub struct DecodedContent<'a> {
 
 impl TransferEncoding {
     /// Reads a `Content-Transfer-Encoding`.
-    pub fn of(value: Option<&[u8]>) -> Self {
+    pub fn from_header(value: Option<&[u8]>) -> Self {
         let begins = |value: &[u8], word: &[u8]| {
             value.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
         };
@@ -42,7 +42,7 @@ impl TransferEncoding {
         }
     }
 
-    /// Undoes it.
+    /// Decodes a text.
     pub fn decode(self, text: &[u8]) -> DecodedContent<'_> {
         let (bytes, is_damaged) = match self {
             Self::Identity => return DecodedContent { bytes: Cow::Borrowed(text), is_damaged: false },
@@ -56,7 +56,7 @@ impl TransferEncoding {
     }
 }
 
-/// How much of one mail may still be decoded.
+/// The number of bytes of one mail that may still be decoded.
 #[derive(Debug)]
 pub struct DecodeBudget {
     left: usize,
@@ -70,17 +70,17 @@ impl Default for DecodeBudget {
 }
 
 impl DecodeBudget {
-    /// A budget of so many bytes, at most [`DECODED_BYTES_MAX`].
+    /// A budget of `bytes_max` bytes, at most [`DECODED_BYTES_MAX`].
     pub fn of(bytes_max: usize) -> Self {
         Self { left: bytes_max.min(DECODED_BYTES_MAX), is_passed: false }
     }
 
-    /// Whether something was left out.
+    /// Whether content was left out.
     pub fn is_passed(&self) -> bool {
         self.is_passed
     }
 
-    /// The beginning of an encoded body that may be decoded.
+    /// Takes the beginning of an encoded body that may be decoded.
     pub(super) fn take<'a>(&mut self, body: &'a [u8]) -> &'a [u8] {
         let taken = body.len().min(self.left);
         self.is_passed |= taken < body.len();
@@ -88,7 +88,8 @@ impl DecodeBudget {
         &body[..taken]
     }
 
-    /// How much of a text may be kept that was made of so many bytes: in UTF-8 it may have three times as many.
+    /// How much of a text of `length` bytes may be kept that was decoded from `made_of` bytes. In UTF-8 a
+    /// text may be three times as long.
     pub(super) fn take_text(&mut self, made_of: usize, length: usize) -> usize {
         let more = length.saturating_sub(made_of);
         let taken = more.min(self.left);
@@ -119,7 +120,7 @@ fn quoted_printable(text: &[u8]) -> (Vec<u8>, bool) {
     (out, is_damaged)
 }
 
-/// Writes a line without its end; whether it has an `=` that stands for nothing.
+/// Decodes a line without its ending; returns whether it has an invalid `=`.
 fn quoted_line(line: &[u8], out: &mut Vec<u8>) -> bool {
     let mut is_damaged = false;
     let mut rest = line;
@@ -146,9 +147,9 @@ pub(super) fn nibble(octet: u8) -> Option<u8> {
     char::from(octet).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
-/// Not a letter of base64.
+/// Marks an octet that is not a base64 digit.
 const NONE: u8 = 0xff;
-/// What each octet stands for in base64, the alphabet for URLs included.
+/// The value of each octet in base64, the URL-safe alphabet included.
 const SEXTETS: [u8; 256] = {
     let mut table = [NONE; 256];
     let letters = *b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -162,8 +163,8 @@ const SEXTETS: [u8; 256] = {
     table
 };
 
-/// The octets of a base64 text, and whether it has something after its padding or ends in the middle of an octet. What is
-/// not base64 is passed over.
+/// Decodes base64. Returns also whether there is text after the padding or the text ends within an octet.
+/// Other characters are skipped.
 pub(super) fn base64(text: &[u8]) -> (Vec<u8>, bool) {
     let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
     let (mut bits, mut count) = (0_u32, 0);
@@ -172,7 +173,7 @@ pub(super) fn base64(text: &[u8]) -> (Vec<u8>, bool) {
         let sextet = SEXTETS[usize::from(octet)];
         if sextet == NONE {
             if octet == b'=' {
-                // What follows the padding, if anything, begins anew.
+                // Decoding restarts after padding.
                 is_damaged |= count == 6;
                 (bits, count, is_padded) = (0, 0, true);
             }

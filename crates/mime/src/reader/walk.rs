@@ -1,9 +1,9 @@
-//! The one pass over a mail that finds its parts.
+//! Finds the parts of a mail in one pass.
 //!
-//! Only lines that begin with two hyphens can part anything. Each is compared with the boundaries that are open there, of
-//! which there are at most [`DEPTH_MAX`]; nothing is looked at twice, and nothing is searched for that may not come. The
-//! outermost boundary wins, so a part cannot reach beyond the multipart it is in. Where no boundary is open the rest of the
-//! mail is not looked at.
+//! Only lines that begin with two hyphens can be delimiters. Each is compared with the open boundaries, of
+//! which there are at most [`DEPTH_MAX`]; no byte is read twice, and nothing is searched for that may not
+//! exist. The outermost boundary wins, so a part cannot extend beyond its multipart. If no boundary is open,
+//! the rest of the mail is not read.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -15,12 +15,12 @@ use super::{
     limit::{BOUNDARY_BYTES_MAX, DEPTH_MAX, PARTS_MAX, PassedLimits, ReaderLimit, StepBudget},
 };
 
-/// Where a part stands in the mail.
+/// The position of a part in the mail.
 #[derive(Debug, Clone)]
 pub(super) struct PartRecord {
     pub(super) parent: Option<usize>,
     pub(super) depth: usize,
-    /// Its fields among those of the mail.
+    /// The range of its fields among those of the mail.
     pub(super) fields: Range<usize>,
     /// Its header and its body.
     pub(super) entity: Range<usize>,
@@ -28,22 +28,22 @@ pub(super) struct PartRecord {
     pub(super) has_children: bool,
 }
 
-/// A multipart whose delimiters are looked for.
+/// A multipart whose delimiters are being searched for.
 struct OpenBoundary<'a> {
     boundary: Cow<'a, [u8]>,
     part: usize,
 }
 
-/// A delimiter that was found.
-struct Delimiter {
-    /// Which of the open boundaries it is of.
+/// A delimiter line.
+struct BoundaryDelimiter {
+    /// The index of its boundary among the open ones.
     level: usize,
     is_last: bool,
-    /// Where the line after it begins.
+    /// The start of the next line.
     next: usize,
 }
 
-/// See the module.
+/// The state of the pass; see the module.
 pub(super) struct PartWalk<'a> {
     raw: &'a [u8],
     pub(super) parts: Vec<PartRecord>,
@@ -51,7 +51,7 @@ pub(super) struct PartWalk<'a> {
     pub(super) passed: PassedLimits,
     pub(super) steps: StepBudget,
     open: Vec<OpenBoundary<'a>>,
-    /// The parts whose end is not known yet, from the outermost to the one being read.
+    /// The parts whose end is unknown yet, from the outermost to the current one.
     unfinished: Vec<usize>,
 }
 
@@ -89,8 +89,9 @@ impl<'a> PartWalk<'a> {
         self
     }
 
-    /// Ends what a delimiter ends and begins what follows it. Gives where to go on; none at a limit.
-    fn part_at(&mut self, line: usize, delimiter: &Delimiter) -> Option<usize> {
+    /// Ends the parts before a delimiter and begins the part after it. Returns where to continue; `None` at a
+    /// limit.
+    fn part_at(&mut self, line: usize, delimiter: &BoundaryDelimiter) -> Option<usize> {
         let multipart = self.open[delimiter.level].part;
         let place = self.unfinished.iter().position(|part| *part == multipart)?;
         self.end_parts(place + 1, content_end(self.raw, line));
@@ -110,7 +111,7 @@ impl<'a> PartWalk<'a> {
         Some(self.begin_part(Some(multipart), delimiter.next))
     }
 
-    /// Begins the part that stands at `start`; gives where its body begins.
+    /// Begins the part at `start` and returns the offset of its body.
     fn begin_part(&mut self, parent: Option<usize>, start: usize) -> usize {
         let first_field = self.fields.len();
         let (raw, open) = (self.raw, &self.open);
@@ -132,7 +133,7 @@ impl<'a> PartWalk<'a> {
         scan.body
     }
 
-    /// The boundary to look for, where a part of that depth is a multipart that is opened.
+    /// The boundary of a part, if it is a multipart of an allowed depth.
     fn boundary_of(&mut self, content_type: Option<&'a [u8]>, depth: usize) -> Option<Cow<'a, [u8]>> {
         let label = ContentLabel::new(content_type?)?;
         if !label.media_type().is_kind("multipart") {
@@ -151,29 +152,29 @@ impl<'a> PartWalk<'a> {
         Some(boundary)
     }
 
-    /// Sets the end of all unfinished parts from that place on.
+    /// Sets the end of all unfinished parts from index `place` on.
     fn end_parts(&mut self, place: usize, end: usize) {
         for part in self.unfinished.drain(place..) {
             let record = &mut self.parts[part];
-            // A part with nothing in it begins after the line ending that belongs to the delimiter that ends it.
+            // An empty part would begin after its end: the last line ending belongs to the delimiter.
             record.entity = record.entity.start.min(end)..end;
             record.body = record.body.start.min(end)..end;
             let says_nothing = record.fields.is_empty() && record.body.is_empty();
             if says_nothing && !self.raw[record.entity.clone()].trim_ascii().is_empty() {
-                // A part that forgot the blank line before its text has text and no header.
+                // If the blank line before the text is missing, the part has text and no header.
                 record.body = record.entity.clone();
             }
         }
     }
 }
 
-/// The delimiter that the line at `line`, which begins with two hyphens, is.
+/// Reads the line at `line`, which begins with two hyphens, as a delimiter.
 fn find_delimiter(
     raw: &[u8],
     line: usize,
     open: &[OpenBoundary<'_>],
     steps: &mut StepBudget,
-) -> Option<Delimiter> {
+) -> Option<BoundaryDelimiter> {
     let text = &raw[line + 2..];
     for (level, known) in open.iter().enumerate() {
         if !steps.spend(1) {
@@ -191,12 +192,13 @@ fn find_delimiter(
             Some(b'\n' | b'\r') => line_at(raw, from).1,
             Some(_) => continue,
         };
-        return Some(Delimiter { level, is_last, next });
+        return Some(BoundaryDelimiter { level, is_last, next });
     }
     None
 }
 
-/// Where the content before a delimiter ends: the line ending before it belongs to it (RFC 2046, 5.1.1).
+/// The end of the content before a delimiter: the line ending before the delimiter belongs to it (RFC 2046,
+/// 5.1.1).
 fn content_end(raw: &[u8], line: usize) -> usize {
     match &raw[..line] {
         [.., b'\r', b'\n'] => line - 2,

@@ -1,7 +1,7 @@
 //! Encoded words (RFC 2047): `=?charset?b?…?=` in a field.
 //!
-//! Read in one pass: what turns out to be no encoded word is text up to where that was seen, and is not looked at again.
-//! A parser that goes back to the start of each false beginning takes the square of the time for a field of `=?x?q?`.
+//! They are read in one pass: a false beginning is text up to the point where it was recognised, and is not
+//! read again. A parser that backtracks takes quadratic time for a field of `=?x?q?`.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use super::transfer::{base64, nibble};
 /// The longest name of a charset, its language included.
 const CHARSET_BYTES_MAX: usize = 64;
 
-/// What stands at a `=?`.
+/// The result of reading at a `=?`.
 enum WordScan<'a> {
     Word {
         charset: &'a [u8],
@@ -21,13 +21,14 @@ enum WordScan<'a> {
         data: &'a [u8],
         end: usize,
     },
-    /// No encoded word begins here, nor before that place.
+    /// No encoded word begins here or before `until`.
     Text {
         until: usize,
     },
 }
 
-/// An unfolded value as text, with its encoded words read wherever they stand. White space between two of them vanishes.
+/// Decodes the encoded words of an unfolded value, wherever they are. White space between two of them is
+/// dropped.
 pub fn decode(value: &[u8]) -> String {
     let mut out = String::with_capacity(value.len());
     let mut text_from = 0;
@@ -51,8 +52,8 @@ pub fn decode(value: &[u8]) -> String {
     out
 }
 
-/// The value with a space in each `=?` that begins no encoded word, so that a reader that goes back after a false beginning
-/// finds none.
+/// Inserts a space into each `=?` that does not begin an encoded word, so that a backtracking parser finds no
+/// false beginning.
 pub(super) fn without_false_words(value: &[u8]) -> Cow<'_, [u8]> {
     let mut out: Vec<u8> = Vec::new();
     let mut written = 0;
@@ -76,7 +77,7 @@ pub(super) fn without_false_words(value: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Reads the encoded word whose `=?` stands at `at`.
+/// Reads the encoded word whose `=?` is at `at`.
 fn scan(value: &[u8], at: usize) -> WordScan<'_> {
     let from = at + 2;
     let is_charset = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'=');
@@ -139,7 +140,7 @@ fn quoted(data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The octets as text of that charset; where it is none that is known, as UTF-8.
+/// Decodes octets from a charset, or from UTF-8 if the charset is unknown.
 pub(crate) fn in_charset<'b>(bytes: &'b [u8], charset: Option<&[u8]>) -> Cow<'b, str> {
     let is_utf8 = |name: &[u8]| name.eq_ignore_ascii_case(b"utf-8") || name.eq_ignore_ascii_case(b"us-ascii");
     match charset.filter(|name| !is_utf8(name)).and_then(charset_decoder) {

@@ -1,7 +1,7 @@
-//! Images that html refers to by `cid:`, put in their place.
+//! Replaces `cid:` references in html by the images that they name.
 //!
-//! One pass over the html. What it adds is bounded by [`IMAGE_BYTES_MAX`], counted in the bytes of the whole URLs and for
-//! each time that one is written, so the result is never longer than the html and that many bytes.
+//! This is one pass over the html. The inserted URLs have at most [`IMAGE_BYTES_MAX`] bytes in all, repeated
+//! ones counted each time, so the result is at most that much longer than the html.
 
 use std::collections::HashMap;
 
@@ -13,21 +13,21 @@ use crate::reader::{
     DecodeBudget, MailPart, PartRoles, PassedLimits, ReadMail, ReaderLimit, limit::IMAGE_BYTES_MAX,
 };
 
-/// What begins a reference.
+/// The scheme of a reference.
 const SCHEME: &str = "cid:";
-/// The longest id that is looked for.
+/// The longest id of a reference.
 const ID_BYTES_MAX: usize = 256;
-/// The longest subtype that is repeated; longer ones are nobody's.
+/// The longest subtype that is copied into a URL; no real subtype is longer.
 const SUBTYPE_CHARS_MAX: usize = 40;
 
 /// An image that html may refer to.
 struct MailImage<'m, 'a> {
     part: MailPart<'m, 'a>,
-    /// Its URL, once it has been asked for; none where it is too large.
+    /// Its URL, once it was needed; the inner `None` means that it is too large.
     url: Option<Option<String>>,
 }
 
-/// The html with its images.
+/// Returns the html with its images inserted.
 pub(super) fn in_place(
     html: &str,
     mail: &ReadMail<'_>,
@@ -67,7 +67,7 @@ pub(super) fn in_place(
     out
 }
 
-/// The id that begins there: up to what ends an attribute, a URL in a style, or a word.
+/// The id at `from`, up to the end of an attribute, a URL in a style, or a word.
 fn id_at(html: &str, from: usize) -> &str {
     let bytes = &html.as_bytes()[from..];
     let ends = |byte: &u8| matches!(byte, b'"' | b'\'' | b'<' | b'>' | b'(' | b')' | b'&') || *byte <= b' ';

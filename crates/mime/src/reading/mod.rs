@@ -1,10 +1,18 @@
-//! A mail as a person sees it: its fields decoded, its text, its html, and what is attached.
+//! A mail as a person sees it: decoded fields, text, html, and attachments. The other views of a mail are
+//! beside it: fields for providers' APIs ([`dissected`]), the new text of a reply ([`reply`]), and a
+//! fingerprint that recognises repeats.
 //!
-//! For looking at mail, not for judging it: whatever cannot be read is left out, and what passes a limit is named in
-//! [`Reading::omitted`]. The html is as the author wrote it, but for images that the mail brings along, which are put in
-//! its place as `data:` URLs; it must be shown where no script runs and nothing is fetched.
+//! Content that cannot be read is left out, and passed limits are listed in [`Reading::omitted`]. The html is
+//! as the author wrote it, except that images of the mail replace their `cid:` references as `data:` URLs. It
+//! must be shown in a sandbox that runs no script and fetches nothing.
 
+pub mod dissected;
+pub mod reply;
+
+mod fingerprint;
 mod images;
+
+pub use fingerprint::gist;
 
 use mail_parser::decoders::html::html_to_text;
 
@@ -24,26 +32,26 @@ const MEDIA_TYPE_CHARS_MAX: usize = 100;
 pub struct Reading {
     /// Its fields in order, names as written and values decoded.
     pub fields: Vec<(String, String)>,
-    /// Its text, or the text of its html.
+    /// Its text, or the text of its html if it has none.
     pub text: Option<String>,
-    /// Whether a part of it is text: where none is, `text` is that of its html.
+    /// Whether it has a text part. If not, `text` is made of its html.
     pub has_text: bool,
-    /// Its html; none where it has only text.
+    /// Its html; `None` if it has only text.
     pub html: Option<String>,
-    /// What is attached.
+    /// Its attachments.
     pub attachments: Vec<AttachedFile>,
-    /// The limits beyond which something was left out.
+    /// The limits that it passed, beyond which content was left out.
     pub omitted: PassedLimits,
 }
 
 /// A file in a mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttachedFile {
-    /// Its name, where it has one.
+    /// Its name, if it has one.
     pub filename: Option<String>,
     /// Its media type.
     pub content_type: String,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: usize,
     /// The id by which the html refers to it.
     pub content_id: Option<String>,
@@ -76,14 +84,14 @@ pub fn read(raw: &[u8]) -> Reading {
     Reading { fields, text, has_text, html, attachments, omitted }
 }
 
-/// The text of a mail alone, or of its html where it has none.
+/// The text of a mail alone, or of its html if it has no text.
 pub fn text(raw: &[u8]) -> Option<String> {
     let mail = ReadMail::read(raw);
     let (mut budget, mut omitted) = (DecodeBudget::default(), mail.passed());
     shown_text(&mail, &mail.roles(), &mut budget, &mut omitted)
 }
 
-/// The bytes of an attachment by its place, with its description.
+/// The bytes of the attachment at index `place`, with its description.
 pub fn attachment(raw: &[u8], place: usize) -> Option<(AttachedFile, Vec<u8>)> {
     let mail = ReadMail::read(raw);
     let roles = mail.roles();
@@ -132,7 +140,7 @@ fn shown_fields(mail: &ReadMail<'_>, omitted: &mut PassedLimits) -> Vec<(String,
     fields.map(|field| (String::from_utf8_lossy(field.name).into_owned(), shown(field.value))).collect()
 }
 
-/// All that is text, one after the other; html as the text that is in it.
+/// The text parts, joined; html parts are converted to text.
 fn shown_text(
     mail: &ReadMail<'_>,
     roles: &PartRoles,
@@ -179,7 +187,7 @@ fn shown_html(
     shown
 }
 
-/// Adds a text on a line of its own.
+/// Adds a text on a new line.
 fn join(shown: &mut Option<String>, text: &str) {
     match shown {
         None => *shown = Some(text.to_owned()),

@@ -1,8 +1,8 @@
-//! Addresses in running text.
+//! Finds addresses in running text.
 //!
-//! Lenient: quoted local parts, `=?utf-8?B?…?=` and UTF-8 are taken as they stand. What comes out has a local
-//! part and a domain and no white space outside quotes; the domain is in lower case and as A-labels, for that is how
-//! addresses are compared.
+//! It is lenient: quoted local parts, `=?utf-8?B?…?=` and UTF-8 are accepted unchanged. A result has a local
+//! part and a domain and no white space outside quotes. The domain is in lower case and as A-labels, because
+//! addresses are compared in that form.
 
 use postway_domain::address::domain_to_ascii;
 
@@ -11,9 +11,9 @@ use super::bytes::trim;
 /// The longest address (RFC 5321, 4.5.3.1.3).
 const ADDRESS_OCTETS_MAX: usize = 320;
 
-/// An address that a text contains, and where it ends.
+/// An address in a text, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundAddress {
     pub(super) address: String,
     pub(super) begin: usize,
     pub(super) end: usize,
@@ -24,8 +24,8 @@ pub(super) fn first(text: &[u8]) -> Option<String> {
     next(text, 0).map(|found| found.address)
 }
 
-/// The address that the line consists of, with or without angle brackets, when there is nothing else in it.
-pub(super) fn alone(line: &[u8]) -> Option<String> {
+/// The address of a line that contains nothing else, with or without angle brackets.
+pub(super) fn sole(line: &[u8]) -> Option<String> {
     let line = trim(line);
     let line = line.strip_suffix(b":").unwrap_or(line);
     let found = next(line, 0)?;
@@ -40,7 +40,7 @@ pub(super) fn alone(line: &[u8]) -> Option<String> {
 }
 
 /// The first address from `from` on.
-pub(super) fn next(text: &[u8], from: usize) -> Option<Found> {
+pub(super) fn next(text: &[u8], from: usize) -> Option<FoundAddress> {
     let mut from = from;
     while let Some(found) = memchr::memchr(b'@', text.get(from..)?) {
         let at = from + found;
@@ -50,18 +50,18 @@ pub(super) fn next(text: &[u8], from: usize) -> Option<Found> {
             let local = String::from_utf8_lossy(&text[begin..at]);
             let domain = String::from_utf8_lossy(&text[at + 1..end]);
             let domain = domain_to_ascii(&domain).unwrap_or_else(|_| domain.to_lowercase());
-            return Some(Found { address: format!("{local}@{domain}"), begin, end });
+            return Some(FoundAddress { address: format!("{local}@{domain}"), begin, end });
         }
         from = at + 1;
     }
     None
 }
 
-/// Where the local part of an address begins whose at sign is at `at`.
+/// The start of the local part of an address whose at sign is at `at`.
 fn local_begin(text: &[u8], at: usize) -> usize {
     let floor = at.saturating_sub(ADDRESS_OCTETS_MAX);
     if at > 0 && text[at - 1] == b'"' {
-        // A quoted local part: to the quote that opens it.
+        // A quoted local part begins at its opening quote.
         let mut begin = at - 1;
         while begin > floor {
             begin -= 1;
@@ -79,8 +79,7 @@ fn local_begin(text: &[u8], at: usize) -> usize {
         begin -= 1;
     }
     begin = unglued_begin(text, begin, at);
-    // Punctuation that cannot begin an address, but often stands before one; and `rfc822;` or `mailto:`
-    // before it.
+    // Skips punctuation that often precedes an address but cannot begin one.
     while begin < at
         && matches!(text[begin], b'.' | b'\'' | b'`' | b'*' | b'|' | b'=')
         && !encoded_word(&text[begin..at])
@@ -90,8 +89,8 @@ fn local_begin(text: &[u8], at: usize) -> usize {
     begin
 }
 
-/// Where a local part begins that stands right behind words, as in languages that do not put spaces between them: behind their last
-/// sign of punctuation, and behind an ideograph that a letter of ASCII follows.
+/// The start of a local part that follows words without a space, as in languages that do not separate words:
+/// after the last punctuation, and after an ideograph that is followed by an ASCII letter or digit.
 fn unglued_begin(text: &[u8], begin: usize, at: usize) -> usize {
     let Ok(local) = std::str::from_utf8(&text[begin..at]) else { return begin };
     if local.is_ascii() {
@@ -125,7 +124,7 @@ fn is_local(octet: u8) -> bool {
     octet >= 0x80 || octet.is_ascii_alphanumeric() || b"!#$%&'*+/=?^_`{|}~.-".contains(&octet)
 }
 
-/// Where the domain ends that begins at `from`.
+/// The end of the domain that begins at `from`.
 fn domain_end(text: &[u8], from: usize) -> usize {
     if text.get(from) == Some(&b'[') {
         return memchr::memchr(b']', &text[from..text.len().min(from + 60)])
@@ -134,7 +133,7 @@ fn domain_end(text: &[u8], from: usize) -> usize {
     let mut end = from;
     while end < text.len()
         && (text[end] >= 0x80 || text[end].is_ascii_alphanumeric() || b".-_".contains(&text[end]))
-        // Sendmail puts three dots between an address and its words.
+        // Sendmail writes three dots between an address and its text.
         && !text[end..].starts_with(b"..")
     {
         end += 1;
@@ -146,7 +145,8 @@ fn domain_end(text: &[u8], from: usize) -> usize {
     end
 }
 
-/// Where a domain ends that words stand right behind: before punctuation, and before an ideograph behind a letter of ASCII.
+/// The end of a domain that words follow without a space: before punctuation, and before an ideograph after
+/// an ASCII letter or digit.
 fn unglued_end(text: &[u8], from: usize, end: usize) -> usize {
     let Ok(domain) = std::str::from_utf8(&text[from..end]) else { return end };
     if domain.is_ascii() {
@@ -164,15 +164,15 @@ fn unglued_end(text: &[u8], from: usize, end: usize) -> usize {
     end
 }
 
-/// An address as a field of a report has it: `rfc822; <a@example.org>`, `a@example.org`,
+/// Reads the address in a field of a report: `rfc822; <a@example.org>`, `a@example.org`,
 /// `rfc822;a@example.org`.
-pub(super) fn of_field(value: &[u8]) -> Option<String> {
+pub(super) fn in_field(value: &[u8]) -> Option<String> {
     let value = match memchr::memchr(b';', value) {
         Some(at) if !value[..at].contains(&b'@') => &value[at + 1..],
         _ => value,
     };
     let value = trim(value);
-    // xtext (RFC 3461, 4): `+2B` stands for a plus sign.
+    // xtext (RFC 3461, 4): `+2B` is an encoded plus sign.
     first(value).map(|address| if address.contains('+') { unxtext(&address) } else { address })
 }
 
@@ -207,15 +207,15 @@ mod tests {
 
     #[test]
     fn a_line_may_be_nothing_but_an_address() {
-        assert_eq!(alone(b"   <a@example.org>: ").as_deref(), Some("a@example.org"));
-        assert_eq!(alone(b"a@example.org").as_deref(), Some("a@example.org"));
-        assert_eq!(alone(b"write to a@example.org"), None);
+        assert_eq!(sole(b"   <a@example.org>: ").as_deref(), Some("a@example.org"));
+        assert_eq!(sole(b"a@example.org").as_deref(), Some("a@example.org"));
+        assert_eq!(sole(b"write to a@example.org"), None);
     }
 
     #[test]
     fn fields_have_a_type_before_the_address() {
-        assert_eq!(of_field(b"rfc822; <a@example.org>").as_deref(), Some("a@example.org"));
-        assert_eq!(of_field(b"rfc822;a+2Bb@example.org").as_deref(), Some("a+b@example.org"));
-        assert_eq!(of_field(b"X-Unix; |/bin/cat"), None);
+        assert_eq!(in_field(b"rfc822; <a@example.org>").as_deref(), Some("a@example.org"));
+        assert_eq!(in_field(b"rfc822;a+2Bb@example.org").as_deref(), Some("a+b@example.org"));
+        assert_eq!(in_field(b"X-Unix; |/bin/cat"), None);
     }
 }

@@ -1,19 +1,19 @@
-//! Automatic answers (RFC 3834): holidays, "we have received your mail", and the like.
+//! Recognises automatic answers (RFC 3834): vacation notices, "we have received your mail", and the like.
 //!
-//! A mail is one when a machine says so in its header: `Auto-Submitted: auto-replied`, or one of the fields
-//! and values that programs used before there was a standard. The subject alone counts only with the words
-//! that the large programs put before the original subject.
+//! A mail is an automatic answer if its header says so: `Auto-Submitted: auto-replied`, or one of the fields
+//! and values that programs used before the standard. The subject alone counts only if it begins with the
+//! words that widely used programs put before the original subject.
 
 use super::address;
 use super::bytes::{contains, starts_with};
-use super::field::{plain, says};
-use super::mail::Mail;
+use super::header_field::{decoded_lowercase, field_contains};
+use super::mail::ReportMail;
+use super::original_message;
 use super::reason::Reason;
 use super::report::{Finding, Kind, Original, Report};
-use super::returned;
 use crate::reader::unfold;
 
-/// What the large programs begin the subject of an automatic answer with, in lower case.
+/// How widely used programs begin the subject of an automatic answer, in lower case.
 const SUBJECTS: &[&str] = &[
     "automatic reply:",
     "automatic reply from ",
@@ -55,28 +55,32 @@ const SUBJECTS: &[&str] = &[
     "自動返信",
 ];
 
-/// Reads an automatic answer; none if the mail is not one.
-pub(super) fn recognise(mail: &Mail<'_>) -> Option<Report> {
+/// Reads an automatic answer; `None` if the mail is not one.
+pub(super) fn recognise(mail: &ReportMail<'_>) -> Option<Report> {
     if !is_auto_reply(mail) {
         return None;
     }
-    let from = mail.head().get(b"from").or_else(|| mail.head().get(b"reply-to"));
+    let from = mail.header().get(b"from").or_else(|| mail.header().get(b"reply-to"));
     let recipients = from.and_then(|from| address::first(&unfold(from)));
-    let id = |name: &[u8]| mail.head().get(name).and_then(|value| returned::id(&unfold(value)));
+    let id =
+        |name: &[u8]| mail.header().get(name).and_then(|value| original_message::bare_id(&unfold(value)));
     let original =
         Original { message_id: id(b"in-reply-to").or_else(|| id(b"references")), ..Original::default() };
     Some(Report {
         kind: Kind::AutoReply,
-        recipients: recipients.into_iter().map(|address| Finding::of(address, Reason::Vacation)).collect(),
+        recipients: recipients
+            .into_iter()
+            .map(|address| Finding::with_reason(address, Reason::Vacation))
+            .collect(),
         original,
         feedback_type: None,
         reporter: None,
     })
 }
 
-/// Whether a machine says that it answered.
-pub(super) fn is_auto_reply(mail: &Mail<'_>) -> bool {
-    let head = mail.head();
+/// Whether the header says that a program answered.
+pub(super) fn is_auto_reply(mail: &ReportMail<'_>) -> bool {
+    let head = mail.header();
     if let Some(value) = head.get(b"auto-submitted")
         && (starts_with(value, b"auto-replied") || contains(value, b"vacation"))
     {
@@ -104,14 +108,14 @@ pub(super) fn is_auto_reply(mail: &Mail<'_>) -> bool {
         (b"x-mailer", b"vacation"),
         (b"x-post-messageclass", b"autoresponder"),
     ];
-    if said.iter().any(|(name, word)| says(head, name, word)) {
+    if said.iter().any(|(name, word)| field_contains(head, name, word)) {
         return true;
     }
     let Some(subject) = head.get(b"subject") else { return false };
-    is_subject_of_answer(&plain(subject))
+    is_subject_of_answer(&decoded_lowercase(subject))
 }
 
-/// Whether a subject, in lower case, begins as those of automatic answers do.
+/// Whether a subject, in lower case, begins like that of an automatic answer.
 pub(super) fn is_subject_of_answer(subject: &str) -> bool {
     SUBJECTS.iter().any(|beginning| subject.starts_with(beginning))
 }

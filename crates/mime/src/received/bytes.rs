@@ -1,7 +1,7 @@
-//! Reading mail as bytes: lines, searches that do not mind case, and one line ending.
+//! Helpers for mail as bytes: lines, case-insensitive searches, and uniform line endings.
 //!
-//! [`normalise`] makes every line end in LF, so that the rest of the parser knows one line ending only and
-//! LF, CR LF and bare CR give the same report. It borrows when there is nothing to change. Nothing here
+//! [`normalise`] makes every line end with LF, so that the rest of the parser knows only one line ending, and
+//! LF, CR LF and bare CR give the same report. It borrows if there is nothing to change. No function here
 //! fails.
 
 use std::borrow::Cow;
@@ -27,25 +27,25 @@ pub(super) fn normalise(raw: &[u8], octets_max: usize) -> Cow<'_, [u8]> {
 }
 
 /// The lines of a text whose lines end in LF, without their ends.
-pub(super) fn lines(text: &[u8]) -> Lines<'_> {
-    Lines { text, at: 0 }
+pub(super) fn lines(text: &[u8]) -> LfLines<'_> {
+    LfLines { text, at: 0 }
 }
 
 /// See [`lines`].
 #[derive(Clone)]
-pub(super) struct Lines<'a> {
+pub(super) struct LfLines<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl<'a> Lines<'a> {
-    /// Where the next line begins.
+impl<'a> LfLines<'a> {
+    /// The offset of the next line.
     pub(super) fn position(&self) -> usize {
         self.at.min(self.text.len())
     }
 }
 
-impl<'a> Iterator for Lines<'a> {
+impl<'a> Iterator for LfLines<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
@@ -64,7 +64,7 @@ pub(super) fn starts_with(text: &[u8], prefix: &[u8]) -> bool {
     text.len() >= prefix.len() && text[..prefix.len()].eq_ignore_ascii_case(prefix)
 }
 
-/// Where `needle` first occurs in `text`, in any case.
+/// The offset of the first `needle` in `text`, in any case.
 pub(super) fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
     let (&first, tail) = needle.split_first()?;
     let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
@@ -84,7 +84,7 @@ pub(super) fn contains(text: &[u8], needle: &[u8]) -> bool {
     find(text, needle).is_some()
 }
 
-/// What comes after the first `needle`, in any case.
+/// The text after the first `needle`, in any case.
 pub(super) fn after<'a>(text: &'a [u8], needle: &[u8]) -> Option<&'a [u8]> {
     find(text, needle).map(|at| &text[at + needle.len()..])
 }
@@ -99,8 +99,8 @@ pub(super) fn indent(line: &[u8]) -> usize {
     line.iter().take_while(|b| matches!(b, b' ' | b'\t')).count()
 }
 
-/// The text as a string of at most `octets_max` octets: runs of white space become one space, what is not
-/// UTF-8 is read as Latin-1, and control characters vanish.
+/// The text as a string of at most `octets_max` octets: runs of white space become one space, text that is
+/// not UTF-8 is read as Latin-1, and control characters are dropped.
 pub(super) fn squeeze(text: &[u8], octets_max: usize) -> String {
     let decoded: Cow<'_, str> = match std::str::from_utf8(text) {
         Ok(text) => Cow::Borrowed(text),

@@ -1,45 +1,46 @@
-//! Complaints: abuse reports (RFC 5965, RFC 6591), and the forms of providers that do not use them.
+//! Recognises complaints: abuse reports (RFC 5965, RFC 6591), and the formats of providers that do not use
+//! them.
 //!
-//! The recipient is who complained: `Original-Rcpt-To`, `Removal-Recipient`, or where the provider hides it,
-//! the `To` of the reported mail. An opt-out that a mail program sends by itself counts as a complaint of
-//! type `opt-out`.
+//! The recipient is the person who complained: `Original-Rcpt-To`, `Removal-Recipient`, or, if the provider
+//! hides it, the `To` of the reported mail. An opt-out that a mail program sends automatically counts as a
+//! complaint of type `opt-out`.
 
 use super::address;
 use super::bytes::{lines, squeeze, starts_with, trim};
-use super::field::says;
-use super::mail::{Mail, PartKind};
+use super::header_field::field_contains;
+use super::mail::{ReportMail, ReportPartKind};
+use super::original_message;
 use super::reason::Reason;
 use super::report::{Finding, Kind, Original, Report};
-use super::returned;
 use crate::reader::{ContentLabel, HeaderBlock, HeaderField, unfold};
 
-/// Reads a complaint; none if the mail is not one.
-pub(super) fn recognise(mail: &Mail<'_>) -> Option<Report> {
-    if let Some(part) = mail.part(PartKind::FeedbackReport) {
+/// Reads a complaint; `None` if the mail is not one.
+pub(super) fn recognise(mail: &ReportMail<'_>) -> Option<Report> {
+    if let Some(part) = mail.part(ReportPartKind::FeedbackReport) {
         let content = part.content();
-        return Some(report(mail, Fields::read(&content)));
+        return Some(report(mail, FeedbackFields::read(&content)));
     }
-    let label = mail.head().get(b"content-type").and_then(ContentLabel::new);
+    let label = mail.header().get(b"content-type").and_then(ContentLabel::new);
     let report_type = label.and_then(|label| label.parameter("report-type"));
     if mail.is_report && report_type.is_some_and(|kind| starts_with(&kind, b"feedback-report")) {
         let text = mail.report_text();
-        return Some(report(mail, Fields::read(&text)));
+        return Some(report(mail, FeedbackFields::read(&text)));
     }
-    if says(mail.head(), b"x-apple-unsubscribe", b"true") {
-        let fields = Fields { kind: Some("opt-out".to_owned()), ..Fields::default() };
+    if field_contains(mail.header(), b"x-apple-unsubscribe", b"true") {
+        let fields = FeedbackFields { kind: Some("opt-out".to_owned()), ..FeedbackFields::default() };
         let mut report = report(mail, fields);
-        if let Some(address) = mail.head().get(b"from").and_then(|from| address::first(&unfold(from))) {
-            report.recipients = vec![Finding::of(address, Reason::Feedback)];
+        if let Some(address) = mail.header().get(b"from").and_then(|from| address::first(&unfold(from))) {
+            report.recipients = vec![Finding::with_reason(address, Reason::Feedback)];
         }
         return Some(report);
     }
     about_message(mail)
 }
 
-/// Microsoft's form: the reported mail as a part, its header saying for whom it was.
-fn about_message(mail: &Mail<'_>) -> Option<Report> {
-    let subject = mail.head().get(b"subject")?;
-    let part = mail.part(PartKind::Returned).filter(|_| !mail.is_report)?;
+/// Reads Microsoft's format: the reported mail is a part, and its header names the recipient.
+fn about_message(mail: &ReportMail<'_>) -> Option<Report> {
+    let subject = mail.header().get(b"subject")?;
+    let part = mail.part(ReportPartKind::Returned).filter(|_| !mail.is_report)?;
     let content = part.content();
     let block = HeaderBlock::read(&content);
     let hidden =
@@ -47,17 +48,17 @@ fn about_message(mail: &Mail<'_>) -> Option<Report> {
     if hidden.is_none() && !starts_with(subject, b"complaint about message from") {
         return None;
     }
-    let fields = Fields {
+    let fields = FeedbackFields {
         kind: Some("abuse".to_owned()),
         recipients: hidden.into_iter().collect(),
-        ..Fields::default()
+        ..FeedbackFields::default()
     };
     Some(report(mail, fields))
 }
 
 /// The fields of a feedback report that we use.
 #[derive(Debug, Default)]
-struct Fields {
+struct FeedbackFields {
     kind: Option<String>,
     recipients: Vec<String>,
     reporter: Option<String>,
@@ -66,20 +67,20 @@ struct Fields {
     mail_from: Option<String>,
 }
 
-impl Fields {
+impl FeedbackFields {
     fn read(content: &[u8]) -> Self {
         let mut fields = Self::default();
         for line in lines(content) {
-            let Some(field) = HeaderField::of_line(line) else { continue };
+            let Some(field) = HeaderField::from_line(line) else { continue };
             let value = trim(field.value);
             if field.name.eq_ignore_ascii_case(b"feedback-type") {
                 fields.kind = Some(squeeze(value, 64).to_ascii_lowercase()).filter(|kind| !kind.is_empty());
             } else if field.name.eq_ignore_ascii_case(b"user-agent") {
                 fields.reporter = Some(squeeze(value, 255)).filter(|name| !name.is_empty());
             } else if field.name.eq_ignore_ascii_case(b"message-id") {
-                fields.message_id = returned::id(value);
+                fields.message_id = original_message::bare_id(value);
             } else if field.name.eq_ignore_ascii_case(b"original-mail-from") {
-                fields.mail_from = returned::id(value);
+                fields.mail_from = original_message::bare_id(value);
             } else if (field.name.eq_ignore_ascii_case(b"original-rcpt-to")
                 || field.name.eq_ignore_ascii_case(b"removal-recipient")
                 || field.name.eq_ignore_ascii_case(b"x-original-rcpt-to"))
@@ -87,17 +88,17 @@ impl Fields {
             {
                 fields
                     .recipients
-                    .extend(address::of_field(value).filter(|address| !fields.recipients.contains(address)));
+                    .extend(address::in_field(value).filter(|address| !fields.recipients.contains(address)));
             }
         }
         fields
     }
 }
 
-fn report(mail: &Mail<'_>, fields: Fields) -> Report {
+fn report(mail: &ReportMail<'_>, fields: FeedbackFields) -> Report {
     let text = mail.report_text();
-    let (words, below) = returned::split(&text);
-    let mut original: Original = returned::original(mail, words, below);
+    let (words, below) = original_message::split_text(&text);
+    let mut original: Original = original_message::read_original(mail, words, below);
     original.message_id = original.message_id.or(fields.message_id);
     original.return_path = original.return_path.or(fields.mail_from);
     let mut recipients = fields.recipients;
@@ -106,7 +107,10 @@ fn report(mail: &Mail<'_>, fields: Fields) -> Report {
     }
     Report {
         kind: Kind::Complaint,
-        recipients: recipients.into_iter().map(|address| Finding::of(address, Reason::Feedback)).collect(),
+        recipients: recipients
+            .into_iter()
+            .map(|address| Finding::with_reason(address, Reason::Feedback))
+            .collect(),
         original,
         feedback_type: Some(fields.kind.unwrap_or_else(|| "abuse".to_owned())),
         reporter: fields.reporter,

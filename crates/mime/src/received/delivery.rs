@@ -1,63 +1,63 @@
-//! Reports about delivery: failures, delays and successes.
+//! Recognises reports about delivery: failures, delays and successes.
 //!
-//! The part for machines is read first, then a report that is wrapped in this one, then fields that stand in
-//! the text, and the words last. Whichever names the recipients, the words of the text add what the fields
-//! leave out: the reply code, the command that was answered, the reason.
+//! The machine-readable part is read first, then a report that is wrapped in this one, then fields in the
+//! text, and the prose last. Whichever names the recipients, the text adds what the fields leave out: the
+//! reply code, the command that was answered, the reason.
 
 use std::collections::HashSet;
 
 use super::bytes::{contains, lines};
-use super::draft::{DIAGNOSTIC_OCTETS_MAX, Draft};
-use super::dsn::{self, Notification};
-use super::mail::{Mail, Part, PartKind};
+use super::dsn::{self, StatusNotification};
+use super::mail::{ReportMail, ReportPart, ReportPartKind};
+use super::partial_finding::{DIAGNOSTIC_OCTETS_MAX, PartialFinding};
 use super::reason::Reason;
-use super::recogniser::{self, Text};
+use super::recogniser::{self, ReportText};
 use super::report::{Action, Finding, Kind, Report};
-use super::sender::Sender;
-use super::weighing::Weighing;
-use super::{address, returned};
+use super::sender::SenderTraits;
+use super::weighing::ReportWeighing;
+use super::{address, original_message};
 use crate::reader::unfold;
 
-/// How many reports inside reports are opened.
+/// The maximum depth of reports inside reports.
 const WRAPPED_MAX: usize = 2;
 
-/// The most recipients for whom the words are searched one by one.
+/// The maximum number of recipients for which the text is searched individually.
 const CONTEXT_RECIPIENTS_MAX: usize = 32;
 
-/// Reads a report about delivery; none if the mail is not one.
-pub(super) fn recognise(mail: &Mail<'_>, weighing: &mut Weighing) -> Option<Report> {
+/// Reads a report about delivery; `None` if the mail is not one.
+pub(super) fn recognise(mail: &ReportMail<'_>, weighing: &mut ReportWeighing) -> Option<Report> {
     read(mail, WRAPPED_MAX, weighing)
 }
 
-fn read(mail: &Mail<'_>, wrapped_max: usize, weighing: &mut Weighing) -> Option<Report> {
-    let sender = Sender::read(mail.head());
+fn read(mail: &ReportMail<'_>, wrapped_max: usize, weighing: &mut ReportWeighing) -> Option<Report> {
+    let sender = SenderTraits::read(mail.header());
     weighing.begin(sender);
-    let status = mail.part(PartKind::DeliveryStatus).or_else(|| rejection(mail));
+    let status = mail.part(ReportPartKind::DeliveryStatus).or_else(|| rejection(mail));
     let may_report = weighing.judgement.may_be_from_machine() || sender.may_return();
     if status.is_none() && !mail.is_report && !may_report {
         return None;
     }
     let whole = mail.report_text();
-    let (words, below) = returned::split(&whole);
+    let (words, below) = original_message::split_text(&whole);
     let mut fields = status.map(|part| dsn::parse(&part.content())).unwrap_or_default();
     let is_machine = sender.is_machine();
-    if fields.drafts.is_empty() && is_machine && wrapped_max > 0 {
+    if fields.findings.is_empty() && is_machine && wrapped_max > 0 {
         let wrapped = wrapped_report(mail, below, wrapped_max - 1, weighing);
         if wrapped.is_some() {
             return wrapped;
         }
         weighing.begin(sender);
     }
-    if fields.drafts.is_empty() && (mail.is_report || is_machine) && dsn::looks_like(&whole) {
+    if fields.findings.is_empty() && (mail.is_report || is_machine) && dsn::looks_like(&whole) {
         fields = dsn::parse(&whole);
     }
-    let mut original = returned::original(mail, words, below);
+    let mut original = original_message::read_original(mail, words, below);
     original.message_id = original.message_id.or(fields.message_id.take());
-    let text = Text::new(mail, sender, (words, below), &original);
+    let text = ReportText::new(mail, sender, (words, below), &original);
     name_unnamed(&mut fields, mail, words);
-    if !fields.drafts.is_empty() {
-        add_words(&mut fields.drafts, &text);
-        let recipients = finish(fields.drafts, words);
+    if !fields.findings.is_empty() {
+        add_words(&mut fields.findings, &text);
+        let recipients = finish(fields.findings, words);
         let kind = kind_of(&recipients);
         weighing.read_by = Some("fields");
         return Some(Report { kind, recipients, original, feedback_type: None, reporter: fields.reporter });
@@ -69,14 +69,16 @@ fn read(mail: &Mail<'_>, wrapped_max: usize, weighing: &mut Weighing) -> Option<
     }
     weighing.read_by = Some(recognised.name);
     let delayed = is_delay(mail, &text);
-    for draft in recognised.drafts.iter_mut().filter(|draft| draft.action.is_none()) {
-        draft.action = Some(if delayed { Action::Delayed } else { Action::Failed });
+    for finding in recognised.findings.iter_mut().filter(|finding| finding.action.is_none()) {
+        finding.action = Some(if delayed { Action::Delayed } else { Action::Failed });
     }
     let recipients = match recognised.kind {
-        Some(Kind::Complaint) => {
-            recognised.drafts.into_iter().map(|draft| Finding::of(draft.address, Reason::Feedback)).collect()
-        }
-        _ => finish(recognised.drafts, words),
+        Some(Kind::Complaint) => recognised
+            .findings
+            .into_iter()
+            .map(|finding| Finding::with_reason(finding.address, Reason::Feedback))
+            .collect(),
+        _ => finish(recognised.findings, words),
     };
     original.message_id = original.message_id.or(recognised.message_id);
     Some(Report {
@@ -88,81 +90,84 @@ fn read(mail: &Mail<'_>, wrapped_max: usize, weighing: &mut Weighing) -> Option<
     })
 }
 
-/// The findings of the drafts, each address once.
-fn finish(drafts: Vec<Draft>, words: &[u8]) -> Vec<Finding> {
-    let count = drafts.len();
-    let finish = |draft: Draft| match count {
-        1 => draft.finish(words),
+/// Completes the findings, each address once.
+fn finish(findings: Vec<PartialFinding>, words: &[u8]) -> Vec<Finding> {
+    let count = findings.len();
+    let finish = |finding: PartialFinding| match count {
+        1 => finding.finish(words),
         2..=CONTEXT_RECIPIENTS_MAX => {
-            let about = about(words, &draft.address);
-            draft.finish(&about)
+            let about = about(words, &finding.address);
+            finding.finish(&about)
         }
-        _ => draft.finish(b""),
+        _ => finding.finish(b""),
     };
-    unique(drafts).into_iter().map(finish).collect()
+    unique(findings).into_iter().map(finish).collect()
 }
 
-/// The part of a receipt that says that a rule of the recipient refused the mail unread (RFC 5429, 2.1.3).
-pub(super) fn rejection<'m, 'a>(mail: &'m Mail<'a>) -> Option<&'m Part<'a>> {
-    let part = mail.part(PartKind::Disposition)?;
+/// The part of a disposition notification that says that a filter rule of the recipient refused the mail (RFC
+/// 5429, 2.1.3).
+pub(super) fn rejection<'m, 'a>(mail: &'m ReportMail<'a>) -> Option<&'m ReportPart<'a>> {
+    let part = mail.part(ReportPartKind::Disposition)?;
     let content = part.content();
     let refused = contains(&content, b"automatic-action") && contains(&content, b"; deleted");
     (refused && contains(&mail.report_text(), b"reject")).then_some(part)
 }
 
-/// A report that a mail system passes on inside a mail of its own.
+/// Reads a report that a mail system forwards inside its own mail.
 fn wrapped_report(
-    mail: &Mail<'_>,
+    mail: &ReportMail<'_>,
     below: Option<&[u8]>,
     wrapped_max: usize,
-    weighing: &mut Weighing,
+    weighing: &mut ReportWeighing,
 ) -> Option<Report> {
-    let part = mail.part(PartKind::Returned).map(Part::content);
+    let part = mail.part(ReportPartKind::Returned).map(ReportPart::content);
     let inner = part.as_deref().or(below)?;
-    let inner = Mail::parse(inner);
-    let is_report = inner.is_report && inner.part(PartKind::DeliveryStatus).is_some();
+    let inner = ReportMail::parse(inner);
+    let is_report = inner.is_report && inner.part(ReportPartKind::DeliveryStatus).is_some();
     if is_report { read(&inner, wrapped_max, weighing) } else { None }
 }
 
-/// Gives the words of the text to recipients whose fields have none.
-fn add_words(drafts: &mut [Draft], text: &Text<'_>) {
-    if drafts.iter().all(|draft| !draft.words.is_empty()) {
+/// Adds the text to recipients whose fields contain none.
+fn add_words(findings: &mut [PartialFinding], text: &ReportText<'_>) {
+    if findings.iter().all(|finding| !finding.words.is_empty()) {
         return;
     }
     let Some(recognised) = recogniser::recognise_form(text) else { return };
-    for draft in drafts.iter_mut().filter(|draft| draft.words.is_empty()) {
-        let same = recognised.drafts.iter().find(|other| other.address.eq_ignore_ascii_case(&draft.address));
+    for finding in findings.iter_mut().filter(|finding| finding.words.is_empty()) {
+        let same =
+            recognised.findings.iter().find(|other| other.address.eq_ignore_ascii_case(&finding.address));
         if let Some(same) = same {
-            draft.words.clone_from(&same.words);
-            draft.phase = draft.phase.or(same.phase);
-            draft.reason = draft.reason.or(same.reason);
+            finding.words.clone_from(&same.words);
+            finding.phase = finding.phase.or(same.phase);
+            finding.reason = finding.reason.or(same.reason);
         }
     }
 }
 
-/// Names recipients whose field has a path or a program: the header or the words may tell whose it is.
-fn name_unnamed(fields: &mut Notification, mail: &Mail<'_>, words: &[u8]) {
-    fields.drafts.retain_mut(|draft| {
-        if draft.address.is_empty() {
+/// Finds the address of recipients whose field contains a path or a program: the header or the text may name
+/// it.
+fn name_unnamed(fields: &mut StatusNotification, mail: &ReportMail<'_>, words: &[u8]) {
+    fields.findings.retain_mut(|finding| {
+        if finding.address.is_empty() {
             let failed =
-                mail.head().get(b"x-failed-recipients").and_then(|value| address::first(&unfold(value)));
-            draft.address = failed.or_else(|| address::first(words)).unwrap_or_default();
+                mail.header().get(b"x-failed-recipients").and_then(|value| address::first(&unfold(value)));
+            finding.address = failed.or_else(|| address::first(words)).unwrap_or_default();
         }
-        !draft.address.is_empty()
+        !finding.address.is_empty()
     });
 }
 
-/// Each address once, the first time that it is named.
-fn unique(drafts: Vec<Draft>) -> Vec<Draft> {
-    if drafts.len() < 2 {
-        return drafts;
+/// Keeps the first finding of each address.
+fn unique(findings: Vec<PartialFinding>) -> Vec<PartialFinding> {
+    if findings.len() < 2 {
+        return findings;
     }
-    let mut seen = HashSet::with_capacity(drafts.len());
-    drafts.into_iter().filter(|draft| seen.insert(draft.address.to_ascii_lowercase())).collect()
+    let mut seen = HashSet::with_capacity(findings.len());
+    findings.into_iter().filter(|finding| seen.insert(finding.address.to_ascii_lowercase())).collect()
 }
 
-/// The lines of a report that are about one of several recipients: from each that names it to the next blank
-/// one.
+/// The lines of a report about one of several recipients: from each line that names it to the next blank
+/// line.
 fn about(words: &[u8], address: &str) -> Vec<u8> {
     let mut about = Vec::new();
     let mut open = false;
@@ -182,12 +187,12 @@ fn about(words: &[u8], address: &str) -> Vec<u8> {
     about
 }
 
-/// What a report is, by what became of the recipients: one failure makes a bounce.
+/// The kind of a report, by the actions for its recipients: one failure makes it a bounce.
 fn kind_of(recipients: &[Finding]) -> Kind {
     let has = |wanted: Option<Action>| recipients.iter().any(|finding| finding.action == wanted);
-    let untold =
+    let lacks_action =
         recipients.iter().any(|finding| finding.action.is_none() && finding.reason != Reason::Delivered);
-    if untold || has(Some(Action::Failed)) {
+    if lacks_action || has(Some(Action::Failed)) {
         Kind::Bounce
     } else if has(Some(Action::Delayed)) {
         Kind::Delay
@@ -196,9 +201,9 @@ fn kind_of(recipients: &[Finding]) -> Kind {
     }
 }
 
-/// Whether a report in words is about a delay.
-fn is_delay(mail: &Mail<'_>, text: &Text<'_>) -> bool {
-    let subject = mail.head().get(b"subject").unwrap_or_default();
+/// Whether a report in prose is about a delay.
+fn is_delay(mail: &ReportMail<'_>, text: &ReportText<'_>) -> bool {
+    let subject = mail.header().get(b"subject").unwrap_or_default();
     let titled: [&[u8]; 4] = [b"(delay)", b"delayed mail", b"delivery delayed", b"message delayed"];
     titled.iter().any(|title| contains(subject, title)) || text.notice().delay.is_some()
 }

@@ -1,13 +1,13 @@
-//! Codes out of words: the reply code, the enhanced status and the command that a server answered.
+//! Extracts codes from text: the reply code, the enhanced status, and the command that a server answered.
 //!
-//! A code is only taken where it stands by itself: not inside a longer number, a version, an address of a
-//! host or a word. Nothing is derived from anything else; what the text does not contain is none.
+//! A code counts only if it is isolated: not inside a longer number, a version, a host address or a word. No
+//! code is derived from another; a code that the text does not contain is `None`.
 
 use super::bytes::{contains, find};
 
 /// The command that a server answered, or the step of the session that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum SmtpPhase {
     Connect,
     Hello,
     Sender,
@@ -17,36 +17,36 @@ pub(super) enum Phase {
 
 /// An enhanced status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Status {
+pub(super) struct EnhancedStatus {
     pub(super) class: u8,
     pub(super) subject: u16,
     pub(super) detail: u16,
 }
 
-impl Status {
-    /// Whether it says no more than its class.
+impl EnhancedStatus {
+    /// Whether it contains no information beyond its class.
     pub(super) fn is_general(self) -> bool {
         self.subject == 0 && self.detail == 0
     }
 
-    /// Whether it only says that the time is over, or that something about the network was wrong.
+    /// Whether it only says that the delivery time expired (x.4.7).
     pub(super) fn is_expiry(self) -> bool {
         self.subject == 4 && self.detail == 7
     }
 
-    /// Whether it says only what `other` is about, and no more.
+    /// Whether it names only the subject of `other`, without its detail.
     pub(super) fn is_outline_of(self, other: Self) -> bool {
         self.detail == 0 && other.detail != 0 && (self.class, self.subject) == (other.class, other.subject)
     }
 
-    /// Reads a status that the value of a field begins with, such as `5.1.1 (bad mailbox)`. Servers that have subjects of their own
-    /// are believed here, for the field has nothing else.
+    /// Reads the status at the beginning of a field's value, such as `5.1.1 (bad mailbox)`. Non-standard
+    /// subjects are accepted here, because the field contains nothing else.
     pub(super) fn leading(value: &[u8]) -> Option<Self> {
         read_numbers(value.trim_ascii_start()).map(|(status, _)| status)
     }
 }
 
-impl std::fmt::Display for Status {
+impl std::fmt::Display for EnhancedStatus {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{}.{}.{}", self.class, self.subject, self.detail)
     }
@@ -54,27 +54,28 @@ impl std::fmt::Display for Status {
 
 /// The codes of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Codes {
+pub(super) struct DiagnosticCodes {
     /// The first reply code of a failure.
     pub(super) reply: Option<u16>,
-    /// The most telling status.
-    pub(super) status: Option<Status>,
+    /// The most specific status.
+    pub(super) status: Option<EnhancedStatus>,
 }
 
-/// The most codes that are looked at in one text.
+/// The maximum number of codes that are read in one text.
 const CODES_MAX: usize = 64;
 
 /// The codes that a text contains.
 ///
-/// Of several statuses the first that says most is taken (its class alone, or "expired", says least), with
-/// the reply code of the same class that stands right before it, or else the first of that class; `554 4.4.7
-/// expired <421 4.4.2 timed out>` gives 421 and 4.4.2.
-pub(super) fn codes(text: &[u8]) -> Codes {
+/// Of several statuses the first of the most specific ones is used (its class alone, or "expired", is least
+/// specific), with the reply code of the same class right before it, or else the first of that class; `554
+/// 4.4.7 expired <421 4.4.2 timed out>` gives 421 and 4.4.2.
+pub(super) fn codes(text: &[u8]) -> DiagnosticCodes {
     let mut replies = [(0_u16, 0_usize); CODES_MAX];
     let mut reply_count = 0;
-    // What `554 <a@example.org>... 550 no such user` quotes: the second is the reply, the first says only that there was one.
+    // In `554 <a@example.org>... 550 no such user` the second code is the reply; the first only says that
+    // there was one.
     let mut quoted = None;
-    let mut best: Option<(Status, usize)> = None;
+    let mut best: Option<(EnhancedStatus, usize)> = None;
     let mut at = 0;
     while at < text.len() {
         if !text[at].is_ascii_digit() {
@@ -128,13 +129,13 @@ pub(super) fn codes(text: &[u8]) -> Codes {
     };
     let reply = reply.map(|reply| reply.0);
     let reply = if best.is_none() { quoted.or(reply) } else { reply };
-    Codes { reply, status: best.map(|(status, _)| status) }
+    DiagnosticCodes { reply, status: best.map(|(status, _)| status) }
 }
 
-/// How much a status says.
-fn weight(status: Status) -> u8 {
+/// How specific a status is.
+fn weight(status: EnhancedStatus) -> u8 {
     match status {
-        // A session that is quoted has the replies to the commands that were accepted, too.
+        // A quoted session also contains replies to accepted commands.
         status if status.class == 2 => 0,
         status if status.is_general() => 1,
         status if status.is_expiry() => 2,
@@ -163,27 +164,27 @@ fn read_reply(number: &[u8]) -> Option<u16> {
     (transient || permanent).then_some(code)
 }
 
-/// A reply code that no standard names, such as 571: only where nothing else can stand, which is at the beginning of the words, behind
-/// those that announce a reply, or before an enhanced status of its class.
+/// A non-standard reply code, such as 571. It is accepted only where it cannot be anything else: at the
+/// beginning of the text, after words that announce a reply, or before an enhanced status of its class.
 fn leading_reply(number: &[u8], before: &[u8], after: &[u8]) -> Option<u16> {
     let [class @ (b'4' | b'5'), b'0'..=b'7', b'0'..=b'9'] = number else { return None };
     let announces: [&[u8]; 3] = [b"said: ", b"<<< ", b"reply was: "];
     let is_announced = before.is_empty() || announces.iter().any(|words| before.ends_with(words));
     let [b' ' | b'-', words @ ..] = after else { return None };
-    let has_status = words.first() == Some(class) && Status::leading(words).is_some();
+    let has_status = words.first() == Some(class) && EnhancedStatus::leading(words).is_some();
     let code = number.iter().fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0'));
     (is_announced || has_status).then_some(code)
 }
 
-/// A status that the number begins with, and how many octets it has.
-fn read_status(number: &[u8]) -> Option<(Status, usize)> {
-    // There is no X.0.1: that is a version of something.
+/// The status at the beginning of the number, and its length.
+fn read_status(number: &[u8]) -> Option<(EnhancedStatus, usize)> {
+    // X.0.1 is not a status but a version number.
     read_numbers(number)
         .filter(|(status, _)| status.subject <= 7 && (status.subject > 0 || status.detail == 0))
 }
 
-/// The three numbers of a status, whatever they mean.
-fn read_numbers(number: &[u8]) -> Option<(Status, usize)> {
+/// Reads the three numbers of a status without checking their meaning.
+fn read_numbers(number: &[u8]) -> Option<(EnhancedStatus, usize)> {
     let class = match number {
         [class @ (b'2' | b'4' | b'5'), b'.', ..] => class - b'0',
         _ => return None,
@@ -191,7 +192,7 @@ fn read_numbers(number: &[u8]) -> Option<(Status, usize)> {
     let (subject, used) = read_number(&number[2..])?;
     let rest = number[2 + used..].strip_prefix(b".")?;
     let (detail, more) = read_number(rest)?;
-    Some((Status { class, subject, detail }, 3 + used + more))
+    Some((EnhancedStatus { class, subject, detail }, 3 + used + more))
 }
 
 /// A number of one to three digits without a leading zero.
@@ -203,9 +204,9 @@ fn read_number(text: &[u8]) -> Option<(u16, usize)> {
     Some((text[..length].iter().fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0')), length))
 }
 
-/// The command that was answered, by the words that servers and senders use for it. The latest in a session
+/// The command that was answered, by the words that servers and clients use for it. The latest in a session
 /// counts.
-pub(super) fn phase(text: &[u8]) -> Option<Phase> {
+pub(super) fn phase(text: &[u8]) -> Option<SmtpPhase> {
     let data: [&[u8]; 11] = [
         b"in reply to end of data",
         b"end of data",
@@ -230,7 +231,7 @@ pub(super) fn phase(text: &[u8]) -> Option<Phase> {
         b"while talking rcpt",
         b"step: rcpt",
         b"[rcpt",
-        // So MessageLabs begins its reports, which are about the recipient's name only.
+        // MessageLabs begins its reports like this. They are only about recipients.
         b"this is the mail delivery agent at",
     ];
     let sender: [&[u8]; 6] = [
@@ -258,30 +259,30 @@ pub(super) fn phase(text: &[u8]) -> Option<Phase> {
     ];
     let any = |words: &[&[u8]]| words.iter().any(|word| contains(text, word));
     if any(&data) {
-        Some(Phase::Data)
+        Some(SmtpPhase::Data)
     } else if any(&recipient) {
-        Some(Phase::Recipient)
+        Some(SmtpPhase::Recipient)
     } else if any(&sender) {
-        Some(Phase::Sender)
+        Some(SmtpPhase::Sender)
     } else if any(&hello) {
-        Some(Phase::Hello)
+        Some(SmtpPhase::Hello)
     } else if any(&connect) {
-        Some(Phase::Connect)
+        Some(SmtpPhase::Connect)
     } else {
         gmail_state(text)
     }
 }
 
-/// The number that Gmail used to put after a reply for the step of the session, as in `(state 14)`.
-fn gmail_state(text: &[u8]) -> Option<Phase> {
+/// The step of the session that Gmail used to append to a reply as a number, as in `(state 14)`.
+fn gmail_state(text: &[u8]) -> Option<SmtpPhase> {
     let at = find(text, b"(state ")?;
     let (number, _) = read_number(&text[at + 7..])?;
     Some(match number {
-        6 => Phase::Sender,
-        8..=9 => Phase::Hello,
-        12 | 15 => Phase::Sender,
-        13 | 14 => Phase::Recipient,
-        17 | 18 => Phase::Data,
+        6 => SmtpPhase::Sender,
+        8..=9 => SmtpPhase::Hello,
+        12 | 15 => SmtpPhase::Sender,
+        13 | 14 => SmtpPhase::Recipient,
+        17 | 18 => SmtpPhase::Data,
         _ => return None,
     })
 }
@@ -332,9 +333,9 @@ mod tests {
 
     #[test]
     fn the_step_of_the_session_is_named() {
-        assert_eq!(phase(b"(in reply to RCPT TO command)"), Some(Phase::Recipient));
-        assert_eq!(phase(b"(in reply to end of DATA command)"), Some(Phase::Data));
-        assert_eq!(phase(b"no such user (state 14)"), Some(Phase::Recipient));
+        assert_eq!(phase(b"(in reply to RCPT TO command)"), Some(SmtpPhase::Recipient));
+        assert_eq!(phase(b"(in reply to end of DATA command)"), Some(SmtpPhase::Data));
+        assert_eq!(phase(b"no such user (state 14)"), Some(SmtpPhase::Recipient));
         assert_eq!(phase(b"no such user"), None);
     }
 }

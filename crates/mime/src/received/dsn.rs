@@ -1,37 +1,37 @@
 //! Delivery status notifications (RFC 3464, RFC 6533): fields about the message, then fields about each
 //! recipient.
 //!
-//! Read leniently: blank lines may be missing or too many, fields may come in any order, and the whole may
-//! stand in a text instead of a part of its own. A group of fields ends at a blank line or where a field
-//! comes a second time.
+//! They are read leniently: blank lines may be missing or repeated, fields may be in any order, and the
+//! notification may be inside a text instead of its own part. A group of fields ends at a blank line or when
+//! a field is repeated.
 
 use super::address;
 use super::bytes::{contains, lines, squeeze, starts_with, trim};
-use super::diagnosis::Status;
-use super::draft::Draft;
+use super::diagnosis::EnhancedStatus;
+use super::partial_finding::PartialFinding;
 use super::report::Action;
 use crate::reader::HeaderField;
 
-/// The most recipients that are reported.
+/// The maximum number of recipients of a report.
 pub(super) const RECIPIENTS_MAX: usize = 1_000;
 
-/// What a notification says.
+/// The content of a notification.
 #[derive(Debug, Default)]
-pub(super) struct Notification {
+pub(super) struct StatusNotification {
     pub(super) reporter: Option<String>,
-    /// The id of the mail that it is about, which some give.
+    /// The Message-ID of the original mail, if the notification contains it.
     pub(super) message_id: Option<String>,
-    pub(super) drafts: Vec<Draft>,
+    pub(super) findings: Vec<PartialFinding>,
 }
 
 /// The fields about one recipient.
 #[derive(Debug, Default)]
-struct Group {
+struct RecipientFields {
     final_recipient: Option<String>,
     original_recipient: Option<String>,
     actual_recipient: Option<String>,
     recipient_path: bool,
-    draft: Draft,
+    finding: PartialFinding,
     seen: u8,
 }
 
@@ -42,7 +42,7 @@ const STATUS: u8 = 8;
 const DIAGNOSTIC: u8 = 16;
 const ACTUAL: u8 = 32;
 
-impl Group {
+impl RecipientFields {
     fn is_empty(&self) -> bool {
         self.seen == 0
     }
@@ -53,19 +53,20 @@ impl Group {
 }
 
 /// Reads the content of a `message/delivery-status` part, or a text that has its fields.
-pub(super) fn parse(text: &[u8]) -> Notification {
-    let mut notification = Notification::default();
-    let mut group = Group::default();
+pub(super) fn parse(text: &[u8]) -> StatusNotification {
+    let mut notification = StatusNotification::default();
+    let mut group = RecipientFields::default();
     let mut all = lines(text).peekable();
     while let Some(line) = all.next() {
         if trim(line).is_empty() {
-            // A group without a recipient is held back: some put a blank line between the fields of one.
+            // A group without a recipient stays open, because some servers put a blank line between the
+            // fields of a recipient.
             if group.has_recipient() && group.seen & (ACTION | STATUS) != 0 {
                 close(&mut group, &mut notification);
             }
             continue;
         }
-        let Some(field) = HeaderField::of_line(line) else { continue };
+        let Some(field) = HeaderField::from_line(line) else { continue };
         let Some(known) = name_of(field.name) else { continue };
         let mut value = field.value.to_vec();
         while let Some(next) = all.peek()
@@ -78,16 +79,16 @@ pub(super) fn parse(text: &[u8]) -> Notification {
         }
         let value = trim(&value);
         match known {
-            Name::Reporter => {
+            DsnField::Reporter => {
                 notification.reporter.get_or_insert_with(|| squeeze(after_type(value), 255));
             }
-            Name::MessageId => notification.message_id = super::returned::id(value),
-            Name::Recipient(mark) => {
+            DsnField::MessageId => notification.message_id = super::original_message::bare_id(value),
+            DsnField::Recipient(mark) => {
                 if group.seen & mark != 0 {
                     close(&mut group, &mut notification);
                 }
                 group.seen |= mark;
-                let address = address::of_field(value);
+                let address = address::in_field(value);
                 group.recipient_path |= address.is_none();
                 match mark {
                     FINAL => group.final_recipient = address,
@@ -95,36 +96,36 @@ pub(super) fn parse(text: &[u8]) -> Notification {
                     _ => group.actual_recipient = address,
                 }
             }
-            Name::Action => {
+            DsnField::Action => {
                 if group.seen & ACTION != 0 && group.has_recipient() {
                     close(&mut group, &mut notification);
                 }
                 group.seen |= ACTION;
-                group.draft.action = action_of(value);
+                group.finding.action = action_of(value);
             }
-            Name::Status => {
+            DsnField::Status => {
                 group.seen |= STATUS;
-                let leading = Status::leading(value);
-                group.draft.status = leading.or(group.draft.status);
+                let leading = EnhancedStatus::leading(value);
+                group.finding.status = leading.or(group.finding.status);
                 if let Some(comment) = value.iter().position(|&b| b == b'(') {
-                    group.draft.add(&value[comment..]);
+                    group.finding.add(&value[comment..]);
                 }
             }
-            Name::Diagnostic => {
+            DsnField::Diagnostic => {
                 group.seen |= DIAGNOSTIC;
-                group.draft.program = starts_with(value, b"x-unix");
+                group.finding.program = starts_with(value, b"x-unix");
                 let words = after_type(value);
-                if group.draft.words.starts_with(b"(") {
-                    group.draft.words.clear();
+                if group.finding.words.starts_with(b"(") {
+                    group.finding.words.clear();
                 }
-                group.draft.add(words);
+                group.finding.add(words);
             }
-            Name::Remote => {
+            DsnField::Remote => {
                 let host = squeeze(after_type(value), 255);
-                group.draft.remote_mta = Some(host).filter(|host| !host.is_empty());
+                group.finding.remote_mta = Some(host).filter(|host| !host.is_empty());
             }
         }
-        if notification.drafts.len() >= RECIPIENTS_MAX {
+        if notification.findings.len() >= RECIPIENTS_MAX {
             return notification;
         }
     }
@@ -132,36 +133,36 @@ pub(super) fn parse(text: &[u8]) -> Notification {
     notification
 }
 
-/// Ends a group; adds it when it names a recipient.
-fn close(group: &mut Group, notification: &mut Notification) {
+/// Ends a group, and adds it if it names a recipient.
+fn close(group: &mut RecipientFields, notification: &mut StatusNotification) {
     let done = std::mem::take(group);
     if done.is_empty() {
         return;
     }
-    let mut draft = done.draft;
+    let mut finding = done.finding;
     let original = done.original_recipient;
     let known = |address: &String| original.is_none() || is_on_the_net(address);
     match done.final_recipient.filter(known).or(done.actual_recipient.filter(known)) {
         Some(address) => {
-            draft.original_address = original.filter(|original| !original.eq_ignore_ascii_case(&address));
-            draft.address = address;
+            finding.original_address = original.filter(|original| !original.eq_ignore_ascii_case(&address));
+            finding.address = address;
         }
         None => match original {
-            Some(address) => draft.address = address,
-            // A path or a program instead of an address: the words may tell who it was.
+            Some(address) => finding.address = address,
+            // A path or a program instead of an address: the text may name the recipient.
             None if done.recipient_path => {}
             None => return,
         },
     }
-    notification.drafts.push(draft);
+    notification.findings.push(finding);
 }
 
-/// Whether an address has a domain of the net rather than a name that only the reporting server knows.
+/// Whether the address has a public domain rather than a host name that only the reporting server knows.
 fn is_on_the_net(address: &str) -> bool {
     address.rsplit('@').next().is_some_and(|domain| domain.contains('.'))
 }
 
-enum Name {
+enum DsnField {
     Reporter,
     MessageId,
     Recipient(u8),
@@ -171,24 +172,24 @@ enum Name {
     Remote,
 }
 
-fn name_of(name: &[u8]) -> Option<Name> {
-    let table: [(&[u8], Name); 11] = [
-        (b"reporting-mta", Name::Reporter),
-        (b"x-original-message-id", Name::MessageId),
-        (b"original-message-id", Name::MessageId),
-        (b"final-recipient", Name::Recipient(FINAL)),
-        (b"original-recipient", Name::Recipient(ORIGINAL)),
-        (b"x-actual-recipient", Name::Recipient(ACTUAL)),
-        (b"action", Name::Action),
-        (b"status", Name::Status),
-        (b"diagnostic-code", Name::Diagnostic),
-        (b"x-supplementary-info", Name::Diagnostic),
-        (b"remote-mta", Name::Remote),
+fn name_of(name: &[u8]) -> Option<DsnField> {
+    let table: [(&[u8], DsnField); 11] = [
+        (b"reporting-mta", DsnField::Reporter),
+        (b"x-original-message-id", DsnField::MessageId),
+        (b"original-message-id", DsnField::MessageId),
+        (b"final-recipient", DsnField::Recipient(FINAL)),
+        (b"original-recipient", DsnField::Recipient(ORIGINAL)),
+        (b"x-actual-recipient", DsnField::Recipient(ACTUAL)),
+        (b"action", DsnField::Action),
+        (b"status", DsnField::Status),
+        (b"diagnostic-code", DsnField::Diagnostic),
+        (b"x-supplementary-info", DsnField::Diagnostic),
+        (b"remote-mta", DsnField::Remote),
     ];
     table.into_iter().find(|(known, _)| name.eq_ignore_ascii_case(known)).map(|(_, name)| name)
 }
 
-/// What comes after `smtp;` or `dns;`.
+/// The value after `smtp;` or `dns;`.
 fn after_type(value: &[u8]) -> &[u8] {
     match memchr::memchr(b';', &value[..value.len().min(40)]) {
         Some(at) if value[..at].iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b' ')) => {
@@ -213,7 +214,7 @@ fn action_of(value: &[u8]) -> Option<Action> {
     known.into_iter().find(|(name, _)| starts_with(value, name)).map(|(_, action)| action)
 }
 
-/// Whether a text has the fields of a notification: a recipient, and what became of it.
+/// Whether a text has the fields of a notification: a recipient, and an action or a status.
 pub(super) fn looks_like(text: &[u8]) -> bool {
     (contains(text, b"final-recipient:") || contains(text, b"original-recipient:"))
         && (contains(text, b"\naction:") || contains(text, b"\nstatus:"))
@@ -227,15 +228,15 @@ mod tests {
     fn each_recipient_has_its_own_fields() {
         let text =
             b"Reporting-MTA: dns; mx.example.org\n\nFinal-Recipient: rfc822; a@example.org\nAction: failed\n\
-            Status: 5.1.1 (bad)\nDiagnostic-Code: smtp; 550 5.1.1\n no such user\n\nOriginal-Recipient: \
+            EnhancedStatus: 5.1.1 (bad)\nDiagnostic-Code: smtp; 550 5.1.1\n no such user\n\nOriginal-Recipient: \
             rfc822;b@example.org\nFinal-Recipient: rfc822; c@example.org\nAction: delayed\nStatus: 4.4.1\n";
         let found = parse(text);
         assert_eq!(found.reporter.as_deref(), Some("mx.example.org"));
-        assert_eq!(found.drafts.len(), 2);
-        assert_eq!(found.drafts[0].words, b"550 5.1.1 no such user");
-        assert_eq!(found.drafts[0].action, Some(Action::Failed));
-        assert_eq!(found.drafts[1].address, "c@example.org");
-        assert_eq!(found.drafts[1].original_address.as_deref(), Some("b@example.org"));
+        assert_eq!(found.findings.len(), 2);
+        assert_eq!(found.findings[0].words, b"550 5.1.1 no such user");
+        assert_eq!(found.findings[0].action, Some(Action::Failed));
+        assert_eq!(found.findings[1].address, "c@example.org");
+        assert_eq!(found.findings[1].original_address.as_deref(), Some("b@example.org"));
     }
 
     #[test]
@@ -243,13 +244,13 @@ mod tests {
         let text =
             b"Action: failed\nStatus: 5.0.0\nOriginal-recipient: rfc822;a@example.org\nFinal-recipient: \
             rfc822;a@example.org\nAction: failed\nFinal-recipient: rfc822;b@example.org\n";
-        let addresses: Vec<_> = parse(text).drafts.into_iter().map(|draft| draft.address).collect();
+        let addresses: Vec<_> = parse(text).findings.into_iter().map(|finding| finding.address).collect();
         assert_eq!(addresses, ["a@example.org", "b@example.org"]);
     }
 
     #[test]
     fn the_number_of_recipients_is_bounded() {
         let text = b"Final-Recipient: rfc822; a@example.org\nAction: failed\n\n".repeat(5_000);
-        assert!(parse(&text).drafts.len() <= RECIPIENTS_MAX);
+        assert!(parse(&text).findings.len() <= RECIPIENTS_MAX);
     }
 }

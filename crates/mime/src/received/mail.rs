@@ -1,20 +1,20 @@
-//! A mail as reports need it: its header, and its leaves by what they are to a report.
+//! A mail as the report recognisers see it: its header, and its parts by their role in a report.
 //!
-//! The reader cuts the mail; here some leaves get a meaning. Nothing is decoded before somebody asks for its text.
+//! The reader finds the parts; this module gives them a role. A part is decoded only when its text is needed.
 
 use std::borrow::Cow;
 
 use super::bytes::{contains, normalise, starts_with};
-use super::field::{is_of_mail, says};
-use super::html::text_of_html;
+use super::header_field::{field_contains, is_of_mail};
+use super::html_text::text_of_html;
 use crate::reader::{ContentLabel, HeaderFields, MailPart, ReadMail, TransferEncoding, in_charset};
 
-/// The most text that is read as a report.
+/// The maximum of text that is read as a report.
 pub(super) const REPORT_OCTETS_MAX: usize = 256 * 1024;
 
-/// What a part is to us.
+/// The role of a part in a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PartKind {
+pub(super) enum ReportPartKind {
     Text,
     Html,
     /// `message/delivery-status` (RFC 3464) or its UTF-8 form (RFC 6533).
@@ -23,22 +23,22 @@ pub(super) enum PartKind {
     FeedbackReport,
     /// `message/disposition-notification` (RFC 8098).
     Disposition,
-    /// A mail, or the header of one.
+    /// The returned mail, or its header.
     Returned,
     Other,
 }
 
-/// A leaf of the mail.
+/// A part of a mail without children.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part<'a> {
-    pub(super) kind: PartKind,
+pub(super) struct ReportPart<'a> {
+    pub(super) kind: ReportPartKind,
     pub(super) body: &'a [u8],
     encoding: TransferEncoding,
     content_type: Option<&'a [u8]>,
 }
 
-impl<'a> Part<'a> {
-    /// The decoded content, its lines ending in LF: what was encoded may have had CR LF.
+impl<'a> ReportPart<'a> {
+    /// The decoded content, with LF line endings: encoded text may contain CR LF.
     pub(super) fn content(&self) -> Cow<'a, [u8]> {
         match self.encoding.decode(self.body).bytes {
             Cow::Borrowed(text) => Cow::Borrowed(text),
@@ -49,7 +49,8 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The decoded content as UTF-8, as far as its charset is known. What is UTF-8 already stays as it is, whatever its label says.
+    /// The decoded content as UTF-8, if its charset is known. Content that is already valid UTF-8 is not
+    /// changed, whatever charset it declares.
     fn text(&self) -> Cow<'a, [u8]> {
         let content = self.content();
         let content = match content {
@@ -59,7 +60,7 @@ impl<'a> Part<'a> {
                 Cow::Owned(text)
             }
         };
-        // ISO-2022 has only ASCII octets, and an escape before what is none.
+        // ISO-2022 consists of ASCII octets, with an escape before other text.
         let is_escaped = memchr::memchr(0x1b, &content).is_some();
         if !is_escaped && std::str::from_utf8(&content).is_ok() {
             return content;
@@ -67,25 +68,25 @@ impl<'a> Part<'a> {
         let Some(label) = self.content_type.and_then(ContentLabel::new) else { return content };
         let Some(charset) = label.parameter("charset") else { return content };
         let text = in_charset(&content, Some(&charset)).into_owned();
-        // What cannot be decoded keeps its octets: some phrases are known by them.
+        // Text that cannot be decoded keeps its octets, because some phrases are recognised by them.
         if text.contains(char::REPLACEMENT_CHARACTER) { content } else { Cow::Owned(text.into_bytes()) }
     }
 }
 
-/// A mail.
-pub(super) struct Mail<'a> {
+/// A mail that may be a report.
+pub(super) struct ReportMail<'a> {
     read: ReadMail<'a>,
-    pub(super) parts: Vec<Part<'a>>,
+    pub(super) parts: Vec<ReportPart<'a>>,
     /// Whether the whole is a `multipart/report`.
     pub(super) is_report: bool,
 }
 
-impl<'a> Mail<'a> {
+impl<'a> ReportMail<'a> {
     /// Reads a mail whose lines end in LF.
     pub(super) fn parse(raw: &'a [u8]) -> Self {
         let read = ReadMail::read(raw);
         let mut parts = Vec::with_capacity(4);
-        // How deep a part is that is taken whole, whatever is in it.
+        // The depth of a part whose children are skipped.
         let mut whole: Option<usize> = None;
         for part in read.parts() {
             if whole.is_some_and(|depth| part.depth() > depth) {
@@ -95,16 +96,16 @@ impl<'a> Mail<'a> {
             if is_unlabelled_mail(&part) {
                 whole = Some(part.depth());
                 let encoding = TransferEncoding::Identity;
-                parts.push(Part {
-                    kind: PartKind::Returned,
+                parts.push(ReportPart {
+                    kind: ReportPartKind::Returned,
                     body: part.entity(),
                     encoding,
                     content_type: None,
                 });
             } else if !part.has_children() {
                 let content_type = part.header().get(b"content-type");
-                let kind = content_type.map_or(PartKind::Text, |value| kind_of(value, part.header()));
-                parts.push(Part { kind, body: part.body(), encoding: part.encoding(), content_type });
+                let kind = content_type.map_or(ReportPartKind::Text, |value| kind_of(value, part.header()));
+                parts.push(ReportPart { kind, body: part.body(), encoding: part.encoding(), content_type });
             }
         }
         let content_type = read.root().header().get(b"content-type");
@@ -113,23 +114,26 @@ impl<'a> Mail<'a> {
     }
 
     /// The header of the mail itself.
-    pub(super) fn head(&self) -> HeaderFields<'_, 'a> {
+    pub(super) fn header(&self) -> HeaderFields<'_, 'a> {
         self.read.root().header()
     }
 
     /// The first part of that kind.
-    pub(super) fn part(&self, kind: PartKind) -> Option<&Part<'a>> {
+    pub(super) fn part(&self, kind: ReportPartKind) -> Option<&ReportPart<'a>> {
         self.parts.iter().find(|part| part.kind == kind)
     }
 
-    /// The words for people: the plain text before the returned mail, or else the HTML as text.
+    /// The human-readable text: the plain text before the returned mail, or else the HTML as text.
     pub(super) fn report_text(&self) -> Cow<'a, [u8]> {
-        let end =
-            self.parts.iter().position(|part| part.kind == PartKind::Returned).unwrap_or(self.parts.len());
-        let mut texts = self.parts[..end].iter().filter(|part| part.kind == PartKind::Text);
+        let end = self
+            .parts
+            .iter()
+            .position(|part| part.kind == ReportPartKind::Returned)
+            .unwrap_or(self.parts.len());
+        let mut texts = self.parts[..end].iter().filter(|part| part.kind == ReportPartKind::Text);
         let mut text = match texts.next() {
             Some(first) => first.text(),
-            None => match self.parts[..end].iter().find(|part| part.kind == PartKind::Html) {
+            None => match self.parts[..end].iter().find(|part| part.kind == ReportPartKind::Html) {
                 Some(html) => Cow::Owned(text_of_html(&html.text())),
                 None => Cow::Borrowed(&b""[..]),
             },
@@ -156,24 +160,24 @@ fn limit(text: &[u8]) -> &[u8] {
     &text[..text.len().min(REPORT_OCTETS_MAX)]
 }
 
-/// Whether a part is the original mail without saying so, as some send it.
+/// Whether a part is the original mail without a matching content type.
 fn is_unlabelled_mail(part: &MailPart<'_, '_>) -> bool {
     let head = part.header();
     let says_message = || head.get(b"content-type").is_some_and(|value| starts_with(value, b"message/"));
     part.depth() > 0 && is_of_mail(head) && !says_message()
 }
 
-fn kind_of(content_type: &[u8], head: HeaderFields<'_, '_>) -> PartKind {
+fn kind_of(content_type: &[u8], head: HeaderFields<'_, '_>) -> ReportPartKind {
     let end =
         content_type.iter().position(|&b| b == b';' || b.is_ascii_whitespace()).unwrap_or(content_type.len());
     let media = content_type[..end].to_ascii_lowercase();
     match media.as_slice() {
         b"message/delivery-status" | b"message/global-delivery-status" | b"text/delivery-status" => {
-            PartKind::DeliveryStatus
+            ReportPartKind::DeliveryStatus
         }
-        b"message/feedback-report" => PartKind::FeedbackReport,
+        b"message/feedback-report" => ReportPartKind::FeedbackReport,
         b"message/disposition-notification" | b"message/global-disposition-notification" => {
-            PartKind::Disposition
+            ReportPartKind::Disposition
         }
         b"message/rfc822"
         | b"message/global"
@@ -182,20 +186,20 @@ fn kind_of(content_type: &[u8], head: HeaderFields<'_, '_>) -> PartKind {
         | b"text/rfc822-headers"
         | b"text/rfc822-header"
         | b"text/rfc822"
-        | b"message/partial" => PartKind::Returned,
-        b"text/html" => PartKind::Html,
-        b"text" => PartKind::Text,
+        | b"message/partial" => ReportPartKind::Returned,
+        b"text/html" => ReportPartKind::Html,
+        b"text" => ReportPartKind::Text,
         media if media.starts_with(b"text/") => {
-            if says(head, b"content-description", b"delivery report")
+            if field_contains(head, b"content-description", b"delivery report")
                 && contains(content_type, b"delivery-status")
             {
-                PartKind::DeliveryStatus
+                ReportPartKind::DeliveryStatus
             } else {
-                PartKind::Text
+                ReportPartKind::Text
             }
         }
-        media if media.starts_with(b"multipart/") => PartKind::Text,
-        _ => PartKind::Other,
+        media if media.starts_with(b"multipart/") => ReportPartKind::Text,
+        _ => ReportPartKind::Other,
     }
 }
 
@@ -203,17 +207,20 @@ fn kind_of(content_type: &[u8], head: HeaderFields<'_, '_>) -> PartKind {
 mod tests {
     use super::*;
 
-    fn kinds(raw: &[u8]) -> Vec<PartKind> {
-        Mail::parse(raw).parts.iter().map(|part| part.kind).collect()
+    fn kinds(raw: &[u8]) -> Vec<ReportPartKind> {
+        ReportMail::parse(raw).parts.iter().map(|part| part.kind).collect()
     }
 
     #[test]
     fn parts_are_cut_at_their_delimiters() {
         let raw = b"Content-Type: multipart/report; boundary=b\n\npreamble\n--b\n\nhello\n--b\n\
             Content-Type: message/delivery-status\n\nA: b\n--b\nContent-Type: message/rfc822\n\nX: y\n\n--b--\n";
-        let mail = Mail::parse(raw);
+        let mail = ReportMail::parse(raw);
         assert!(mail.is_report);
-        assert_eq!(kinds(raw), [PartKind::Text, PartKind::DeliveryStatus, PartKind::Returned]);
+        assert_eq!(
+            kinds(raw),
+            [ReportPartKind::Text, ReportPartKind::DeliveryStatus, ReportPartKind::Returned]
+        );
         assert_eq!(mail.parts[0].body, b"hello");
         assert_eq!(mail.report_text().as_ref(), b"hello");
     }
@@ -222,23 +229,23 @@ mod tests {
     fn a_nested_boundary_may_equal_or_extend_the_outer_one() {
         let equal = b"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: multipart/mixed; boundary=b\n\n\
             --b\n\nx\n--b--\n";
-        assert_eq!(kinds(equal), [PartKind::Text, PartKind::Text]);
+        assert_eq!(kinds(equal), [ReportPartKind::Text, ReportPartKind::Text]);
         let longer = b"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: multipart/mixed; \
             boundary=bb\n\n--bb\n\nx\n--bb\nContent-Type: text/html\n\ny\n--bb--\n--b--\n";
-        assert_eq!(kinds(longer), [PartKind::Text, PartKind::Html]);
+        assert_eq!(kinds(longer), [ReportPartKind::Text, ReportPartKind::Html]);
     }
 
     #[test]
     fn a_mail_that_is_a_part_without_saying_so_is_one_whatever_is_in_it() {
         let raw = b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\nfailed\n--b\nFrom: a@example.org\nSubject: x\n\
             Content-Type: multipart/alternative; boundary=i\n\n--i\n\nhi\n--i--\n--b\n\nend\n--b--\n";
-        assert_eq!(kinds(raw), [PartKind::Text, PartKind::Returned, PartKind::Text]);
-        assert!(Mail::parse(raw).parts[1].body.starts_with(b"From: a@example.org"));
+        assert_eq!(kinds(raw), [ReportPartKind::Text, ReportPartKind::Returned, ReportPartKind::Text]);
+        assert!(ReportMail::parse(raw).parts[1].body.starts_with(b"From: a@example.org"));
     }
 
     #[test]
     fn encoded_content_ends_in_line_feeds_only() {
-        let mail = Mail::parse(b"Content-Transfer-Encoding: base64\n\nYQ0K\nYg==");
+        let mail = ReportMail::parse(b"Content-Transfer-Encoding: base64\n\nYQ0K\nYg==");
         assert_eq!(mail.parts[0].content().as_ref(), b"a\nb");
     }
 
@@ -246,7 +253,7 @@ mod tests {
     fn a_multipart_without_delimiters_is_text() {
         assert_eq!(
             kinds(b"Content-Type: multipart/report; boundary=b\n\nAction: failed\n"),
-            [PartKind::Text]
+            [ReportPartKind::Text]
         );
     }
 }

@@ -1,28 +1,28 @@
-//! What [`inspect`](super::inspect) says about a mail.
+//! The result of [`inspect`](super::inspect).
 
 use serde_json::{Value, json};
 
 use super::reason::Reason;
 
-/// What a received mail is.
+/// The kind of a received mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// At least one recipient will not get the mail.
     Bounce,
-    /// The mail is late, and still being tried.
+    /// The mail is late, and the server still retries.
     Delay,
     /// The mail was delivered or passed on.
     Success,
-    /// Somebody reported the mail as unwanted, or asked not to get more.
+    /// A recipient reported the mail as unwanted, or asked to get no more.
     Complaint,
-    /// A machine answered for a person.
+    /// A program answered automatically.
     AutoReply,
     /// Anything else.
     Ordinary,
 }
 
 impl Kind {
-    /// The name as the API has it.
+    /// The name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Bounce => "bounce",
@@ -38,20 +38,20 @@ impl Kind {
 /// What the reporting server did about a recipient (RFC 3464, 2.3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// It gave up.
+    /// The server gave up.
     Failed,
-    /// It goes on trying.
+    /// The server still retries.
     Delayed,
-    /// It delivered.
+    /// The server delivered the mail.
     Delivered,
-    /// It passed the mail on to a server that does not report.
+    /// The server passed the mail on to one that does not report.
     Relayed,
-    /// It passed the mail on to several addresses.
+    /// The server passed the mail on to several addresses.
     Expanded,
 }
 
 impl Action {
-    /// The name as RFC 3464 and the API have it.
+    /// The name in RFC 3464 and in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Failed => "failed",
@@ -63,7 +63,7 @@ impl Action {
     }
 }
 
-/// Whether trying again may help, as the code says.
+/// Whether a retry may help, by the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
     /// 5xx or 5.x.x.
@@ -73,7 +73,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// The name as the API has it.
+    /// The name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Permanent => "permanent",
@@ -85,14 +85,14 @@ impl Class {
 /// Whether the address itself is bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BounceType {
-    /// The address is bad: no such user or domain, or moved. It is not to be written to again.
+    /// The address is bad: no such user or domain, or moved. No more mail should be sent to it.
     Hard,
     /// Anything else: a full mailbox, a policy, a block, a server out of reach.
     Soft,
 }
 
 impl BounceType {
-    /// The name as the API has it.
+    /// The name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Hard => "hard",
@@ -101,32 +101,32 @@ impl BounceType {
     }
 }
 
-/// What the mail says about one recipient.
+/// What a report says about one recipient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The address that the report is about: where the reporting server tried to deliver.
+    /// The address that the reporting server tried to deliver to.
     pub address: String,
-    /// The address that the mail was first sent to, where the report tells another one than `address`.
+    /// The address that the mail was first sent to, if it differs from `address`.
     pub original_address: Option<String>,
     /// What the server did.
     pub action: Option<Action>,
-    /// The enhanced status, such as `5.1.1`, where the mail has one.
+    /// The enhanced status, such as `5.1.1`, if the mail contains one.
     pub status: Option<String>,
-    /// The SMTP reply code, where the mail has one.
+    /// The SMTP reply code, if the mail contains one.
     pub smtp_code: Option<u16>,
-    /// Whether the failure is for good.
+    /// Whether the failure is permanent.
     pub class: Option<Class>,
-    /// Whether the address is bad. None unless delivery failed or is late.
+    /// Whether the address is bad; `None` unless delivery failed or is late.
     pub kind: Option<BounceType>,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// The words of the server, on one line.
+    /// The text of the server, on one line.
     pub diagnostic: Option<String>,
-    /// The server that refused, where the mail names it.
+    /// The server that refused the mail, if the report names it.
     pub remote_mta: Option<String>,
 }
 
-/// What the report tells of the mail that it is about.
+/// What a report says about the original mail.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Original {
     /// The Message-ID, without angle brackets.
@@ -137,24 +137,24 @@ pub struct Original {
     pub return_path: Option<String>,
     /// The first `To` address of the returned header.
     pub to: Option<String>,
-    /// The subject of the returned header, as it stands there.
+    /// The subject of the returned header, unchanged.
     pub subject: Option<String>,
-    /// The date of the returned header, as it stands there.
+    /// The date of the returned header, unchanged.
     pub date: Option<String>,
 }
 
-/// What a received mail is, and what it says about whom.
+/// The kind of a received mail, and its findings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// The recipients that it is about, each address once.
     pub recipients: Vec<Finding>,
-    /// The mail that it is about.
+    /// The original mail.
     pub original: Original,
     /// The type of a complaint, such as `abuse`.
     pub feedback_type: Option<String>,
-    /// The reporting server, or else the name of the recogniser that knew the form.
+    /// The reporting server, or else the name of the recogniser that read the report.
     pub reporter: Option<String>,
 }
 
@@ -182,8 +182,8 @@ impl Report {
 }
 
 impl Finding {
-    /// A finding of an address and a reason, and nothing else.
-    pub(super) fn of(address: String, reason: Reason) -> Self {
+    /// A finding with only an address and a reason.
+    pub(super) fn with_reason(address: String, reason: Reason) -> Self {
         Self {
             address,
             original_address: None,

@@ -1,16 +1,16 @@
-//! Whether a mail comes from a mail system rather than from a person.
+//! Decides whether a mail comes from a mail system rather than from a person.
 //!
-//! Reports that are written as plain text look like what people write about them. So a text is read as a
-//! report only when the header says that a machine wrote it; what a person forwards, quotes or asks about
-//! stays ordinary.
+//! A report in plain text looks like a mail in which a person discusses one. So a text is read as a report
+//! only if the header shows that a machine wrote it; a mail in which a person forwards, quotes or discusses a
+//! report is ordinary.
 
 use super::bytes::{contains, starts_with, trim};
-use super::field::{plain, says};
-use super::judgement::words::notice_words;
+use super::header_field::{decoded_lowercase, field_contains};
+use super::judgement::notice_words::notice_words;
 use super::{address, auto_reply};
 use crate::reader::{HeaderFields, unfold};
 
-/// What programs put before the subject of an answer or a forward, in the languages that they speak.
+/// Prefixes that programs put before the subject of a reply or a forward, in many languages.
 const CONVERSATION: &[&str] = &[
     "re:",
     "re :",
@@ -39,36 +39,36 @@ const CONVERSATION: &[&str] = &[
     "回覆：",
 ];
 
-/// What the header says about who wrote the mail.
+/// What the header shows about the sender of the mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Sender {
-    /// A name that only mail systems send under, or none.
+pub(super) struct SenderTraits {
+    /// The sender has a name that only mail systems use, or no name.
     pub(super) mailer: bool,
-    /// A name that mail systems send under, but their keepers too.
+    /// The sender has a name that mail systems use, but their administrators too.
     pub(super) postmaster: bool,
-    /// An envelope without a sender.
+    /// The envelope has no sender.
     pub(super) null_path: bool,
-    /// It was sent to an address that mail is sent from and nobody writes to.
+    /// It was sent to a return address, which people do not write to.
     pub(super) to_return_address: bool,
-    /// The name of somebody who does not read what is answered: a machine most likely, but of any kind.
+    /// The sender has a name such as `no-reply`: most likely a machine, but of any kind.
     pub(super) unattended: bool,
-    /// The words of a subject that reports have.
+    /// The phrase in the subject that is typical of reports.
     pub(super) subject: Option<&'static str>,
-    /// A field that only reports have.
+    /// The header has a field that only reports have.
     pub(super) marked: bool,
-    /// A field of a service whose mail may be a report in a form of its own, and nothing else.
+    /// The header has a field of a service whose mails are reports in its own format.
     pub(super) service: bool,
-    /// A reply or a forward, by its subject.
+    /// The subject is that of a reply or a forward.
     pub(super) conversation: bool,
-    /// The subject of an automatic answer.
+    /// The subject is that of an automatic answer.
     pub(super) answer: bool,
 }
 
-impl Sender {
+impl SenderTraits {
     /// Reads a header.
     pub(super) fn read(head: HeaderFields<'_, '_>) -> Self {
         let from = head.get(b"from").unwrap_or_default();
-        let subject = plain(head.get(b"subject").unwrap_or_default());
+        let subject = decoded_lowercase(head.get(b"subject").unwrap_or_default());
         let path = head.get(b"return-path");
         let null_path = path
             .is_some_and(|path| matches!(path, b"<>" | b"" | b"< >") || starts_with(path, b"<mailer-daemon"));
@@ -83,7 +83,7 @@ impl Sender {
             unattended: is_unattended(from),
             subject: notice_words(&subject).subject,
             marked: marks.iter().any(|name| head.has(name))
-                || says(head, b"x-mailer", b"surfcontrol e-mail filter")
+                || field_contains(head, b"x-mailer", b"surfcontrol e-mail filter")
                 || begins("there was an error sending your mail"),
             service: head.has(b"x-amz-sns-message-id") || head.has(b"x-mlserver"),
             conversation: CONVERSATION.iter().any(|word| begins(word)),
@@ -91,17 +91,17 @@ impl Sender {
         }
     }
 
-    /// Whether a machine most likely wrote it: enough to read it as a report of a known form.
+    /// Whether a machine most likely wrote it: enough to read it as a report of a known format.
     pub(super) fn is_machine(self) -> bool {
         self.is_surely_machine() || self.postmaster || (self.null_path && !self.conversation)
     }
 
-    /// Whether the subject is that of a report, whoever sent it: then it is one if it gives a mail back to its sender.
+    /// Whether the subject is that of a report: then the mail is one if it returns a mail to its sender.
     pub(super) fn may_return(self) -> bool {
         self.subject.is_some() && !self.conversation && !self.answer
     }
 
-    /// Whether a machine surely wrote it: enough to believe words that belong to no known form.
+    /// Whether a machine certainly wrote it: enough to accept text of no known format.
     pub(super) fn is_surely_machine(self) -> bool {
         self.mailer || self.marked
     }
@@ -134,7 +134,7 @@ fn is_mailer(from: &[u8]) -> bool {
     names.iter().any(|name| contains(from, name))
 }
 
-/// Words of the names that mail systems use, but not only they.
+/// Words in names that mail systems use, but not only those.
 const SYSTEM_NAMES: &[&[u8]] = &[
     b"mail administrator",
     b"system administrator",
@@ -160,7 +160,7 @@ const SYSTEM_NAMES: &[&[u8]] = &[
     b"postmast",
 ];
 
-/// Words that a local part has, between dots, dashes and the like, when a mail system uses it.
+/// Words in local parts that mail systems use, between dots, dashes and the like.
 const SYSTEM_LOCALS: &[&str] = &[
     "bounce",
     "bounces",
@@ -183,7 +183,7 @@ const SYSTEM_LOCALS: &[&str] = &[
     "postoffice",
 ];
 
-/// Whether a `From` is one that mail systems use, but not only they.
+/// Whether a `From` is one that mail systems use, but not only those.
 fn is_postmaster(from: &[u8]) -> bool {
     let from = unfold(from);
     if SYSTEM_NAMES.iter().any(|name| contains(&from, name)) {
@@ -195,8 +195,8 @@ fn is_postmaster(from: &[u8]) -> bool {
         || local.split(['.', '-', '_', '+']).any(|word| SYSTEM_LOCALS.contains(&word))
 }
 
-/// Whether a `To` is the return address of a list or a shop: `users-bounces@list.example`, `bounce+17@shop.example`,
-/// `news-ada=example.org@list.example`.
+/// Whether a `To` is the return address of a list or a shop: `users-bounces@list.example`,
+/// `bounce+17@shop.example`, `news-ada=example.org@list.example`.
 fn is_return_address(to: &[u8]) -> bool {
     let Some(address) = address::first(&unfold(to)) else { return false };
     let Some((local, _)) = address.rsplit_once('@') else { return false };
@@ -205,7 +205,7 @@ fn is_return_address(to: &[u8]) -> bool {
     local.contains('=') || local.split(['.', '-', '_', '+']).any(is_word)
 }
 
-/// Whether a `From` is one that nobody answers for.
+/// Whether a `From` is an unattended address.
 fn is_unattended(from: &[u8]) -> bool {
     let names: [&[u8]; 13] = [
         b"administrator",
@@ -230,8 +230,8 @@ mod tests {
     use super::*;
     use crate::reader::HeaderBlock;
 
-    fn read(head: &[u8]) -> Sender {
-        Sender::read(HeaderBlock::read(head).fields())
+    fn read(head: &[u8]) -> SenderTraits {
+        SenderTraits::read(HeaderBlock::read(head).fields())
     }
 
     #[test]

@@ -1,34 +1,35 @@
-//! What is written down while a mail is read: by whom it was read, and what weighed how much.
+//! The record of how a mail was classified: which code read it, and the weights of its features.
 
 use serde_json::{Value, json};
 
-use super::judgement::{Judgement, header, text};
-use super::mail::Mail;
-use super::recogniser::Text;
+use super::judgement::{ReportJudgement, header, text};
+use super::mail::ReportMail;
+use super::original_message;
+use super::recogniser::ReportText;
 use super::recogniser::prose::RecipientCandidate;
 use super::report::{Original, Report};
-use super::returned;
-use super::sender::Sender;
+use super::sender::SenderTraits;
 
-/// The judgement in the making.
+/// The judgement while a mail is being read.
 #[derive(Debug, Default)]
-pub(super) struct Weighing {
-    pub(super) judgement: Judgement,
+pub(super) struct ReportWeighing {
+    pub(super) judgement: ReportJudgement,
     pub(super) candidates: Vec<RecipientCandidate>,
-    /// What read the mail: `fields`, `complaint`, `auto_reply`, `prose`, or the name of a form.
+    /// The code that read the mail: `fields`, `complaint`, `auto_reply`, `prose`, or the name of a
+    /// recogniser.
     pub(super) read_by: Option<&'static str>,
-    /// Whether the words were weighed, and not only who sent the mail.
+    /// Whether the text was weighed, and not only the sender.
     is_complete: bool,
 }
 
-impl Weighing {
-    /// Begins with who sent the mail, which decides whether the rest is worth reading.
-    pub(super) fn begin(&mut self, sender: Sender) {
+impl ReportWeighing {
+    /// Begins with the sender, which decides whether the rest is worth reading.
+    pub(super) fn begin(&mut self, sender: SenderTraits) {
         *self = Self { judgement: header::weigh_sender(sender), ..Self::default() };
     }
 
-    /// Weighs the rest of the header, the parts and the words.
-    pub(super) fn weigh(&mut self, mail: &Mail<'_>, words: &Text<'_>) {
+    /// Weighs the rest of the header, the parts and the text.
+    pub(super) fn weigh(&mut self, mail: &ReportMail<'_>, words: &ReportText<'_>) {
         header::weigh_rest(&mut self.judgement, mail, words.sender);
         text::weigh_structure(&mut self.judgement, mail, words.below);
         let is_doubted = !words.sender.is_surely_machine() && !words.sender.service;
@@ -36,16 +37,16 @@ impl Weighing {
         self.is_complete = true;
     }
 
-    /// What was read and why, with the weights of a mail that was read without them.
-    pub(super) fn complete(mut self, mail: &Mail<'_>, report: Report) -> WeighedReport {
+    /// Returns the result with all weights, also for a mail that was classified without them.
+    pub(super) fn complete(mut self, mail: &ReportMail<'_>, report: Report) -> WeighedReport {
         if !self.is_complete {
-            let sender = Sender::read(mail.head());
+            let sender = SenderTraits::read(mail.header());
             let read_by = self.read_by;
             self.begin(sender);
             self.read_by = read_by;
             let whole = mail.report_text();
             let original = Original::default();
-            self.weigh(mail, &Text::new(mail, sender, returned::split(&whole), &original));
+            self.weigh(mail, &ReportText::new(mail, sender, original_message::split_text(&whole), &original));
         }
         WeighedReport {
             report,
@@ -56,16 +57,17 @@ impl Weighing {
     }
 }
 
-/// What a mail is, and why it was taken for that.
+/// The kind of a mail, and the reasons for it.
 #[derive(Debug)]
 pub struct WeighedReport {
-    /// What it is.
+    /// The report.
     pub report: Report,
-    /// What read the mail: `fields`, `complaint`, `auto_reply`, `prose`, or the name of a form. None for ordinary mail.
+    /// The code that read the mail: `fields`, `complaint`, `auto_reply`, `prose`, or the name of a
+    /// recogniser. `None` for ordinary mail.
     pub read_by: Option<&'static str>,
-    /// What weighed how much.
-    pub judgement: Judgement,
-    /// The addresses of the text, where they were weighed.
+    /// The features and their weights.
+    pub judgement: ReportJudgement,
+    /// The addresses of the text, if they were weighed.
     pub candidates: Vec<RecipientCandidate>,
 }
 

@@ -1,23 +1,24 @@
-//! The engine's own filters and functions, those that make much of little, asked for their size first.
+//! Bounded versions of the engine's filters and functions whose output can be much larger than their input:
+//! the size is checked first.
 //!
-//! The rest of them give at most a small multiple of what goes in, and that is charged by `_read` and `_within`.
+//! The others return at most a small multiple of their input, which `_read` and `_within` charge.
 
 use std::borrow::Cow;
 
 use minijinja::value::{Kwargs, Rest, StringInput, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters, functions};
 
-use super::sandbox::{Bound, NODE, SCALAR_FILTERS, VALUE_MAX, charge, weigh, within};
+use super::sandbox::{NODE, RenderBound, SCALAR_FILTERS, VALUE_MAX, charge, weigh, within};
 
 const RANGE_MAX: usize = 10_000;
 const GROUPS_MAX: usize = 1_000;
 const TOGETHER_MAX: usize = 8;
 const INDENT_MAX: usize = 100;
-/// What `map` may apply to each item: the scalar ones, and these.
+/// Filters that `map` may apply to each item, besides the scalar ones.
 const MAPPED_FILTERS: [&str; 9] =
     ["capitalize", "e", "escape", "lower", "string", "title", "trim", "upper", "urlencode"];
 
-pub(super) fn add(environment: &mut Environment<'static>) {
+pub(super) fn add_bounded(environment: &mut Environment<'static>) {
     environment.add_function("range", range);
     environment.add_function("dict", dict);
     environment.add_filter("batch", batch);
@@ -40,7 +41,7 @@ fn range(lower: isize, upper: Option<isize>, step: Option<isize>) -> Result<Valu
     let step_size = step.unwrap_or(1).unsigned_abs().max(1);
     if first.abs_diff(last) / step_size > RANGE_MAX {
         let message = format!("a range can have {RANGE_MAX} numbers at most");
-        return Err(Error::new(ErrorKind::InvalidOperation, message).with_source(Bound::Value));
+        return Err(Error::new(ErrorKind::InvalidOperation, message).with_source(RenderBound::Value));
     }
     functions::range(lower, upper, step)
 }
@@ -52,7 +53,7 @@ fn dict(state: &mut State, value: Option<Value>, update: Kwargs) -> Result<Value
 fn at_most(what: &str, count: usize, most: usize) -> Result<(), Error> {
     if count > most {
         let message = format!("{what} takes {most} at most, not {count}");
-        return Err(Error::new(ErrorKind::InvalidOperation, message).with_source(Bound::Value));
+        return Err(Error::new(ErrorKind::InvalidOperation, message).with_source(RenderBound::Value));
     }
     Ok(())
 }
@@ -136,7 +137,7 @@ fn tojson(value: &Value) -> Result<Value, Error> {
     filters::tojson(value, None, Kwargs::from_iter(std::iter::empty::<(&str, Value)>()))
 }
 
-/// A test may read its arguments whole, once for each item.
+/// Charges the arguments of a test, which may be read once for each item.
 fn charge_each(state: &mut State, value: &Value, arguments: &[ValueOrKwargs]) -> Result<(), Error> {
     let items = value.try_iter().map_or(0, |items| items.count()) as u64;
     for argument in arguments {

@@ -4,21 +4,21 @@ use std::fmt;
 
 use minijinja::{Error, ErrorKind};
 
-use super::sandbox::Bound;
-use super::source::Part;
+use super::sandbox::RenderBound;
+use super::source::TemplatePart;
 
 const MESSAGE_CHARS_MAX: usize = 300;
 
 /// What went wrong, for callers that treat the cases apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TemplateErrorKind {
-    /// The source is not a template, or uses what there is not.
+    /// The source is not a template, or uses an unknown filter, test or function.
     Syntax,
-    /// A template, or the part of one, does not exist.
+    /// A template, or a part of one, does not exist.
     UnknownTemplate,
     /// Templates extend, include or import each other in a circle.
     Cyclic,
-    /// A variable the template needs was not given.
+    /// A variable that the template needs is missing.
     MissingVariable,
     /// The template takes too many steps.
     TooLong,
@@ -26,24 +26,24 @@ pub enum TemplateErrorKind {
     TooLarge,
     /// Macros, includes or values are nested too deeply.
     TooDeep,
-    /// A value is not what a filter, an operator or the subject can take.
+    /// A filter, an operator or the subject cannot take a value.
     Value,
-    /// What the MJML part gives is not MJML.
+    /// The MJML part does not render to MJML.
     Mjml,
 }
 
 /// Why a template could not be stored or rendered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct TemplateError {
-    /// `subject`, `html`, `text` or `mjml`; none if it is about the template as a whole.
+    /// `subject`, `html`, `text` or `mjml`; `None` if it is about the whole template.
     pub part: Option<&'static str>,
     /// The template's name, which may be one that the rendered template extends or includes.
     pub template: String,
     /// The line of the part.
     pub line: Option<usize>,
-    /// The case.
+    /// The kind of error.
     pub kind: TemplateErrorKind,
-    /// What to do about it.
+    /// What is wrong, and what to do about it.
     pub message: String,
 }
 
@@ -61,28 +61,28 @@ impl fmt::Display for TemplateError {
 }
 
 impl TemplateError {
-    pub(super) fn new(template: &str, part: Option<Part>, fault: Fault) -> Self {
+    pub(super) fn new(template: &str, part: Option<TemplatePart>, fault: TemplateFault) -> Self {
         let message = match fault.message.char_indices().nth(MESSAGE_CHARS_MAX) {
             Some((end, _)) => format!("{}…", &fault.message[..end]),
             None => fault.message,
         };
-        let part = part.map(Part::name);
+        let part = part.map(TemplatePart::name);
         Self { part, template: template.to_owned(), line: fault.line, kind: fault.kind, message }
     }
 
-    /// What the engine reports, told where it happened: that may be in an included template.
-    pub(super) fn from_engine(template: &str, part: Part, error: &Error) -> Self {
+    /// An error of the engine, with its location, which may be in an included template.
+    pub(super) fn from_engine(template: &str, part: TemplatePart, error: &Error) -> Self {
         let innermost = innermost(error);
         let place = innermost.name().and_then(|name| name.rsplit_once('.'));
         let (template, part) = match place {
-            Some((template, name)) => (template, Part::named(name).unwrap_or(part)),
+            Some((template, name)) => (template, TemplatePart::named(name).unwrap_or(part)),
             None => (template, part),
         };
-        Self::new(template, Some(part), Fault::from_engine(innermost))
+        Self::new(template, Some(part), TemplateFault::from_engine(innermost))
     }
 }
 
-/// The last error of the engine in a chain of causes: includes and blocks wrap what happened in them.
+/// The last error of the engine in a chain of causes: includes and blocks wrap the errors inside them.
 fn innermost(error: &Error) -> &Error {
     let mut innermost = error;
     let mut cause = std::error::Error::source(error);
@@ -95,15 +95,15 @@ fn innermost(error: &Error) -> &Error {
     innermost
 }
 
-/// A [`TemplateError`] before it is known in which template.
+/// A [`TemplateError`] without the template that it is in.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct TemplateFault {
     pub(super) kind: TemplateErrorKind,
     pub(super) line: Option<usize>,
     pub(super) message: String,
 }
 
-impl Fault {
+impl TemplateFault {
     pub(super) fn new(kind: TemplateErrorKind, message: impl Into<String>) -> Self {
         Self { kind, line: None, message: message.into() }
     }
@@ -121,7 +121,7 @@ impl Fault {
 fn describe(error: &Error) -> (TemplateErrorKind, String) {
     use TemplateErrorKind as Kind;
     let source = std::error::Error::source(error);
-    if let Some(bound) = source.and_then(|source| source.downcast_ref::<Bound>()) {
+    if let Some(bound) = source.and_then(|source| source.downcast_ref::<RenderBound>()) {
         return (bound.kind(), bound.to_string());
     }
     let detail = error.detail().unwrap_or_default();
@@ -146,19 +146,19 @@ fn describe(error: &Error) -> (TemplateErrorKind, String) {
         | ErrorKind::UnknownTest
         | ErrorKind::UnknownFunction
         | ErrorKind::UnknownMethod
-        | ErrorKind::UnknownBlock => (Kind::Syntax, told(error)),
+        | ErrorKind::UnknownBlock => (Kind::Syntax, engine_message(error)),
         _ if detail == "recursion limit exceeded" => {
             (Kind::TooDeep, "macros, loops or includes are nested too deeply: use fewer levels".to_owned())
         }
-        _ => (Kind::Value, told(error)),
+        _ => (Kind::Value, engine_message(error)),
     }
 }
 
-fn told(error: &Error) -> String {
+fn engine_message(error: &Error) -> String {
     error.detail().map_or_else(|| error.kind().to_string(), |detail| format!("{}: {detail}", error.kind()))
 }
 
-/// The engine tells undefined values as `` `user.name` is undefined `` within its message.
+/// The name of an undefined value: the engine's message contains `` `user.name` is undefined ``.
 fn undefined_name(detail: &str) -> Option<&str> {
     let (before, _) = detail.split_once("` is undefined")?;
     before.rsplit_once('`').map(|(_, name)| name)

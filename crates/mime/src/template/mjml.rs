@@ -1,7 +1,8 @@
-//! MJML to html.
+//! Converts MJML to html.
 //!
-//! mrml follows nested elements with the native stack, so nesting is counted before, with the tokenizer it uses itself.
-//! Nothing is included or fetched, and no web fonts are linked: a mail should not call home on its own.
+//! mrml recurses into nested elements on the native stack, so nesting is counted first, with the tokenizer
+//! that mrml uses. Nothing is included or fetched, and no web fonts are linked, because a mail should not
+//! contact other servers.
 
 use std::collections::HashMap;
 use std::panic::catch_unwind;
@@ -9,9 +10,9 @@ use std::panic::catch_unwind;
 use htmlparser::{ElementEnd, Token, Tokenizer};
 use mrml::prelude::render::RenderOptions;
 
-use super::{Fault, OUTPUT_BYTES_MAX, TemplateErrorKind as Kind};
+use super::{OUTPUT_BYTES_MAX, TemplateErrorKind as Kind, TemplateFault};
 
-/// The most MJML that is read; its html is ten times as long and more.
+/// The longest MJML that is read; its html is ten times as long or more.
 pub(super) const SOURCE_BYTES_MAX: usize = 512 * 1024;
 const DEPTH_MAX: usize = 48;
 const ELEMENTS_MAX: usize = 10_000;
@@ -53,8 +54,8 @@ const ELEMENTS: [&str; 35] = [
     "mj-selector",
 ];
 
-/// Makes html of MJML, or says why not.
-pub(super) fn to_html(source: &str) -> Result<String, Fault> {
+/// Converts MJML to html.
+pub(super) fn to_html(source: &str) -> Result<String, TemplateFault> {
     check_nesting(source)?;
     let rendered = catch_unwind(|| {
         let parsed = mrml::parse(source).map_err(|error| format!("the MJML cannot be read: {error}"))?;
@@ -62,27 +63,27 @@ pub(super) fn to_html(source: &str) -> Result<String, Fault> {
         parsed.element.render(&options).map_err(|error| format!("the MJML cannot be rendered: {error}"))
     });
     let rendered = rendered.unwrap_or_else(|_| Err("the MJML cannot be rendered: simplify it".to_owned()));
-    let html = rendered.map_err(|message| Fault::new(Kind::Mjml, message))?;
+    let html = rendered.map_err(|message| TemplateFault::new(Kind::Mjml, message))?;
     if html.len() > OUTPUT_BYTES_MAX {
-        return Err(Fault::new(Kind::TooLarge, "the MJML gives too much html: make it shorter"));
+        return Err(TemplateFault::new(Kind::TooLarge, "the MJML gives too much html: make it shorter"));
     }
     Ok(html)
 }
 
-fn check_nesting(source: &str) -> Result<(), Fault> {
+fn check_nesting(source: &str) -> Result<(), TemplateFault> {
     let (mut depth, mut elements) = (0usize, 0usize);
     let mut void = false;
     for token in Tokenizer::from(source) {
-        // mrml meets the same error, and stops there too.
+        // mrml stops at the same error.
         let Ok(token) = token else { return Ok(()) };
         match token {
             Token::ElementStart { prefix, local, .. } => {
                 elements += 1;
                 void = prefix.is_empty() && is_void(local.as_str());
-                // mrml would copy a misspelled element into the html, where it says nothing.
+                // mrml would copy a misspelled element into the html, where it has no effect.
                 if local.starts_with("mj-") && !ELEMENTS.contains(&local.as_str()) {
                     let message = format!("there is no element <{local}> in MJML: correct its name");
-                    return Err(Fault::new(Kind::Mjml, message));
+                    return Err(TemplateFault::new(Kind::Mjml, message));
                 }
             }
             Token::ElementEnd { end: ElementEnd::Open, .. } if !void => depth += 1,
@@ -91,11 +92,11 @@ fn check_nesting(source: &str) -> Result<(), Fault> {
         }
         if depth > DEPTH_MAX {
             let message = format!("the MJML is nested deeper than {DEPTH_MAX} levels: use fewer");
-            return Err(Fault::new(Kind::TooDeep, message));
+            return Err(TemplateFault::new(Kind::TooDeep, message));
         }
         if elements > ELEMENTS_MAX {
             let message = format!("the MJML has more than {ELEMENTS_MAX} elements: make it shorter");
-            return Err(Fault::new(Kind::TooLarge, message));
+            return Err(TemplateFault::new(Kind::TooLarge, message));
         }
     }
     Ok(())

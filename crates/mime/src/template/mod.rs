@@ -1,14 +1,15 @@
-//! Templates: a subject, an html or MJML body and a text, made of variables.
+//! Templates: a subject, an html or MJML body and a text, rendered with variables.
 //!
-//! A [`TemplateSource`] is what a tenant wrote. A [`TemplateSet`] is a template with all it extends, includes and
-//! imports, compiled; it renders to a [`Rendered`], which is what a message is composed of. In a part, another template
-//! is named without its part: `{% extends "base" %}` in an html part means the html part of `base`.
+//! A [`TemplateSource`] is a template as a tenant wrote it. A [`TemplateSet`] is a compiled template with all
+//! that it extends, includes and imports; it renders to a [`Rendered`], from which a message is composed. A
+//! part names another template without its part: `{% extends "base" %}` in an html part means the html part
+//! of `base`.
 //!
-//! Html and MJML parts escape what variables bring, text and subject do not. A variable that is not given is an error
-//! that names it. Nobody need trust a template: each render has a bound of instructions, memory, output and nesting
-//! (see `instrument` and `sandbox`), reads no file and asks no clock.
+//! Html and MJML parts escape the values of variables, text and subject do not. A missing variable is an
+//! error that names it. Templates need not be trusted: each render is bounded in instructions, memory, output
+//! and nesting (see `instrument` and `sandbox`), and uses neither files nor a clock.
 //!
-//! What comes out of an html part is not judged here: run [`crate::html::check`] over it.
+//! The html is not checked here: callers run [`crate::html::check`] on it.
 
 mod builtin;
 mod error;
@@ -26,13 +27,13 @@ pub use mustachio::MustachioHead;
 pub use set::{Rendered, TemplateSet};
 pub use source::TemplateSource;
 
-use error::Fault;
+use error::TemplateFault;
 
 /// The longest source of a body part.
 pub const BODY_BYTES_MAX: usize = 512 * 1024;
 /// The longest source of a subject.
 const SUBJECT_BYTES_MAX: usize = 4 * 1024;
-/// The longest part that may come out.
+/// The longest rendered part.
 const OUTPUT_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 #[cfg(test)]

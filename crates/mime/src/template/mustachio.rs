@@ -1,51 +1,53 @@
-//! Mustachio, the language of Postmark's templates, translated to the language of ours.
+//! Translates Mustachio, Postmark's template language, to the language of our templates.
 //!
-//! A template whose subject begins with a [`MustachioHead`] is kept as its author wrote it, and translated whenever it is
-//! compiled. So it is bounded as every other template is, and what is shown of it is what was written.
+//! A template whose subject begins with a [`MustachioHead`] is stored as its author wrote it, and translated
+//! whenever it is compiled. So it is bounded like every other template, and the API shows the original
+//! source.
 //!
 //! | Mustachio | here |
 //! |---|---|
-//! | `{{ a.b }}`, `{{{ a.b }}}`, `{{& a.b }}` | the value, escaped or as it is; nothing where there is none, or where it is a list or an object |
+//! | `{{ a.b }}`, `{{{ a.b }}}`, `{{& a.b }}` | the value, escaped or raw; nothing if it is missing, a list or an object |
 //! | `{{#a}}…{{/a}}`, `{{^a}}…{{/a}}`, `{{#a}}…{{^a}}…{{/a}}` | an `if`; paths within begin at `a` |
 //! | `{{#each a}}…{{/each}}` | a `for`; paths within begin at the item |
-//! | `{{ . }}`, `{{ ../a }}` | where the paths begin, and one level up: from an item that is its list |
+//! | `{{ . }}`, `{{ ../a }}` | the start of paths, and one level up: the parent of an item is its list |
 //! | `{{! … }}` | nothing |
-//! | `{{{ @content }}}` in a layout | the place of the template that is laid out |
+//! | `{{{ @content }}}` in a layout | the content of the template that uses the layout |
 //!
-//! Partials (`{{> a }}`) and other delimiters (`{{= =}}`) are refused: Mustachio has neither. Only words reach the engine out of a
-//! tag, and braces of the text around tags are written so that the engine takes them for text: nobody gets from one language
-//! into the other.
+//! Partials (`{{> a }}`) and other delimiters (`{{= =}}`) are refused: Mustachio has neither. Only
+//! identifiers of a tag reach the engine, and braces in the text around tags are escaped, so a template
+//! cannot inject code of the engine's language.
 
 use std::fmt;
 
 use minijinja::value::{Rest, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
-use super::{Fault, TemplateErrorKind as Kind};
+use super::{TemplateErrorKind as Kind, TemplateFault};
 
 const MARK: &str = "{#mustachio";
-/// The longest head; a longer comment is a comment.
+/// The longest head; a longer comment is an ordinary comment.
 const HEAD_BYTES_MAX: usize = 400;
-/// How deep sections may nest, and how many steps a path may have, those of the sections around it included.
+/// The maximum depth of sections, and the maximum number of steps of a path, including those of the sections
+/// around it.
 const DEPTH_MAX: usize = 32;
-/// The block of a layout that the content goes to.
+/// The block of a layout that contains the content.
 const CONTENT: &str = "mustachio_content";
 
-/// The comment that the subject of a template in Mustachio begins with: that it is one, and what it is.
+/// The comment at the beginning of the subject that marks a template as Mustachio.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MustachioHead {
-    /// The number that it goes by besides its name.
+    /// Its numeric id besides its name.
     pub id: Option<u64>,
-    /// The layout that its content is put into.
+    /// The layout that it uses.
     pub layout: Option<String>,
-    /// Whether it is a layout: each of its parts has one place for content.
+    /// Whether it is a layout: each of its parts has one content placeholder.
     pub is_layout: bool,
-    /// The template that it only stands for.
+    /// The template that this entry is an alias of.
     pub stands_for: Option<String>,
 }
 
 impl MustachioHead {
-    /// The head of a subject and what follows it; none where the subject has no head.
+    /// The head of a subject and the text after it; `None` if the subject has no head.
     pub fn split(subject: &str) -> Option<(Self, &str)> {
         let (words, rest) = subject.strip_prefix(MARK)?.split_once("#}")?;
         if words.len() > HEAD_BYTES_MAX || !(words.is_empty() || words.starts_with(' ')) {
@@ -84,21 +86,24 @@ impl fmt::Display for MustachioHead {
     }
 }
 
-/// Whether this can be a template's name: nothing in it means anything to the engine.
+/// Whether this can be a template's name: it has no character that the engine interprets.
 fn is_name(text: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     (1..=128).contains(&text.len()) && text.chars().all(allowed)
 }
 
-/// What a body has to do with layouts; a subject has nothing.
-pub(super) fn translate_body(source: &str, head: &MustachioHead) -> Result<String, Fault> {
+/// Translates a body, with its layout or its content placeholder.
+pub(super) fn translate_body(source: &str, head: &MustachioHead) -> Result<String, TemplateFault> {
     let (translated, places) = translate(source)?;
     if head.is_layout && places != 1 {
         let message = "The layout content placeholder must be present, and only once: {{{ @content }}}";
-        return Err(Fault::new(Kind::Syntax, message));
+        return Err(TemplateFault::new(Kind::Syntax, message));
     }
     if !head.is_layout && places > 0 {
-        return Err(Fault::new(Kind::Syntax, "{{{ @content }}} is for layouts: this template is none"));
+        return Err(TemplateFault::new(
+            Kind::Syntax,
+            "{{{ @content }}} is for layouts: this template is none",
+        ));
     }
     Ok(match &head.layout {
         Some(layout) => {
@@ -108,16 +113,16 @@ pub(super) fn translate_body(source: &str, head: &MustachioHead) -> Result<Strin
     })
 }
 
-/// The same of a subject.
-pub(super) fn translate_subject(source: &str) -> Result<String, Fault> {
+/// Translates a subject, which cannot have a content placeholder.
+pub(super) fn translate_subject(source: &str) -> Result<String, TemplateFault> {
     match translate(source)? {
         (translated, 0) => Ok(translated),
-        _ => Err(Fault::new(Kind::Syntax, "a subject has no place for content")),
+        _ => Err(TemplateFault::new(Kind::Syntax, "a subject has no place for content")),
     }
 }
 
-/// The source in our language, and how many places for content it has.
-fn translate(source: &str) -> Result<(String, usize), Fault> {
+/// The translated source, and the number of content placeholders.
+fn translate(source: &str) -> Result<(String, usize), TemplateFault> {
     let mut writer = MustachioWriter {
         out: String::with_capacity(source.len() * 2),
         open: Vec::new(),
@@ -132,11 +137,11 @@ fn translate(source: &str) -> Result<(String, usize), Fault> {
             continue;
         };
         writer.text(&source[written..start]);
-        let told = |message: String| {
+        let at_line = |message: String| {
             let line = source[..start].matches('\n').count() + 1;
-            Fault::new(Kind::Syntax, message).at(line)
+            TemplateFault::new(Kind::Syntax, message).at(line)
         };
-        writer.tag(&tag).map_err(told)?;
+        writer.tag(&tag).map_err(at_line)?;
         at = start + tag.length;
         written = at;
     }
@@ -144,22 +149,23 @@ fn translate(source: &str) -> Result<(String, usize), Fault> {
     match writer.open.last() {
         Some(section) => {
             let message = format!("{} is opened and not closed: close it", section.shown());
-            Err(Fault::new(Kind::Syntax, message))
+            Err(TemplateFault::new(Kind::Syntax, message))
         }
         None => Ok((writer.out, writer.places)),
     }
 }
 
-/// What stands between braces.
+/// A tag: the text between braces.
 struct MustachioTag<'s> {
-    /// Whether there are three of them.
+    /// Whether it has three braces.
     raw: bool,
     inner: &'s str,
     length: usize,
 }
 
 impl<'s> MustachioTag<'s> {
-    /// The tag at the beginning of a text, if there is one: without a brace in it, and closed as it was opened.
+    /// Reads the tag at the beginning of a text: it has no brace inside, and is closed with as many braces as
+    /// it was opened.
     fn read(text: &'s str) -> Option<Self> {
         let braces = if text.starts_with("{{{") { 3 } else { 2 };
         let rest = &text[braces..];
@@ -169,16 +175,16 @@ impl<'s> MustachioTag<'s> {
     }
 }
 
-/// Where paths begin: the variables or the item of a loop, and steps from there.
+/// The start of a path: the variables or the item of a loop, and steps from there.
 #[derive(Clone, Default)]
 struct MustachioOrigin<'s> {
-    /// Which loop, from 1; the variables are 0.
+    /// The number of the loop, from 1; 0 for the variables.
     of: usize,
     steps: Vec<&'s str>,
 }
 
 impl MustachioOrigin<'_> {
-    /// As the engine is asked for it. Steps are words, so nothing of them need be escaped.
+    /// The expression in the engine's language. Steps are identifiers, so they need no escaping.
     fn expression(&self) -> String {
         let steps = self.steps.iter().map(|step| format!("\"{step}\"")).collect::<Vec<_>>().join(", ");
         match (self.of, steps.is_empty()) {
@@ -189,7 +195,7 @@ impl MustachioOrigin<'_> {
     }
 }
 
-/// A section that is open.
+/// An open section.
 struct MustachioSection<'s> {
     path: &'s str,
     is_each: bool,
@@ -206,13 +212,13 @@ impl MustachioSection<'_> {
 struct MustachioWriter<'s> {
     out: String,
     open: Vec<MustachioSection<'s>>,
-    /// The list that each loop goes through.
+    /// The list of each loop.
     lists: Vec<MustachioOrigin<'s>>,
     places: usize,
 }
 
 impl<'s> MustachioWriter<'s> {
-    /// Text, written so that the engine sees no tag in it, nor one that begins in it.
+    /// Writes text so that the engine sees no tag in it, nor the beginning of one.
     fn text(&mut self, text: &str) {
         let mut rest = text;
         while let Some(at) = rest.find('{') {
@@ -263,7 +269,7 @@ impl<'s> MustachioWriter<'s> {
     }
 
     fn section(&mut self, path: &'s str, condition: &str) -> Result<(), String> {
-        // The other side of the section that is open: it ends here.
+        // This is the `else` branch of the open section, which ends here.
         if self.open.last().is_some_and(|section| !section.is_each && section.path == path) {
             self.close(path)?;
         }
@@ -307,7 +313,7 @@ impl<'s> MustachioWriter<'s> {
         }
     }
 
-    /// Where a path leads to from here.
+    /// Resolves a path at this position.
     fn resolve(&self, path: &'s str) -> Result<MustachioOrigin<'s>, String> {
         let mut origin =
             self.open.last().map_or_else(MustachioOrigin::default, |section| section.origin.clone());
@@ -335,7 +341,7 @@ impl<'s> MustachioWriter<'s> {
         }
     }
 
-    /// One level up; above the variables there is nothing, so they are their own.
+    /// One level up; the parent of the variables is themselves.
     fn parent(&self, mut origin: MustachioOrigin<'s>) -> MustachioOrigin<'s> {
         match (origin.steps.pop(), origin.of) {
             (None, of @ 1..) => self.lists[of - 1].clone(),
@@ -344,17 +350,17 @@ impl<'s> MustachioWriter<'s> {
     }
 }
 
-pub(super) fn add(environment: &mut Environment<'static>) {
+pub(super) fn add_functions(environment: &mut Environment<'static>) {
     environment.add_function("_look", look);
     environment.add_function("_look_in", look_in);
     environment.add_function("_shown", shown);
     environment.add_function("_items", items);
 }
 
-/// A value among the variables; without a name, that there are some.
+/// Looks up a value among the variables; without a path it is true.
 fn look(state: &State, steps: Rest<String>) -> Value {
     let Some((first, rest)) = steps.split_first() else { return Value::from(true) };
-    // The engine has functions of its own under some names, and they are no variables.
+    // The engine has functions of some names, which are not variables.
     let found = state.lookup(first).filter(is_of_json);
     walk(found.unwrap_or(Value::from(())), rest)
 }
@@ -363,7 +369,7 @@ fn look_in(value: Value, steps: Rest<String>) -> Value {
     walk(value, &steps)
 }
 
-/// From a value down its objects; nothing where there is no such step.
+/// Follows the steps from a value through its objects; null if a step does not exist.
 fn walk(value: Value, steps: &[String]) -> Value {
     let nothing = || Value::from(());
     steps.iter().fold(value, |value, step| match value.kind() {
@@ -384,7 +390,7 @@ fn is_of_json(value: &Value) -> bool {
     kinds.contains(&value.kind())
 }
 
-/// A value as it is written: nothing for none, and for what has no text of its own.
+/// A value as it is printed: nothing for null, lists and objects.
 fn shown(value: Value) -> Value {
     match value.kind() {
         ValueKind::Bool | ValueKind::Number | ValueKind::String => value,
@@ -392,7 +398,7 @@ fn shown(value: Value) -> Value {
     }
 }
 
-/// The items of a list; where there is nothing, there are none.
+/// The items of a list; a missing value has none.
 fn items(value: Value) -> Result<Value, Error> {
     match value.kind() {
         ValueKind::Seq => Ok(value),

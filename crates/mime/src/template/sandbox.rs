@@ -1,11 +1,12 @@
-//! The engine with everything bounded: what values weigh, and what a render may use up.
+//! The engine with bounds: the weights of values, and the allowance of a render.
 //!
-//! Each render has an allowance. Whatever grows is weighed when it is made (`_within`, put there by `instrument`) and
-//! taken off it, and so is every value that is written, into the output or into a captured block. So the memory of a
-//! render is a small multiple of the allowance, and its time is bounded by fuel times the largest value.
+//! Each render has an allowance. A value that can grow is weighed when it is made (`_within`, inserted by
+//! `instrument`) and charged to the allowance, and so is every value that is written to the output or to a
+//! captured block. So the memory of a render is a small multiple of the allowance, and its time is bounded by
+//! fuel times the largest value.
 //!
-//! `namespace` is gone, as the only value that can be changed: without it values form no circles. `debug`, `format` and
-//! `pprint` are gone, as ways to much output from little.
+//! `namespace` is removed because it is the only mutable value: without it values cannot form cycles.
+//! `debug`, `format` and `pprint` are removed because they make much output from little input.
 
 use std::sync::LazyLock;
 
@@ -14,30 +15,31 @@ use minijinja::{
     AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value, escape_formatter,
 };
 
-use super::instrument::Instrumented;
-use super::source::Part;
-use super::{Fault, TemplateErrorKind as Kind, builtin, filter, mustachio};
+use super::instrument::InstrumentedSource;
+use super::source::TemplatePart;
+use super::{TemplateErrorKind as Kind, TemplateFault, builtin, filter, mustachio};
 
-/// Instructions of one part.
+/// The maximum number of instructions of one part.
 const FUEL: u64 = 150_000;
-/// What one part may make and write, in bytes.
+/// The bytes that one part may make and write.
 const ALLOWANCE: u64 = 16 * 1024 * 1024;
-/// What one value may weigh that is made, written or read as a whole.
+/// The maximum weight of one value that is made, written or read.
 pub(super) const VALUE_MAX: u64 = 2 * 1024 * 1024;
-/// What all variables together may weigh.
+/// The maximum weight of all variables together.
 const VARIABLES_MAX: u64 = 8 * 1024 * 1024;
-/// Reading a value costs less than making it.
+/// Reading a value costs this fraction of making it.
 const READ_SHARE: u64 = 8;
-/// What a number, or the place in a list, counts for.
+/// The weight of a number, or of an entry of a list.
 pub(super) const NODE: u64 = 32;
 const VALUE_DEPTH_MAX: u32 = 150;
-/// Of the engine's units: a block or loop takes one, a macro four, an include ten. A unit may take 15 KB of stack.
+/// The maximum recursion in the engine's units: a block or loop takes one, a macro four, an include ten. A
+/// unit may take 15 KB of stack.
 const RECURSION_MAX: usize = 70;
 
 pub(super) const REMOVED_FUNCTIONS: [&str; 2] = ["namespace", "debug"];
 const REMOVED_FILTERS: [&str; 2] = ["format", "pprint"];
 
-/// Filters whose result is a part of what went in, or small.
+/// Filters whose result is a part of their input, or small.
 pub(super) const SCALAR_FILTERS: [&str; 19] = [
     "abs", "attr", "bool", "count", "d", "date", "datetime", "default", "first", "float", "int", "last",
     "length", "max", "min", "money", "number", "round", "safe",
@@ -54,13 +56,13 @@ fn build() -> Environment<'static> {
     environment.set_fuel(Some(FUEL));
     environment.set_recursion_limit(RECURSION_MAX);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    // Only with this does the engine know the name of an undefined value.
+    // Without this the engine does not know the name of an undefined value.
     environment.set_debug(true);
     environment.set_formatter(write);
     environment.set_auto_escape_callback(|name| {
-        match name.rsplit_once('.').and_then(|(_, part)| Part::named(part)) {
-            Some(Part::Subject | Part::Text) => AutoEscape::None,
-            Some(Part::Html | Part::Mjml) | None => AutoEscape::Html,
+        match name.rsplit_once('.').and_then(|(_, part)| TemplatePart::named(part)) {
+            Some(TemplatePart::Subject | TemplatePart::Text) => AutoEscape::None,
+            Some(TemplatePart::Html | TemplatePart::Mjml) | None => AutoEscape::Html,
         }
     });
     environment.set_path_join_callback(|name, parent| {
@@ -72,9 +74,9 @@ fn build() -> Environment<'static> {
     environment.add_filter("_within", within);
     environment.add_filter("_read", read);
     environment.add_function("_times", times);
-    builtin::add(&mut environment);
-    filter::add(&mut environment);
-    mustachio::add(&mut environment);
+    builtin::add_bounded(&mut environment);
+    filter::add_filters(&mut environment);
+    mustachio::add_functions(&mut environment);
     environment
 }
 
@@ -88,14 +90,14 @@ pub(super) fn has_test(name: &str) -> bool {
     !matches!(performed, Err(error) if error.kind() == ErrorKind::UnknownTest)
 }
 
-/// Whether the engine takes a part, other templates aside.
-pub(super) fn compiles(part: &Instrumented) -> Result<(), Fault> {
-    ENVIRONMENT.template_from_str(&part.source).map(drop).map_err(|error| Fault::from_engine(&error))
+/// Checks that the engine compiles a part, without other templates.
+pub(super) fn compiles(part: &InstrumentedSource) -> Result<(), TemplateFault> {
+    ENVIRONMENT.template_from_str(&part.source).map(drop).map_err(|error| TemplateFault::from_engine(&error))
 }
 
 /// Why a render was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Bound {
+pub(super) enum RenderBound {
     #[error("a value is too large: make lists and texts shorter")]
     Value,
     #[error("makes and writes too much: make lists, texts and loops shorter")]
@@ -104,39 +106,39 @@ pub(super) enum Bound {
     Depth,
 }
 
-impl Bound {
+impl RenderBound {
     pub(super) fn kind(self) -> Kind {
         match self {
-            Bound::Value | Bound::Allowance => Kind::TooLarge,
-            Bound::Depth => Kind::TooDeep,
+            RenderBound::Value | RenderBound::Allowance => Kind::TooLarge,
+            RenderBound::Depth => Kind::TooDeep,
         }
     }
 }
 
-impl From<Bound> for Error {
-    fn from(bound: Bound) -> Self {
+impl From<RenderBound> for Error {
+    fn from(bound: RenderBound) -> Self {
         Error::new(ErrorKind::InvalidOperation, bound.to_string()).with_source(bound)
     }
 }
 
-/// What a render has left.
-struct Allowance(u64);
+/// The remaining allowance of a render.
+struct RenderAllowance(u64);
 
-/// Takes an amount off what the render has left.
+/// Charges an amount to the allowance of the render.
 pub(super) fn charge(state: &mut State, amount: u64) -> Result<(), Error> {
-    let allowance = state.get_or_insert_extension_with(|| Allowance(ALLOWANCE));
-    allowance.0 = allowance.0.checked_sub(amount).ok_or(Bound::Allowance)?;
+    let allowance = state.get_or_insert_extension_with(|| RenderAllowance(ALLOWANCE));
+    allowance.0 = allowance.0.checked_sub(amount).ok_or(RenderBound::Allowance)?;
     Ok(())
 }
 
-/// The bytes a value would fill, everything in it counted as often as it appears. Reads no further than the bound.
-pub(super) fn weigh(value: &Value, most: u64) -> Result<u64, Bound> {
+/// The weight of a value in bytes, with everything in it counted as often as it appears. Stops at `most`.
+pub(super) fn weigh(value: &Value, most: u64) -> Result<u64, RenderBound> {
     let mut weight = 0;
     let mut waiting = vec![(value.clone(), 1)];
     while let Some((value, depth)) = waiting.pop() {
         weight += NODE + value.as_str().map_or(0, |text| text.len() as u64);
         if depth > VALUE_DEPTH_MAX {
-            return Err(Bound::Depth);
+            return Err(RenderBound::Depth);
         }
         let is_map = value.kind() == ValueKind::Map;
         if is_map || matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) {
@@ -146,23 +148,23 @@ pub(super) fn weigh(value: &Value, most: u64) -> Result<u64, Bound> {
                 }
                 waiting.push((item, depth + 1));
                 if weight + waiting.len() as u64 * NODE > most {
-                    return Err(Bound::Value);
+                    return Err(RenderBound::Value);
                 }
             }
         }
         if weight > most {
-            return Err(Bound::Value);
+            return Err(RenderBound::Value);
         }
     }
     Ok(weight)
 }
 
-/// Refuses more variables than a render can take.
-pub(super) fn check_variables(variables: &Value) -> Result<(), Bound> {
+/// Refuses variables that are too large for a render.
+pub(super) fn check_variables(variables: &Value) -> Result<(), RenderBound> {
     weigh(variables, VARIABLES_MAX).map(drop)
 }
 
-/// Takes a value off the allowance; what is lazy is made now, so that it cannot stack up.
+/// Charges a value to the allowance. A lazy value is evaluated now, so that lazy values cannot nest.
 pub(super) fn within(state: &mut State, value: Value) -> Result<Value, Error> {
     match value.kind() {
         ValueKind::Undefined | ValueKind::None | ValueKind::Bool | ValueKind::Number => Ok(value),
@@ -174,7 +176,7 @@ pub(super) fn within(state: &mut State, value: Value) -> Result<Value, Error> {
     }
 }
 
-/// Takes off what it costs to go through a value once.
+/// Charges the cost of reading a value once.
 fn read(state: &mut State, value: Value) -> Result<Value, Error> {
     if !matches!(value.kind(), ValueKind::Undefined | ValueKind::None | ValueKind::Bool | ValueKind::Number) {
         charge(state, weigh(&value, VALUE_MAX)? / READ_SHARE)?;
@@ -192,11 +194,11 @@ fn write(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error
     escape_formatter(out, state, value)
 }
 
-/// `*`, for numbers only: repeating a text is a way to much from little.
+/// `*`, for numbers only: repeating a text would make much output from little input.
 fn times(state: &State, left: Value, right: Value) -> Result<Value, Error> {
     for side in [&left, &right] {
         if side.is_undefined() {
-            // Fails, with the name of the variable.
+            // This fails with the name of the variable.
             StringInput::new(state, side)?;
         }
     }

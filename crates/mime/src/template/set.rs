@@ -1,4 +1,4 @@
-//! A template with all it needs, compiled.
+//! A compiled template with all the templates that it needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -7,29 +7,30 @@ use minijinja::value::Serde;
 use minijinja::{Environment, Value};
 use serde_json::Map;
 
-use super::instrument::Reference;
-use super::source::Part;
+use super::instrument::TemplateReference;
+use super::source::TemplatePart;
 use super::{
-    Fault, OUTPUT_BYTES_MAX, SUBJECT_BYTES_MAX, TemplateError, TemplateErrorKind as Kind, TemplateSource,
+    OUTPUT_BYTES_MAX, SUBJECT_BYTES_MAX, TemplateError, TemplateErrorKind as Kind, TemplateFault,
+    TemplateSource,
 };
 use super::{mjml, sandbox};
 use crate::html;
 
-/// What a template gives for a set of variables.
+/// A rendered template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendered {
     /// One line, without spaces around it.
     pub subject: String,
     /// The html, from the html or the MJML part. Not yet checked for scripts.
     pub html: Option<String>,
-    /// The text, from the text part or else made of the html.
+    /// The text, from the text part or else made from the html.
     pub text: Option<String>,
 }
 
-/// Compiled templates that name only each other. Immutable, and cheap to share.
+/// Compiled templates that refer only to each other. Immutable, and cheap to share.
 pub struct TemplateSet {
     environment: Environment<'static>,
-    parts: BTreeMap<String, BTreeSet<Part>>,
+    parts: BTreeMap<String, BTreeSet<TemplatePart>>,
 }
 
 impl std::fmt::Debug for TemplateSet {
@@ -39,7 +40,7 @@ impl std::fmt::Debug for TemplateSet {
 }
 
 impl TemplateSet {
-    /// Compiles templates; all that they extend, include and import must be among them, and in no circle.
+    /// Compiles templates. All that they extend, include and import must be among them, without a cycle.
     pub fn new(sources: impl IntoIterator<Item = TemplateSource>) -> Result<Self, TemplateError> {
         let mut set = Self { environment: sandbox::environment(), parts: BTreeMap::new() };
         let mut references = BTreeMap::new();
@@ -62,33 +63,44 @@ impl TemplateSet {
         name: &str,
         variables: &Map<String, serde_json::Value>,
     ) -> Result<Rendered, TemplateError> {
-        let whole = |kind, message: String| TemplateError::new(name, None, Fault::new(kind, message));
+        let whole = |kind, message: String| TemplateError::new(name, None, TemplateFault::new(kind, message));
         let parts = self.parts.get(name);
         let parts = parts.ok_or_else(|| whole(Kind::UnknownTemplate, "does not exist".to_owned()))?;
         let variables = Value::from(Serde(variables));
         sandbox::check_variables(&variables)
             .map_err(|bound| whole(bound.kind(), format!("variables: {bound}")))?;
 
-        let subject = self.render_part(name, Part::Subject, &variables, SUBJECT_BYTES_MAX)?;
+        let subject = self.render_part(name, TemplatePart::Subject, &variables, SUBJECT_BYTES_MAX)?;
         let subject = subject.trim().to_owned();
         if let Some(bad) = subject.chars().find(|c| c.is_control()) {
             let what = if matches!(bad, '\r' | '\n') { "a line break" } else { "a control character" };
             let message = format!("the subject contains {what} (from a variable?): remove it");
-            return Err(TemplateError::new(name, Some(Part::Subject), Fault::new(Kind::Value, message)));
+            return Err(TemplateError::new(
+                name,
+                Some(TemplatePart::Subject),
+                TemplateFault::new(Kind::Value, message),
+            ));
         }
-        let html = if parts.contains(&Part::Mjml) {
-            let source = self.render_part(name, Part::Mjml, &variables, mjml::SOURCE_BYTES_MAX)?;
-            Some(mjml::to_html(&source).map_err(|fault| TemplateError::new(name, Some(Part::Mjml), fault))?)
-        } else if parts.contains(&Part::Html) {
-            Some(self.render_part(name, Part::Html, &variables, OUTPUT_BYTES_MAX)?)
+        let html = if parts.contains(&TemplatePart::Mjml) {
+            let source = self.render_part(name, TemplatePart::Mjml, &variables, mjml::SOURCE_BYTES_MAX)?;
+            Some(
+                mjml::to_html(&source)
+                    .map_err(|fault| TemplateError::new(name, Some(TemplatePart::Mjml), fault))?,
+            )
+        } else if parts.contains(&TemplatePart::Html) {
+            Some(self.render_part(name, TemplatePart::Html, &variables, OUTPUT_BYTES_MAX)?)
         } else {
             None
         };
-        let text = if parts.contains(&Part::Text) {
-            Some(self.render_part(name, Part::Text, &variables, OUTPUT_BYTES_MAX)?)
+        let text = if parts.contains(&TemplatePart::Text) {
+            Some(self.render_part(name, TemplatePart::Text, &variables, OUTPUT_BYTES_MAX)?)
         } else {
             html.as_deref().map(html::to_text).transpose().map_err(|error| {
-                TemplateError::new(name, Some(Part::Text), Fault::new(Kind::TooLarge, error.to_string()))
+                TemplateError::new(
+                    name,
+                    Some(TemplatePart::Text),
+                    TemplateFault::new(Kind::TooLarge, error.to_string()),
+                )
             })?
         };
         Ok(Rendered { subject, html, text })
@@ -97,18 +109,24 @@ impl TemplateSet {
     fn render_part(
         &self,
         name: &str,
-        part: Part,
+        part: TemplatePart,
         variables: &Value,
         bytes_max: usize,
     ) -> Result<String, TemplateError> {
-        let told = |error: &minijinja::Error| TemplateError::from_engine(name, part, error);
-        let template =
-            self.environment.get_template(&format!("{name}.{}", part.name())).map_err(|e| told(&e))?;
-        let mut output = Bounded { bytes: Vec::new(), bytes_max };
-        template.render_captured_to(variables.clone(), &mut output).map_err(|error| told(&error))?;
+        let with_location = |error: &minijinja::Error| TemplateError::from_engine(name, part, error);
+        let template = self
+            .environment
+            .get_template(&format!("{name}.{}", part.name()))
+            .map_err(|error| with_location(&error))?;
+        let mut output = BoundedOutput { bytes: Vec::new(), bytes_max };
+        template.render_captured_to(variables.clone(), &mut output).map_err(|error| with_location(&error))?;
         // The engine writes whole strings, so this cannot fail.
         String::from_utf8(output.bytes).map_err(|_| {
-            TemplateError::new(name, Some(part), Fault::new(Kind::Value, "gives bytes that are no text"))
+            TemplateError::new(
+                name,
+                Some(part),
+                TemplateFault::new(Kind::Value, "gives bytes that are no text"),
+            )
         })
     }
 
@@ -125,11 +143,11 @@ impl TemplateSet {
         references.keys().try_for_each(|node| check_circles(node, references, &mut done))
     }
 
-    fn has(&self, template: &str, part: Part) -> bool {
+    fn has(&self, template: &str, part: TemplatePart) -> bool {
         self.parts.get(template).is_some_and(|parts| parts.contains(&part))
     }
 
-    fn unknown(&self, template: &str, part: Part, reference: &Reference) -> TemplateError {
+    fn unknown(&self, template: &str, part: TemplatePart, reference: &TemplateReference) -> TemplateError {
         let name = &reference.names[0];
         let message = if self.parts.contains_key(name) {
             format!("template \"{name}\" has no {} part: add one", part.name())
@@ -139,21 +157,22 @@ impl TemplateSet {
         TemplateError::new(
             template,
             Some(part),
-            Fault::new(Kind::UnknownTemplate, message).at(reference.line),
+            TemplateFault::new(Kind::UnknownTemplate, message).at(reference.line),
         )
     }
 }
 
-type Node = (String, Part);
-type References = BTreeMap<Node, Vec<Reference>>;
+type PartKey = (String, TemplatePart);
+type References = BTreeMap<PartKey, Vec<TemplateReference>>;
 
-/// Follows the references of a node, with a stack of its own: a chain may be as long as there are templates.
+/// Refuses a cycle of references from a part. It uses an explicit stack, because a chain may be as long as
+/// there are templates.
 fn check_circles(
-    from: &Node,
+    from: &PartKey,
     references: &References,
-    done: &mut BTreeSet<Node>,
+    done: &mut BTreeSet<PartKey>,
 ) -> Result<(), TemplateError> {
-    let mut path: Vec<(Node, Vec<Node>)> = vec![(from.clone(), targets(from, references))];
+    let mut path: Vec<(PartKey, Vec<PartKey>)> = vec![(from.clone(), targets(from, references))];
     while let Some((node, left)) = path.last_mut() {
         let Some(next) = left.pop() else {
             done.insert(node.clone());
@@ -164,7 +183,7 @@ fn check_circles(
             let names = path[at..].iter().map(|((name, _), _)| name.as_str()).chain([next.0.as_str()]);
             let circle = names.collect::<Vec<_>>().join(" → ");
             let message = format!("refers to itself ({circle}): break the circle");
-            return Err(TemplateError::new(&next.0, Some(next.1), Fault::new(Kind::Cyclic, message)));
+            return Err(TemplateError::new(&next.0, Some(next.1), TemplateFault::new(Kind::Cyclic, message)));
         }
         if !done.contains(&next) {
             let targets = targets(&next, references);
@@ -174,19 +193,19 @@ fn check_circles(
     Ok(())
 }
 
-fn targets(node: &Node, references: &References) -> Vec<Node> {
+fn targets(node: &PartKey, references: &References) -> Vec<PartKey> {
     let named = references.get(node).into_iter().flatten().flat_map(|reference| &reference.names);
     let nodes = named.map(|name| (name.clone(), node.1));
     nodes.filter(|node| references.contains_key(node)).collect()
 }
 
-/// Takes bytes up to a maximum and fails on the next.
-struct Bounded {
+/// An output that fails when it exceeds its maximum.
+struct BoundedOutput {
     bytes: Vec<u8>,
     bytes_max: usize,
 }
 
-impl io::Write for Bounded {
+impl io::Write for BoundedOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.bytes.len() + bytes.len() > self.bytes_max {
             return Err(io::Error::other("the output is full"));

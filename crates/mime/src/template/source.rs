@@ -1,41 +1,45 @@
-//! A template as it was written and is stored.
+//! A template as its author wrote it and as it is stored.
 
 use std::collections::BTreeSet;
 
-use super::instrument::{Instrumented, instrument};
+use super::instrument::{InstrumentedSource, instrument};
 use super::mustachio::{MustachioHead, translate_body, translate_subject};
-use super::{BODY_BYTES_MAX, Fault, SUBJECT_BYTES_MAX, TemplateError, TemplateErrorKind as Kind, sandbox};
+use super::{
+    BODY_BYTES_MAX, SUBJECT_BYTES_MAX, TemplateError, TemplateErrorKind as Kind, TemplateFault, sandbox,
+};
 
 const NAME_CHARS_MAX: usize = 128;
-/// How many times longer than the longest source one may be that was translated.
+/// How many times longer than the longest source a translated source may be.
 const TRANSLATED_TIMES_MAX: usize = 4;
 
 /// A part of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum TemplatePart {
     Subject,
     Html,
     Text,
     Mjml,
 }
 
-impl Part {
-    /// As it ends the part's name in the engine: `welcome.html`.
+impl TemplatePart {
+    /// The suffix of the part's name in the engine: `welcome.html`.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Part::Subject => "subject",
-            Part::Html => "html",
-            Part::Text => "text",
-            Part::Mjml => "mjml",
+            TemplatePart::Subject => "subject",
+            TemplatePart::Html => "html",
+            TemplatePart::Text => "text",
+            TemplatePart::Mjml => "mjml",
         }
     }
 
     pub(super) fn named(name: &str) -> Option<Self> {
-        [Part::Subject, Part::Html, Part::Text, Part::Mjml].into_iter().find(|part| part.name() == name)
+        [TemplatePart::Subject, TemplatePart::Html, TemplatePart::Text, TemplatePart::Mjml]
+            .into_iter()
+            .find(|part| part.name() == name)
     }
 
     fn bytes_max(self) -> usize {
-        if self == Part::Subject { SUBJECT_BYTES_MAX } else { BODY_BYTES_MAX }
+        if self == TemplatePart::Subject { SUBJECT_BYTES_MAX } else { BODY_BYTES_MAX }
     }
 }
 
@@ -44,23 +48,24 @@ impl Part {
 pub struct TemplateSource {
     /// Its name among the tenant's templates: letters, digits, `-`, `_`, `.`.
     pub name: String,
-    /// May be empty where the template is only extended or included.
+    /// The subject. It may be empty if the template is only extended or included.
     pub subject: String,
     /// The html body.
     pub html: Option<String>,
-    /// The text body; made of the html where absent.
+    /// The text body; made from the html if it is absent.
     pub text: Option<String>,
     /// The html body as MJML.
     pub mjml: Option<String>,
 }
 
 impl TemplateSource {
-    /// Says what is wrong with this template by itself: its name, sizes and syntax. Others that it names are not asked.
+    /// Checks this template by itself: its name, sizes and syntax. Templates that it refers to are not
+    /// checked.
     pub fn check(&self) -> Result<(), TemplateError> {
         self.instrumented().map(drop)
     }
 
-    /// The templates that it extends, includes or imports. A name that is computed is an error.
+    /// The templates that it extends, includes or imports. A computed name is an error.
     pub fn references(&self) -> Result<BTreeSet<String>, TemplateError> {
         let parts = self.instrumented()?;
         let references = parts.into_iter().flat_map(|(_, part)| part.references);
@@ -68,9 +73,10 @@ impl TemplateSource {
     }
 
     /// Its parts, checked and ready to be compiled.
-    pub(super) fn instrumented(&self) -> Result<Vec<(Part, Instrumented)>, TemplateError> {
-        let whole =
-            |kind, message: &str| Err(TemplateError::new(&self.name, None, Fault::new(kind, message)));
+    pub(super) fn instrumented(&self) -> Result<Vec<(TemplatePart, InstrumentedSource)>, TemplateError> {
+        let whole = |kind, message: &str| {
+            Err(TemplateError::new(&self.name, None, TemplateFault::new(kind, message)))
+        };
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if self.name.is_empty() || self.name.len() > NAME_CHARS_MAX || !self.name.chars().all(allowed) {
             return whole(Kind::Syntax, "the name must be 1 to 128 letters, digits, '-', '_' or '.'");
@@ -90,41 +96,48 @@ impl TemplateSource {
         let Some((head, subject)) = MustachioHead::split(&self.subject) else {
             return self.parts().map(|(part, source)| Ok((part, self.instrument(part, source)?))).collect();
         };
-        let translated = |(part, source): (Part, &str)| {
-            let told = |fault| TemplateError::new(&self.name, Some(part), fault);
+        let translated = |(part, source): (TemplatePart, &str)| {
+            let with_location = |fault| TemplateError::new(&self.name, Some(part), fault);
             let translated = match part {
-                Part::Subject => translate_subject(subject),
-                Part::Html | Part::Text | Part::Mjml => {
-                    within(source, part.bytes_max()).and_then(|()| translate_body(source, &head))
+                TemplatePart::Subject => translate_subject(subject),
+                TemplatePart::Html | TemplatePart::Text | TemplatePart::Mjml => {
+                    check_length(source, part.bytes_max()).and_then(|()| translate_body(source, &head))
                 }
             };
-            let translated = translated.map_err(told)?;
-            within(&translated, TRANSLATED_TIMES_MAX * part.bytes_max()).map_err(told)?;
-            Ok((part, ready(&translated).map_err(told)?))
+            let translated = translated.map_err(with_location)?;
+            check_length(&translated, TRANSLATED_TIMES_MAX * part.bytes_max()).map_err(with_location)?;
+            Ok((part, prepare(&translated).map_err(with_location)?))
         };
         self.parts().map(translated).collect()
     }
 
-    pub(super) fn parts(&self) -> impl Iterator<Item = (Part, &str)> {
-        let bodies = [(Part::Html, &self.html), (Part::Mjml, &self.mjml), (Part::Text, &self.text)];
+    pub(super) fn parts(&self) -> impl Iterator<Item = (TemplatePart, &str)> {
+        let bodies = [
+            (TemplatePart::Html, &self.html),
+            (TemplatePart::Mjml, &self.mjml),
+            (TemplatePart::Text, &self.text),
+        ];
         let bodies = bodies.into_iter().filter_map(|(part, source)| Some((part, source.as_deref()?)));
-        std::iter::once((Part::Subject, self.subject.as_str())).chain(bodies)
+        std::iter::once((TemplatePart::Subject, self.subject.as_str())).chain(bodies)
     }
 
-    fn instrument(&self, part: Part, source: &str) -> Result<Instrumented, TemplateError> {
-        let ready = within(source, part.bytes_max()).and_then(|()| ready(source));
-        ready.map_err(|fault| TemplateError::new(&self.name, Some(part), fault))
+    fn instrument(&self, part: TemplatePart, source: &str) -> Result<InstrumentedSource, TemplateError> {
+        let prepared = check_length(source, part.bytes_max()).and_then(|()| prepare(source));
+        prepared.map_err(|fault| TemplateError::new(&self.name, Some(part), fault))
     }
 }
 
-fn within(source: &str, bytes_max: usize) -> Result<(), Fault> {
+fn check_length(source: &str, bytes_max: usize) -> Result<(), TemplateFault> {
     match source.len() > bytes_max {
-        true => Err(Fault::new(Kind::TooLarge, format!("is longer than {bytes_max} bytes: make it shorter"))),
+        true => Err(TemplateFault::new(
+            Kind::TooLarge,
+            format!("is longer than {bytes_max} bytes: make it shorter"),
+        )),
         false => Ok(()),
     }
 }
 
-fn ready(source: &str) -> Result<Instrumented, Fault> {
+fn prepare(source: &str) -> Result<InstrumentedSource, TemplateFault> {
     let instrumented = instrument(source)?;
     sandbox::compiles(&instrumented)?;
     Ok(instrumented)

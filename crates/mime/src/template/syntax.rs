@@ -1,24 +1,24 @@
-//! What must hold before the engine's parser sees a source.
+//! Checks a source before the engine's parser reads it.
 //!
-//! The parser bounds how deep brackets and blocks nest, but not how long a chain of operators, filters or `elif`s is.
-//! It makes a tree as deep as the chain is long, and compiling or dropping that tree overflows the stack. So chains are
-//! counted here, token by token.
+//! The parser limits the nesting of brackets and blocks, but not the length of a chain of operators, filters
+//! or `elif`s. It makes a tree as deep as the chain is long, and compiling or dropping that tree overflows
+//! the stack. So chains are counted here, token by token.
 
 use minijinja::machinery::{Span, Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
-use super::{Fault, TemplateErrorKind as Kind};
+use super::{TemplateErrorKind as Kind, TemplateFault};
 
-/// Operators, filters and subscripts in one expression, those around it included.
+/// The maximum number of operators, filters and subscripts in one expression, including those around it.
 const LINKS_MAX: usize = 200;
 const ELIFS_MAX: usize = 200;
 
 /// Refuses expressions whose tree would be too deep.
-pub(super) fn check(source: &str) -> Result<(), Fault> {
-    let mut chain = Chain::default();
+pub(super) fn check(source: &str) -> Result<(), TemplateFault> {
+    let mut chain = OperatorChain::default();
     let mut elifs = 0;
     for token in tokenize(source, false, SyntaxConfig::default()) {
-        let (token, span) = token.map_err(|error| Fault::from_engine(&error))?;
+        let (token, span) = token.map_err(|error| TemplateFault::from_engine(&error))?;
         if matches!(token, Token::Ident("elif")) {
             elifs += 1;
         }
@@ -30,21 +30,21 @@ pub(super) fn check(source: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-fn too_long(span: Span) -> Fault {
+fn too_long(span: Span) -> TemplateFault {
     let message = format!("an expression or an if has more than {LINKS_MAX} operators or branches: split it");
-    Fault::new(Kind::TooDeep, message).at(usize::from(span.start_line))
+    TemplateFault::new(Kind::TooDeep, message).at(usize::from(span.start_line))
 }
 
-/// The links of the current expression and of those around it.
+/// The number of links of the current expression and of those around it.
 #[derive(Default)]
-struct Chain {
+struct OperatorChain {
     /// The sum over `levels`.
     links: usize,
-    /// One for each open bracket, the innermost last.
+    /// One count for each open bracket, the innermost last.
     levels: Vec<usize>,
 }
 
-impl Chain {
+impl OperatorChain {
     fn take(&mut self, token: &Token<'_>) {
         match token {
             Token::VariableStart | Token::BlockStart => *self = Self { links: 0, levels: vec![0] },
@@ -55,7 +55,7 @@ impl Chain {
             Token::ParenClose | Token::BracketClose | Token::BraceClose => {
                 self.links -= self.levels.pop().unwrap_or(0);
             }
-            // What follows stands beside what came before, not below it.
+            // The next item is a sibling of the previous one, not its child.
             Token::Comma => {
                 self.links -= self.levels.last_mut().map_or(0, std::mem::take);
             }

@@ -1,8 +1,8 @@
 //! Labelled collections: a folder with a `labels.jsonl`, one line for each mail, and the mails that it names.
 //!
-//! A folder without labels holds ordinary mail. Each collection is cut in two by a digest of the names of its files: rules may be
-//! written for the half that is tuned on, and the faults of the other half are not printed, so that its figures stay those of
-//! mail that was never looked at.
+//! A folder without labels contains ordinary mail. Each collection is divided into two halves by a digest of
+//! the file names: rules may be written for one half, and the faults of the other half are not printed, so
+//! that its scores are those of unseen mail.
 
 use std::{
     fs,
@@ -14,13 +14,13 @@ use serde_json::Value;
 /// The half of a collection that a mail belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Half {
-    /// Looked at when rules are written.
+    /// Used to write rules.
     Tuned,
-    /// Only ever measured.
+    /// Only measured.
     Unseen,
 }
 
-/// What a mail is.
+/// The label of a mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Truth {
     /// A failure or a delay.
@@ -29,11 +29,11 @@ pub enum Truth {
     Other(&'static str),
     /// Mail that must not be taken for a report.
     Ordinary,
-    /// Nobody knows.
+    /// The kind is unknown.
     Unknown,
 }
 
-/// What is known about a recipient. What the labeller did not find in the mail is none.
+/// The label of a recipient. A value that is not in the mail is `None`.
 #[derive(Debug)]
 pub struct Fact {
     pub address: String,
@@ -41,11 +41,11 @@ pub struct Fact {
     pub status: Option<String>,
     pub reply: Option<u16>,
     pub class: Option<String>,
-    /// Whether the server gave up, for labellers who say that instead of the class of the code.
+    /// Whether the server gave up, for collections that label this instead of the class of the code.
     pub gave_up: Option<bool>,
 }
 
-/// A mail and what is known about it.
+/// A mail and its label.
 pub struct LabelledMail {
     pub file: String,
     pub raw: Vec<u8>,
@@ -54,9 +54,9 @@ pub struct LabelledMail {
 }
 
 impl LabelledMail {
-    /// The half that the name of the file puts it in.
+    /// The half of the collection, by the file name.
     pub fn half(&self) -> Half {
-        // FNV-1a: any digest will do that is the same everywhere and for ever.
+        // FNV-1a: any stable digest will do.
         let digest = self.file.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |digest, octet| {
             (digest ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
         });
@@ -111,7 +111,7 @@ fn fact(value: &Value) -> Fact {
         alias: text("alias").map(|alias| alias.to_lowercase()),
         status: text("status").filter(|_| !pseudo),
         reply: text("reply").and_then(|reply| reply.parse().ok()),
-        // A delay is transient, whatever follows from a status that the labeller made up.
+        // A delay is transient, even if its labelled status says otherwise.
         class: text("class").filter(|_| !(pseudo && text("action").as_deref() == Some("delayed"))),
         gave_up: None,
     }

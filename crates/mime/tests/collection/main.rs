@@ -1,7 +1,8 @@
-//! How well reports are read, measured on collections of labelled mail, and held by a floor.
+//! Measures how well reports are read, on collections of labelled mail, and fails below a minimum.
 //!
-//! Real bounces belong to the people who got them, so no collection of them is kept here: `POSTWAY_COLLECTIONS` names their
-//! folders, separated by colons. Without it only this project's own collection is measured, whose mails are made up.
+//! Real bounces are private, so no collection of them is in this repository: `POSTWAY_COLLECTIONS` names
+//! their folders, separated by colons. Without it only this project's own collection of invented mails is
+//! measured.
 //!
 //! ```sh
 //! POSTWAY_COLLECTIONS=FOLDER:FOLDER cargo test --release -p postway-mime --test collection -- --nocapture
@@ -15,7 +16,7 @@ use std::{env, path::Path};
 use labels::{Collection, Half};
 use score::Score;
 
-/// The mails of this project, made up.
+/// The invented mails of this project.
 const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/collection/own");
 
 #[test]

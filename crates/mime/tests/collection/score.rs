@@ -1,4 +1,4 @@
-//! What was read against what is known.
+//! Compares the results with the labels.
 
 use std::{collections::BTreeSet, fs, hint::black_box};
 
@@ -6,7 +6,7 @@ use postway_mime::received::{Action, Class, Finding, Kind, Report, inspect, insp
 
 use crate::labels::{Fact, Half, LabelledMail, Truth};
 
-/// How many of how many.
+/// A count of successes, and the total.
 #[derive(Debug, Default, Clone, Copy)]
 struct LabelShare {
     right: usize,
@@ -32,18 +32,18 @@ impl LabelShare {
     }
 }
 
-/// The floors of a collection: recognised, recipients, status, reply, class, in percent, for the half that is tuned on and for
-/// the half that is not.
+/// The minimum scores of a collection in percent: recognised, recipients, status, reply, class, for the half
+/// that rules are written for and for the other half.
 type Floors = (&'static str, [f64; 5], [f64; 5]);
 
-/// A little below what was measured on 2026-11-18. A collection that is not named here is only measured.
+/// A little below the scores of 2026-11-18. A collection that is not listed is only measured.
 const FLOORS: &[Floors] = &[
     ("own", [100.0; 5], [100.0; 5]),
     ("bounces", [99.0, 99.0, 99.0, 99.0, 98.5], [99.0, 98.5, 99.0, 98.5, 98.0]),
     ("bounces-2", [98.0, 96.0, 0.0, 0.0, 98.0], [93.0, 87.0, 0.0, 0.0, 85.0]),
 ];
 
-/// How well mails were read.
+/// The scores of a collection.
 #[derive(Debug, Default)]
 pub struct Score {
     recognised: LabelShare,
@@ -51,22 +51,22 @@ pub struct Score {
     status: LabelShare,
     reply: LabelShare,
     class: LabelShare,
-    /// Ordinary mail that was not taken for a report.
+    /// Ordinary mail that was classified as ordinary.
     ordinary: LabelShare,
     cpu_ticks: u64,
     mails: usize,
-    /// What was read otherwise than it is labelled.
+    /// Results that differ from the labels.
     pub faults: Vec<String>,
 }
 
-/// How often each mail is read for the time that it takes; once is far below what the clock can measure.
+/// How often each mail is read to measure the time; one reading is too short for the clock.
 const ROUNDS: usize = 20;
 
 impl Score {
     pub const HEADING: &str = "| collection | half | recognised | recipients | status | reply | class | ordinary | mails per CPU-second |\n\
         |---|---|---|---|---|---|---|---|---|";
 
-    /// Reads a mail and counts what was right.
+    /// Reads a mail and counts the correct values.
     pub fn add(&mut self, mail: &LabelledMail) {
         let report = inspect(&mail.raw);
         if !cfg!(debug_assertions) {
@@ -129,7 +129,7 @@ impl Score {
         }
     }
 
-    /// A line of the table.
+    /// The row of the table.
     pub fn line(&self, name: &str, half: Half) -> String {
         let rate = match self.cpu_ticks {
             0 => "–".to_owned(),
@@ -144,7 +144,7 @@ impl Score {
         format!("| {name} | {half} | {} | {rate} |", shares.join(" | "))
     }
 
-    /// What is below the floor of the collection.
+    /// The scores below the minimum of the collection.
     pub fn below_floor(&self, name: &str, half: Half) -> Vec<String> {
         let mut below = Vec::new();
         if self.ordinary.right < self.ordinary.all {
@@ -163,9 +163,9 @@ impl Score {
     }
 }
 
-/// Whether a report names the recipients that are known, and no others.
+/// Whether a report names exactly the labelled recipients.
 fn same_recipients(facts: &[Fact], report: &Report) -> bool {
-    // Some labels name a recipient twice: by each of two reasons.
+    // Some labels name a recipient twice, with two reasons.
     let known: BTreeSet<_> = facts.iter().map(|fact| &fact.address).collect();
     let failed: Vec<_> = report.recipients.iter().filter(|finding| !is_delivered(finding)).collect();
     failed.len() == known.len()
@@ -209,7 +209,7 @@ fn brief(report: &Report) -> String {
 
 const TICKS_PER_SECOND: f64 = 1e9;
 
-/// CPU time of this thread so far, in nanoseconds.
+/// The CPU time of this thread so far, in nanoseconds.
 fn cpu_ticks() -> u64 {
     fs::read_to_string("/proc/thread-self/schedstat")
         .ok()

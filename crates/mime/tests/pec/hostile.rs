@@ -1,4 +1,4 @@
-//! Mail made to hurt: it is read as far as it goes, in time linear in its size.
+//! Hostile mail is read as far as possible, in time linear in its size.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ fn refused(document: impl Into<Vec<u8>>) -> DaticertError {
     }
 }
 
-/// With a document type before the root, and its entity in the subject.
+/// A receipt with a document type before the root, and its entity in the subject.
 fn with_entities(definitions: &str, used: &str) -> String {
     let plain = daticert("accettazione", "nessuno", "");
     let plain = plain.replace("<postacert", &format!("<!DOCTYPE postacert [{definitions}]>\n<postacert"));

@@ -1,4 +1,4 @@
-//! Certified mail, read from outside: receipts of made-up providers, hostile mail, and signatures made here and by
+//! Tests of certified mail: receipts of invented providers, hostile mail, and signatures made here and by
 //! OpenSSL.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]

@@ -52,7 +52,7 @@ fn workshop() -> (TempDir, TrustStore, Time) {
     (folder, trust, Time::from_millis(i64::try_from(now.as_millis()).unwrap()))
 }
 
-/// The mail that this command makes of the content, under the header of a receipt.
+/// The mail that this command makes of the content, with the header of a receipt.
 #[track_caller]
 fn sign(folder: &Path, arguments: &str) -> Vec<u8> {
     openssl(folder, &format!("{arguments} -in content -out signed"));
@@ -81,7 +81,7 @@ fn signatures_by_openssl_are_verified() {
         ("ec", "cms -sign -md sha384 -stream"),
         ("ec", "smime -sign -md sha512 -nodetach -indef"),
     ] {
-        // Options of a key stand after its signer.
+        // Options of a key come after its signer.
         let signer = if options.contains("-signer") { String::new() } else { format!("-signer {key}.pem") };
         let raw = sign(folder.path(), &format!("{options} {signer} -inkey {key}.key"));
         let judged = verify(&raw, &trust, now);

@@ -1,4 +1,4 @@
-//! What each kind of receipt says, and what is no receipt.
+//! Every kind of receipt, and mail that is not a receipt.
 
 use postway_mime::pec::{
     Contradiction, Daticert, Notice, PecEvent, PecMail, Receipt, ReceiptForm, ReceiptKind, inspect, read,

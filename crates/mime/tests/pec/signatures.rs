@@ -1,4 +1,4 @@
-//! Signatures made here, right in all but one thing each.
+//! Signatures that are correct except for one detail each.
 
 use postway_domain::Time;
 use postway_mime::pec::{Signature, TrustError, TrustStore, read, verify};
@@ -94,7 +94,7 @@ fn a_signature_proves_only_what_the_signed_part_says() {
     assert!(judged(&base().content(), None).unwrap().contains("contradict"));
     let nobody = sample("avvenuta-consegna", "nessuno", "");
     assert!(judged(&nobody.content(), None).unwrap().contains("the recipient"));
-    // What stands beside the signed part certifies nothing, though it is further out.
+    // A part beside the signed one certifies nothing, even if it is further out.
     let beside = delivered.content();
     for content in [letter.content(), base().content()] {
         let part = beside.split("--m\r\n").find(|part| part.contains("daticert.xml")).unwrap();
@@ -162,7 +162,7 @@ fn a_certificate_is_judged_when_the_mail_was_signed() {
     assert_verified(judge(None, "2026-08-08T00:00:00Z"));
     assert_unverified(judge(None, "2030-01-01T00:00:00Z"), "not valid when");
     assert_unverified(judge(Some("280101000000Z"), "2028-01-02T00:00:00Z"), "not valid when");
-    // A time of signing that cannot be: judged when it was received.
+    // An implausible signing time: the time of receipt is used.
     assert_unverified(judge(inside, "2025-01-01T00:00:00Z"), "not valid when");
     assert_unverified(judge(inside, "2038-01-01T00:00:00Z"), "not valid when");
 }

@@ -1,4 +1,4 @@
-//! Making certificates and CMS signatures byte by byte, so that each byte can be wrong.
+//! Makes certificates and CMS signatures byte by byte, so that each byte can be wrong.
 
 use postway_mime::pec::TrustStore;
 use rcgen::{
@@ -39,7 +39,7 @@ impl Authority {
     }
 }
 
-/// A signature to be made; each test spoils one thing.
+/// The parts of a signature; each test makes one of them wrong.
 pub struct Signing {
     pub certificate: Vec<u8>,
     pub key: KeyPair,
@@ -134,7 +134,7 @@ pub fn attribute(number: u8, value: &[u8]) -> Vec<u8> {
     tlv(0x30, &[tlv(6, &[&PKCS7[..], &[9, number]].concat()), tlv(0x31, value)].concat())
 }
 
-/// The values that this one consists of.
+/// The values inside this one.
 fn inside(whole: &[u8]) -> Vec<Vec<u8>> {
     let split = |bytes: &[u8]| match bytes[1] {
         0x82 => (4, usize::from(bytes[2]) << 8 | usize::from(bytes[3])),

@@ -1,11 +1,11 @@
-//! Receipts as providers write them, with made-up names.
+//! Receipts in the format of the providers, with invented names.
 
 use std::fmt::Write;
 
 pub const UID: &str = "018f2f6e-7c1a-7b3c-9d4e-5f60718293a4";
 pub const SIGNER: &str = "posta-certificata@pec.gestore.example";
 
-/// A receipt to be written. `..base()` gives an acceptance.
+/// The content of a receipt. `..base()` gives an acceptance.
 #[derive(Clone)]
 pub struct Sample {
     pub kind: &'static str,
@@ -68,7 +68,7 @@ impl Sample {
         out + "--m--\r\n"
     }
 
-    /// The header that goes before the content or around the signature.
+    /// The header before the content or around the signature.
     pub fn header(&self) -> String {
         format!(
             "Return-Path: <ricevute@pec.gestore.example>\r\nX-Ricevuta: {}\r\n{}From: {SIGNER}\r\n\
@@ -96,7 +96,7 @@ pub fn signed(header: &str, content: &str, signature: &[u8]) -> Vec<u8> {
     .into_bytes()
 }
 
-/// In lines of 76.
+/// Base64 in lines of 76 characters.
 pub fn base64(bytes: &[u8]) -> String {
     use base64::{Engine, prelude::BASE64_STANDARD};
     let packed = BASE64_STANDARD.encode(bytes);

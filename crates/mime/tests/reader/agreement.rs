@@ -1,4 +1,5 @@
-//! On well-formed mail the reader finds what an independent parser finds, and on any bytes it keeps its promises.
+//! On well-formed mail the reader finds what an independent parser finds, and on any bytes it keeps its
+//! promises.
 
 use mail_parser::{MessageParser, MimeHeaders, PartType};
 use postway_domain::Mailbox;
@@ -34,7 +35,7 @@ fn attachment() -> impl Strategy<Value = Attachment> {
     )
 }
 
-/// Text with what encodings must take care of: lines of hyphens, long lines, and letters that are not ASCII.
+/// Text that encodings must handle: lines of hyphens, long lines, and letters beyond ASCII.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("--\n".to_owned()),
@@ -79,7 +80,7 @@ proptest! {
         subject in "[ -~äß€]{0,120}",
     ) {
         prop_assume!(text.is_some() || html.is_some());
-        // An image inside nothing is attached.
+        // An inline image without html is an attachment.
         if html.is_none() {
             attachments.iter_mut().for_each(|file| (file.inline, file.content_id) = (false, None));
         }
@@ -112,8 +113,8 @@ proptest! {
             .collect();
         prop_assert_eq!(our_files, their_files);
         let shown = reading::read(&raw);
-        let told = shown.fields.iter().find(|(name, _)| name == "Subject").map(|(_, value)| value.as_str());
-        prop_assert_eq!(told.unwrap_or_default().trim(), theirs.subject().unwrap_or_default().trim());
+        let reported = shown.fields.iter().find(|(name, _)| name == "Subject").map(|(_, value)| value.as_str());
+        prop_assert_eq!(reported.unwrap_or_default().trim(), theirs.subject().unwrap_or_default().trim());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The one reader of strangers' mail: against mail that we compose, against any bytes, and in little memory.
+//! Tests of the reader: with mail that we compose, with arbitrary bytes, and in little memory.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 
@@ -8,7 +8,7 @@ mod memory;
 use postway_mime::reader::ReaderLimit;
 
 #[test]
-fn every_limit_is_in_the_guide_as_it_is_told() {
+fn every_limit_is_in_the_guide_in_the_same_words() {
     let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/security.md");
     let page = std::fs::read_to_string(page).unwrap();
     for limit in ReaderLimit::ALL {

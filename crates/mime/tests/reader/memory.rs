@@ -1,6 +1,6 @@
-//! Mail of 4 MiB that is made to take memory is read by a process that has little.
+//! Mails of 4 MiB that are made to use much memory are read by a process that has little.
 //!
-//! The test runs itself again under a limit on its address space: an allocation beyond it would end the child.
+//! The test runs itself again with a limit on its address space: an allocation beyond it aborts the child.
 
 use std::{env, process::Command};
 
@@ -13,11 +13,11 @@ use postway_mime::{
     reading, received,
 };
 
-/// What the child is told by.
+/// The environment variable that marks the child process.
 const CHILD: &str = "POSTWAY_READER_CHILD";
-/// Large enough that ten bytes of memory for each byte of mail would be missed.
+/// Large enough that ten bytes of memory per byte of mail would exceed the limit.
 const MAIL_BYTES: usize = 4 * 1024 * 1024;
-/// Address space of the child: the program and its threads, a mail, and a few copies of it.
+/// The address space of the child: the program and its threads, a mail, and a few copies of it.
 const ADDRESS_SPACE_KIB: usize = 300 * 1024;
 
 fn filled(head: &str, piece: &str) -> Vec<u8> {
@@ -53,7 +53,7 @@ fn mail_that_is_made_to_take_memory_is_read_in_little() {
             (mixed, "Content-Type:multipart/x;boundary=z\n\nx--b\n"),
             (mixed, "Content-Type:multipart/x;boundary=z\n\nx\n--b\n"),
             ("Content-Type: text/html\n\n", "<div>"),
-            // A byte of these is two or three in UTF-8.
+            // A byte of these charsets is two or three bytes in UTF-8.
             ("Content-Type: text/plain; charset=iso-8859-1\n\n", "\u{e9}"),
             ("Content-Type: text/html; charset=utf-7\n\n", "+IKw-"),
         ] {
@@ -78,7 +78,7 @@ fn mail_that_is_made_to_take_memory_is_read_in_little() {
         .env(CHILD, "1")
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
+    let reported = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && told.contains("1 passed"), "{told}\n{errors}");
+    assert!(output.status.success() && reported.contains("1 passed"), "{reported}\n{errors}");
 }

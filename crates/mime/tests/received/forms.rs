@@ -1,4 +1,4 @@
-//! Each form says what it says, whatever its lines end in.
+//! Every fixture gives the expected report, with all line endings.
 
 use postway_mime::received::{BounceType, FeatureFamily, Kind, THRESHOLD, inspect, inspect_weighed};
 
@@ -37,7 +37,7 @@ fn line_endings_do_not_matter() {
 }
 
 #[test]
-fn the_address_first_sent_to_and_the_ids_are_told() {
+fn the_address_first_sent_to_and_the_ids_are_reported() {
     let fixture = all().next().unwrap();
     let report = inspect(fixture.raw.as_bytes());
     assert_eq!(report.recipients[1].original_address.as_deref(), Some("team@example.net"));

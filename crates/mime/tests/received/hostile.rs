@@ -1,10 +1,10 @@
-//! Mail that is made to do harm is read in time and memory that its size bounds.
+//! Hostile mail is read in time and memory proportional to its size.
 
 use std::time::{Duration, Instant};
 
 use postway_mime::received::{Kind, inspect};
 
-/// Generous for a debug build on a busy machine; the growth that we guard against would take minutes.
+/// Generous for a debug build on a busy machine; quadratic time would be minutes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn inspect_in_time(raw: &[u8]) -> Kind {

@@ -1,4 +1,4 @@
-//! What received mail is, by mails of every form that a recogniser knows; and that no mail does harm.
+//! Classifies mails of every format that a recogniser knows, and hostile mail.
 
 mod fixtures;
 mod forms;

@@ -1,5 +1,5 @@
-//! Any octets, and any mixture of the fixtures: never a panic, always bounded, and line endings do not
-//! matter.
+//! Arbitrary octets and mixtures of the fixtures never cause a panic, are read within bounds, and give the
+//! same result with all line endings.
 
 use postway_mime::received::{INSPECTED_OCTETS_MAX, Report, inspect};
 use proptest::prelude::*;

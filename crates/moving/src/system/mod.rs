@@ -1,7 +1,7 @@
-//! The five systems: which tables each has, and what becomes of its rows.
+//! The five systems: the tables of each, and the verdicts on their rows.
 //!
-//! A system is a list of steps. A step reads rows, and a function without side effects, but for files that a row names,
-//! gives each its verdicts.
+//! A system is a list of steps. A step reads rows, and a function gives each row its verdicts. It has no side
+//! effects, except that it reads files that a row names.
 
 mod reference_000;
 mod reference_001;
@@ -18,15 +18,15 @@ use futures::{
 use serde_json::{Map, Value};
 
 use crate::{
-    column::{Dialect, FoundTable, Table},
-    database::{OldDatabase, Select},
+    column::{FoundTable, OldDialect, OldTable},
+    database::{OldDatabase, OldSelect},
     error::MovingError,
     payload::PayloadFolder,
     row::OldRow,
     verdict::{Carried, Fault, Form, Kind, Left, Place, Stayed, Verdict},
 };
 
-/// A system that users come from.
+/// A system that users migrate from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReferenceSystem {
     /// `000`: an outbox with states and callbacks.
@@ -42,7 +42,7 @@ pub enum ReferenceSystem {
 }
 
 impl ReferenceSystem {
-    /// Every one, in order.
+    /// All systems, in order.
     pub const ALL: [Self; 5] = [Self::Outbox, Self::Proxy, Self::Monitor, Self::Tokens, Self::Pipeline];
 
     /// Its number.
@@ -72,57 +72,57 @@ impl FromStr for ReferenceSystem {
     }
 }
 
-/// Where mailboxes are, which 002 has in its program and not in its table.
+/// The IMAP hosts of mailboxes, which 002 has in its program and not in its table.
 #[derive(Clone, Debug, Default)]
 pub struct ImapHosts {
-    /// That of every mailbox.
+    /// The host of every mailbox.
     pub host: Option<String>,
-    /// Those of single domains.
+    /// The hosts of single domains.
     pub by_domain: Vec<(String, String)>,
-    /// Their port.
+    /// The port of all hosts.
     pub port: Option<u16>,
-    /// How connections are protected.
+    /// The TLS mode of the connections.
     pub tls: Option<String>,
 }
 
 impl ImapHosts {
-    fn of(&self, address: &str) -> Option<&str> {
+    fn host_for(&self, address: &str) -> Option<&str> {
         let domain = address.rsplit_once('@').map_or("", |(_, domain)| domain);
         let own = self.by_domain.iter().find(|(of, _)| of.eq_ignore_ascii_case(domain));
         own.map(|(_, host)| host.as_str()).or(self.host.as_deref())
     }
 }
 
-/// What the old database does not say.
+/// Settings that the old database does not contain.
 #[derive(Clone, Debug, Default)]
 pub struct MovingOptions {
-    /// 000: where the requests are.
+    /// 000: the folder of the requests.
     pub payloads: Option<PayloadFolder>,
-    /// 002: where the mailboxes are.
+    /// 002: the hosts of the mailboxes.
     pub hosts: ImapHosts,
-    /// Whether mail carries over that may have been sent already.
+    /// Whether mail that may have been sent already carries over.
     pub resend_doubtful: bool,
-    /// 001: whether addresses that bounced get no mail here.
+    /// 001: whether addresses with a hard bounce are suppressed.
     pub suppress_hard_bounces: bool,
 }
 
-/// An old system that was opened.
+/// An open old system.
 pub struct OldSystem {
     database: OldDatabase,
     options: MovingOptions,
-    layout: Layout,
+    layout: SystemLayout,
 }
 
-/// Which tables there are, and what is read of them.
+/// The steps that read a system's tables, and the faults of the tables.
 #[derive(Default)]
-struct Layout {
-    steps: Vec<Step>,
+struct SystemLayout {
+    steps: Vec<ReadStep>,
     faults: Vec<Fault>,
     unread: Vec<(&'static str, Vec<String>)>,
 }
 
-/// One statement and what becomes of its rows.
-struct Step {
+/// One statement, and the function that judges its rows.
+struct ReadStep {
     table: &'static str,
     columns: Vec<(&'static str, String)>,
     from: String,
@@ -130,24 +130,26 @@ struct Step {
 }
 
 impl OldSystem {
-    /// Looks for its tables.
+    /// Opens a system and finds its tables.
     pub async fn open(
         mut database: OldDatabase,
         system: ReferenceSystem,
         options: MovingOptions,
     ) -> Result<Self, MovingError> {
-        let mut layout = Layout::default();
+        let mut layout = SystemLayout::default();
         match system {
-            ReferenceSystem::Outbox => reference_000::lay_out(&mut database, &options, &mut layout).await?,
-            ReferenceSystem::Proxy => reference_001::lay_out(&mut database, &mut layout).await?,
-            ReferenceSystem::Monitor => reference_002::lay_out(&mut database, &options, &mut layout).await?,
-            ReferenceSystem::Tokens => reference_003::lay_out(&mut database, &mut layout).await?,
-            ReferenceSystem::Pipeline => reference_004::lay_out(&mut database, &mut layout).await?,
+            ReferenceSystem::Outbox => reference_000::add_steps(&mut database, &options, &mut layout).await?,
+            ReferenceSystem::Proxy => reference_001::add_steps(&mut database, &mut layout).await?,
+            ReferenceSystem::Monitor => {
+                reference_002::add_steps(&mut database, &options, &mut layout).await?
+            }
+            ReferenceSystem::Tokens => reference_003::add_steps(&mut database, &mut layout).await?,
+            ReferenceSystem::Pipeline => reference_004::add_steps(&mut database, &mut layout).await?,
         }
         Ok(Self { database, options, layout })
     }
 
-    /// What is wrong with the tables as such. Where there is something, no row is read.
+    /// The faults of the tables themselves. If there are any, no row is read.
     pub fn faults(&self) -> &[Fault] {
         &self.layout.faults
     }
@@ -157,30 +159,30 @@ impl OldSystem {
         &self.layout.unread
     }
 
-    /// How many steps there are.
+    /// The number of steps.
     pub fn steps(&self) -> usize {
         if self.layout.faults.is_empty() { self.layout.steps.len() } else { 0 }
     }
 
-    /// What becomes of the rows of a step, one by one.
+    /// Reads the rows of a step and returns their verdicts, one by one.
     pub fn verdicts(&mut self, step: usize) -> BoxStream<'_, Result<Verdict, MovingError>> {
         let Self { database, options, layout } = self;
         let step = &layout.steps[step];
-        let select = Select { table: step.table, columns: step.columns.clone(), from: step.from.clone() };
+        let select = OldSelect { table: step.table, columns: step.columns.clone(), from: step.from.clone() };
         let judge = step.judge;
         let rows = database.rows(&select);
         rows.map_ok(move |row| stream::iter(judge(row, options).into_iter().map(Ok))).try_flatten().boxed()
     }
 }
 
-impl Layout {
-    /// Looks for a table that must be there.
-    async fn need(
+impl SystemLayout {
+    /// Finds a required table.
+    async fn find_needed(
         &mut self,
         database: &mut OldDatabase,
-        table: Table,
+        table: OldTable,
     ) -> Result<Option<FoundTable>, MovingError> {
-        let found = self.look(database, table).await?;
+        let found = self.find_optional(database, table).await?;
         if found.is_none() {
             let place = Place { table: table.name.to_owned(), key: String::new() };
             let message = "the table is missing: is this the old system's database, fully migrated?";
@@ -189,11 +191,11 @@ impl Layout {
         Ok(found)
     }
 
-    /// Looks for a table that may be missing.
-    async fn look(
+    /// Finds an optional table.
+    async fn find_optional(
         &mut self,
         database: &mut OldDatabase,
-        table: Table,
+        table: OldTable,
     ) -> Result<Option<FoundTable>, MovingError> {
         let (found, faults) = database.find(table).await?;
         self.faults.extend(faults);
@@ -205,19 +207,19 @@ impl Layout {
         Ok(found)
     }
 
-    /// Reads rows.
-    fn read(
+    /// Adds a step that reads rows.
+    fn add_rows(
         &mut self,
         table: &'static str,
         columns: Vec<(&'static str, String)>,
         from: String,
         judge: fn(OldRow, &MovingOptions) -> Vec<Verdict>,
     ) {
-        self.steps.push(Step { table, columns, from, judge });
+        self.steps.push(ReadStep { table, columns, from, judge });
     }
 
-    /// Counts rows by what an expression says of them.
-    fn count(
+    /// Adds a step that counts rows by the value of an expression.
+    fn add_count(
         &mut self,
         table: &'static str,
         class: String,
@@ -226,18 +228,18 @@ impl Layout {
     ) {
         let from = format!("FROM (SELECT {class} AS class {from}) c GROUP BY c.class ORDER BY c.class");
         let columns = [("class", "c.class"), ("count", "COUNT(*)")].map(|(name, sql)| (name, sql.to_owned()));
-        self.read(table, columns.to_vec(), from, judge);
+        self.add_rows(table, columns.to_vec(), from, judge);
     }
 }
 
-/// A class of rows and how many there are, as `count` reads them.
+/// A class of rows and its count, as `add_count` reads them.
 fn counted(row: &mut OldRow) -> (String, u64) {
     let class = row.text("class").unwrap_or_default();
     let count = row.number("count").and_then(|count| u64::try_from(count).ok()).unwrap_or_default();
     (class, count)
 }
 
-/// The row as it carries over, or what is wrong with it.
+/// The row as it carries over, or its faults.
 fn carry(
     row: OldRow,
     kind: Kind,
@@ -269,7 +271,7 @@ fn stay(table: &str, what: impl Into<String>, count: u64, why: impl Into<String>
     }
 }
 
-/// Puts a value under a name if there is one.
+/// Inserts a value if there is one.
 fn put(body: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         body.insert(name.to_owned(), value.into());
@@ -277,27 +279,27 @@ fn put(body: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>
 }
 
 /// A column of a table that is read under the alias `r`.
-fn column(found: &FoundTable, dialect: Dialect, name: &str) -> String {
+fn column(found: &FoundTable, dialect: OldDialect, name: &str) -> String {
     found.sql(dialect, "r", name)
 }
 
 /// `FROM` a table under the alias `r`.
-fn from(found: &FoundTable, dialect: Dialect) -> String {
+fn from(found: &FoundTable, dialect: OldDialect) -> String {
     format!("FROM {} r", crate::column::quoted(dialect, found.table.name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::Cell;
+    use crate::row::OldCell;
 
     /// A row of texts.
     pub(super) fn row(table: &str, cells: &[(&'static str, &str)]) -> OldRow {
-        let cells = cells.iter().map(|(name, text)| (*name, Cell::Text((*text).to_owned())));
+        let cells = cells.iter().map(|(name, text)| (*name, OldCell::Text((*text).to_owned())));
         OldRow::new(table, cells.collect())
     }
 
-    /// The one thing that a row carries over as.
+    /// The only verdict on a row, which must carry over.
     pub(super) fn carried(verdicts: Vec<Verdict>) -> Carried {
         let mut found = verdicts.into_iter().filter_map(|verdict| match verdict {
             Verdict::Carry(carried) => Some(*carried),
@@ -320,7 +322,7 @@ mod tests {
     fn a_domain_of_its_own_has_a_host_of_its_own() {
         let by_domain = vec![("A.example".to_owned(), "imap.a.example".to_owned())];
         let hosts = ImapHosts { host: Some("imap.example".to_owned()), by_domain, ..ImapHosts::default() };
-        assert_eq!(hosts.of("x@a.example"), Some("imap.a.example"));
-        assert_eq!(hosts.of("x@b.example"), Some("imap.example"));
+        assert_eq!(hosts.host_for("x@a.example"), Some("imap.a.example"));
+        assert_eq!(hosts.host_for("x@b.example"), Some("imap.example"));
     }
 }

@@ -3,15 +3,16 @@
 use serde_json::{Value, json};
 
 use super::{
-    Form, Kind, Layout, MovingOptions, OldRow, Verdict, carry, column, counted, from, leave, stay, wrong,
+    Form, Kind, MovingOptions, OldRow, SystemLayout, Verdict, carry, column, counted, from, leave, stay,
+    wrong,
 };
 use crate::{
-    column::{Table, needed, optional},
+    column::{OldTable, needed, optional},
     database::OldDatabase,
     error::MovingError,
 };
 
-const EMAILS: Table = Table {
+const EMAILS: OldTable = OldTable {
     name: "emails",
     columns: &[
         needed(&["id"]),
@@ -26,25 +27,25 @@ const EMAILS: Table = Table {
     passed_over: &[],
 };
 
-pub(super) async fn lay_out(
+pub(super) async fn add_steps(
     database: &mut OldDatabase,
     options: &MovingOptions,
-    layout: &mut Layout,
+    layout: &mut SystemLayout,
 ) -> Result<(), MovingError> {
     if options.payloads.is_none() {
         let message = "name the folder that payload_file_path leads into, with --payloads FOLDER";
         return Err(MovingError::Option(message.to_owned()));
     }
     let dialect = database.dialect();
-    let Some(emails) = layout.need(database, EMAILS).await? else { return Ok(()) };
+    let Some(emails) = layout.find_needed(database, EMAILS).await? else { return Ok(()) };
     let status = column(&emails, dialect, "status");
-    layout.count(EMAILS.name, status.clone(), &from(&emails, dialect), ended);
+    layout.add_count(EMAILS.name, status.clone(), &from(&emails, dialect), ended);
     let waiting = format!(
         "{} WHERE {status} IN ('ACCEPTED', 'INTAKING', 'READY', 'PROCESSING') ORDER BY {}",
         from(&emails, dialect),
         column(&emails, dialect, "id")
     );
-    layout.read(EMAILS.name, emails.all(dialect, "r"), waiting, email);
+    layout.add_rows(EMAILS.name, emails.all(dialect, "r"), waiting, email);
     Ok(())
 }
 
@@ -74,7 +75,7 @@ fn email(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
 fn ended(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
     let (status, count) = counted(&mut row);
     match status.as_str() {
-        // Each is read by itself.
+        // These rows are read one by one.
         "ACCEPTED" | "INTAKING" | "READY" | "PROCESSING" => Vec::new(),
         "CALLING-SENT-CALLBACK" | "CALLING-FAILED-CALLBACK" => stay(
             EMAILS.name,

@@ -1,20 +1,21 @@
 //! 001: tenants, accounts, and messages whose state is in their times.
 //!
-//! The old system marks a message when it was sent, not when it begins to be. One that was on the wire when it was killed is
-//! among the waiting; it has to be stopped in an orderly way.
+//! The old system marks a message when it has been sent, not when sending begins. A message that was on the
+//! wire when the system was killed looks like a waiting one, so the system must be stopped in an orderly way.
 
 use serde_json::{Map, Value, json};
 
 use super::{
-    Form, Kind, Layout, MovingOptions, OldRow, Verdict, carry, column, counted, from, leave, put, stay, wrong,
+    Form, Kind, MovingOptions, OldRow, SystemLayout, Verdict, carry, column, counted, from, leave, put, stay,
+    wrong,
 };
 use crate::{
-    column::{Column, Table, needed, optional},
+    column::{OldColumn, OldTable, needed, optional},
     database::OldDatabase,
     error::MovingError,
 };
 
-const TENANTS: Table = Table {
+const TENANTS: OldTable = OldTable {
     name: "tenants",
     columns: &[
         needed(&["id"]),
@@ -30,7 +31,7 @@ const TENANTS: Table = Table {
     passed_over: &["created_at", "updated_at"],
 };
 
-const ACCOUNTS: Table = Table {
+const ACCOUNTS: OldTable = OldTable {
     name: "accounts",
     columns: &[
         needed(&["id"]),
@@ -51,7 +52,7 @@ const ACCOUNTS: Table = Table {
     passed_over: &["created_at", "updated_at"],
 };
 
-const MESSAGES: Table = Table {
+const MESSAGES: OldTable = OldTable {
     name: "messages",
     columns: MESSAGE_COLUMNS,
     passed_over: &[
@@ -69,7 +70,7 @@ const MESSAGES: Table = Table {
     ],
 };
 
-const MESSAGE_COLUMNS: &[Column] = &[
+const MESSAGE_COLUMNS: &[OldColumn] = &[
     needed(&["id"]),
     optional(&["tenant_id"]),
     needed(&["account_id"]),
@@ -83,25 +84,28 @@ const MESSAGE_COLUMNS: &[Column] = &[
     optional(&["bounce_type"]),
 ];
 
-/// What the password of an account begins with where the old system has encrypted it.
+/// The prefix of a password that the old system has encrypted.
 const ENCRYPTED: &str = "ENC:";
-/// In the place of batches: the whole tenant.
+/// In the list of suspended batches: the whole tenant.
 const ALL_BATCHES: &str = "*";
 
-pub(super) async fn lay_out(database: &mut OldDatabase, layout: &mut Layout) -> Result<(), MovingError> {
+pub(super) async fn add_steps(
+    database: &mut OldDatabase,
+    layout: &mut SystemLayout,
+) -> Result<(), MovingError> {
     let dialect = database.dialect();
-    let tenants = layout.look(database, TENANTS).await?;
-    let accounts = layout.look(database, ACCOUNTS).await?;
-    let Some(messages) = layout.need(database, MESSAGES).await? else { return Ok(()) };
+    let tenants = layout.find_optional(database, TENANTS).await?;
+    let accounts = layout.find_optional(database, ACCOUNTS).await?;
+    let Some(messages) = layout.find_needed(database, MESSAGES).await? else { return Ok(()) };
     for (found, judge) in [(&tenants, tenant as fn(_, &_) -> _), (&accounts, account as fn(_, &_) -> _)] {
         if let Some(found) = found {
             let from = format!("{} ORDER BY {}", from(found, dialect), column(found, dialect, "id"));
-            layout.read(found.table.name, found.all(dialect, "r"), from, judge);
+            layout.add_rows(found.table.name, found.all(dialect, "r"), from, judge);
         }
     }
     let of = |name: &str| column(&messages, dialect, name);
     let (mut columns, mut joined) = (messages.all(dialect, "r"), from(&messages, dialect));
-    // Where messages do not name their tenant, their account does.
+    // If messages do not name their tenant, their account does.
     if let Some(accounts) =
         accounts.filter(|accounts| accounts.has("tenant_id") && !messages.has("tenant_id"))
     {
@@ -112,7 +116,7 @@ pub(super) async fn lay_out(database: &mut OldDatabase, layout: &mut Layout) -> 
     }
     let bounced = format!("{joined} WHERE {} = 'hard' ORDER BY {}", of("bounce_type"), of("id"));
     if messages.has("bounce_type") {
-        layout.read(MESSAGES.name, columns.clone(), bounced, bounce);
+        layout.add_rows(MESSAGES.name, columns.clone(), bounced, bounce);
     }
     let (sent, failed) = (of("sent_ts"), of("error_ts"));
     let class = format!(
@@ -120,9 +124,9 @@ pub(super) async fn lay_out(database: &mut OldDatabase, layout: &mut Layout) -> 
          WHEN {failed} IS NULL THEN 'sent' ELSE 'failed' END",
         if messages.has("reported_ts") { of("reported_ts") } else { "0".to_owned() }
     );
-    layout.count(MESSAGES.name, class, &from(&messages, dialect), ended);
+    layout.add_count(MESSAGES.name, class, &from(&messages, dialect), ended);
     let waiting = format!("{joined} WHERE {sent} IS NULL AND {failed} IS NULL ORDER BY {}", of("id"));
-    layout.read(MESSAGES.name, columns, waiting, message);
+    layout.add_rows(MESSAGES.name, columns, waiting, message);
     Ok(())
 }
 
@@ -147,13 +151,13 @@ fn tenant(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
         false => Vec::new(),
     };
     let batches: Vec<&str> = suspended.split(',').map(str::trim).filter(|code| !code.is_empty()).collect();
-    let held = |kind, body| carry(row.clone(), kind, Form::Ours, Some(id.clone()), body);
+    let suspension = |kind, body| carry(row.clone(), kind, Form::Ours, Some(id.clone()), body);
     verdicts.extend(carry(row.clone(), Kind::Tenant, Form::Theirs, None, body));
     if !active || batches.contains(&ALL_BATCHES) {
-        verdicts.extend(held(Kind::TenantHold, Map::from_iter([("id".to_owned(), json!(id))])));
+        verdicts.extend(suspension(Kind::TenantHold, Map::from_iter([("id".to_owned(), json!(id))])));
     }
     for code in batches.into_iter().filter(|code| *code != ALL_BATCHES) {
-        verdicts.extend(held(Kind::BatchHold, Map::from_iter([("code".to_owned(), json!(code))])));
+        verdicts.extend(suspension(Kind::BatchHold, Map::from_iter([("code".to_owned(), json!(code))])));
     }
     verdicts
 }
@@ -200,7 +204,7 @@ fn account(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
 fn message(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
     let id = row.needed("id");
     let mut body = row.object("payload");
-    // The columns are what the old system goes by.
+    // The old system uses the columns, not the payload.
     body.insert("id".to_owned(), json!(id));
     for name in ["account_id", "batch_code"] {
         put(&mut body, name, row.text(name));
@@ -213,7 +217,7 @@ fn message(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
     carry(row, Kind::Message, Form::Theirs, tenant, body)
 }
 
-/// Its address gets no mail, if it is known which one bounced.
+/// Suppresses the address of a hard bounce, if the message had only one.
 fn bounce(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
     const WHAT: &str = "hard bounces";
     if !options.suppress_hard_bounces {
@@ -311,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_suspended_is_held() {
+    fn what_was_suspended_stays_suspended() {
         let cells = [
             ("id", "acme"),
             ("active", "0"),

@@ -1,20 +1,21 @@
-//! 002: watched mailboxes with their place, and tasks that were not done.
+//! 002: watched mailboxes with their position, and unfinished tasks.
 //!
-//! A mailbox goes on behind `last_seen_uid`. Tasks that are open lie before it: where nothing was forwarded after the first of
-//! them, the mailbox goes on there instead, and they carry over with it; otherwise each is named.
+//! A mailbox continues after `last_seen_uid`. Open tasks are before that position: if nothing was forwarded
+//! after the first of them, the mailbox continues there instead, and they carry over with it; otherwise each
+//! is reported.
 
 use serde_json::{Map, json};
 
 use super::{
-    Form, Kind, Layout, MovingOptions, OldRow, Verdict, carry, column, from, leave, put, stay, wrong,
+    Form, Kind, MovingOptions, OldRow, SystemLayout, Verdict, carry, column, from, leave, put, stay, wrong,
 };
 use crate::{
-    column::{Table, needed, optional, quoted},
+    column::{OldTable, needed, optional, quoted},
     database::OldDatabase,
     error::MovingError,
 };
 
-const MAILBOXES: Table = Table {
+const MAILBOXES: OldTable = OldTable {
     name: "monitored_emails",
     columns: &[
         needed(&["id"]),
@@ -28,7 +29,7 @@ const MAILBOXES: Table = Table {
     passed_over: &["created_at", "updated_at"],
 };
 
-const TASKS: Table = Table {
+const TASKS: OldTable = OldTable {
     name: "monitored_emails_tasks",
     columns: &[
         needed(&["id"]),
@@ -41,19 +42,19 @@ const TASKS: Table = Table {
     passed_over: &["subject", "email_date", "created_at", "updated_at"],
 };
 
-/// Tries of a task in the old system.
+/// The number of attempts per task in the old system.
 const ATTEMPTS_MAX: u32 = 3;
 /// The longest id of a mailbox here.
 const ID_CHARS_MAX: usize = 64;
 
-pub(super) async fn lay_out(
+pub(super) async fn add_steps(
     database: &mut OldDatabase,
     options: &MovingOptions,
-    layout: &mut Layout,
+    layout: &mut SystemLayout,
 ) -> Result<(), MovingError> {
     let dialect = database.dialect();
-    let mailboxes = layout.need(database, MAILBOXES).await?;
-    let tasks = layout.need(database, TASKS).await?;
+    let mailboxes = layout.find_needed(database, MAILBOXES).await?;
+    let tasks = layout.find_needed(database, TASKS).await?;
     let (Some(mailboxes), Some(tasks)) = (mailboxes, tasks) else { return Ok(()) };
     let task = |name: &str| tasks.sql(dialect, "t", name);
     let attempts = if tasks.has("attempt_count") { task("attempt_count") } else { "0".to_owned() };
@@ -61,7 +62,8 @@ pub(super) async fn lay_out(
     let open =
         format!("{} IN ('received', 'error'{doubtful}) AND {attempts} < {ATTEMPTS_MAX}", task("status"));
     let table = quoted(dialect, TASKS.name);
-    // The first that is open, and the last that is not: together they say whether a mailbox can go on before its place.
+    // The first open task and the last finished one: together they say whether a mailbox can continue before
+    // its position.
     let of_mailbox = |address: &str| {
         let some = |what: &str, which: &str| {
             let inbox = task("inbox_email");
@@ -75,7 +77,7 @@ pub(super) async fn lay_out(
     let mut columns = mailboxes.all(dialect, "r");
     columns.extend(of_mailbox(&column(&mailboxes, dialect, "email_address")));
     let ordered = format!("{} ORDER BY {}", from(&mailboxes, dialect), column(&mailboxes, dialect, "id"));
-    layout.read(MAILBOXES.name, columns, ordered, mailbox);
+    layout.add_rows(MAILBOXES.name, columns, ordered, mailbox);
     let mut columns = tasks.all(dialect, "r");
     columns.extend(of_mailbox(&column(&tasks, dialect, "inbox_email")));
     let unfinished = format!(
@@ -84,17 +86,17 @@ pub(super) async fn lay_out(
         status = column(&tasks, dialect, "status"),
         id = column(&tasks, dialect, "id"),
     );
-    layout.read(TASKS.name, columns, unfinished, unfinished_task);
+    layout.add_rows(TASKS.name, columns, unfinished, unfinished_task);
     let done = format!(
         "{} WHERE {} IN ('forwarded', 'skipped_no_match')",
         from(&tasks, dialect),
         column(&tasks, dialect, "status")
     );
-    layout.count(TASKS.name, column(&tasks, dialect, "status"), &done, finished);
+    layout.add_count(TASKS.name, column(&tasks, dialect, "status"), &done, finished);
     Ok(())
 }
 
-/// Whether the mailbox goes on at its first open task: nothing was done from there on.
+/// The first open task of the mailbox, if no later task is finished: the mailbox continues there.
 fn goes_on_at(row: &mut OldRow) -> Option<i64> {
     let (first_open, last_done) = (row.number("first_open")?, row.number("last_done"));
     last_done.is_none_or(|done| done < first_open).then_some(first_open)
@@ -112,7 +114,7 @@ fn mailbox(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
     let first = goes_on_at(&mut row);
     let after = first.map_or(last_seen, |first| last_seen.min(first - 1));
     let start = match (last_seen, after) {
-        // It was never looked at. The old system would have begun with the newest mail.
+        // It was never scanned. The old system would have begun with the newest mail.
         (0, _) => json!({"newest": 1}),
         (_, after) => json!({"after_uid": after}),
     };
@@ -123,7 +125,7 @@ fn mailbox(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
         ("role".to_owned(), json!("forward")),
         ("start".to_owned(), start),
     ]);
-    match options.hosts.of(&address) {
+    match options.hosts.host_for(&address) {
         Some(host) => put(&mut body, "host", Some(host)),
         None => row.refuse(
             "email_address",
@@ -132,13 +134,13 @@ fn mailbox(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
     }
     put(&mut body, "port", options.hosts.port);
     put(&mut body, "tls", options.hosts.tls.clone());
-    // Without rules its mail would match none: it is watched once somebody says so, from where the old one was.
+    // Without rules no mail would match. It is watched once an operator activates it, from the old position.
     body.insert("active".to_owned(), json!(false));
     put(&mut body, "description", row.text("description"));
     carry(row, Kind::Mailbox, Form::Ours, None, body)
 }
 
-/// An address as an id: what an id cannot have is a dash.
+/// An address as an id: characters that an id cannot have become dashes.
 fn id_of(address: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     address.chars().map(|c| if fits(c) { c } else { '-' }).take(ID_CHARS_MAX).collect()

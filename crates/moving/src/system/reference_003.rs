@@ -1,17 +1,19 @@
-//! 003: accounts and tokens stay where they are: `postway outbox install --preset accounts` takes the tables over. Here is
-//! counted what it will find.
+//! 003: accounts and tokens stay in their tables, which `postway outbox install --preset accounts` takes
+//! over. This module counts what it will find.
 
 use serde_json::{Map, json};
 
-use super::{Form, Kind, Layout, MovingOptions, OldRow, Verdict, carry, column, counted, from, stay, wrong};
+use super::{
+    Form, Kind, MovingOptions, OldRow, SystemLayout, Verdict, carry, column, counted, from, stay, wrong,
+};
 use crate::{
-    column::{Dialect, Table, needed, optional, quoted},
+    column::{OldDialect, OldTable, needed, optional, quoted},
     database::OldDatabase,
     error::MovingError,
     verdict::{Fault, Place},
 };
 
-const ACCOUNTS: Table = Table {
+const ACCOUNTS: OldTable = OldTable {
     name: "accounts",
     columns: &[
         needed(&["id"]),
@@ -27,7 +29,7 @@ const ACCOUNTS: Table = Table {
     passed_over: &[],
 };
 
-const TOKENS: Table = Table {
+const TOKENS: OldTable = OldTable {
     name: "tokens",
     columns: &[
         needed(&["id"]),
@@ -42,25 +44,28 @@ const TOKENS: Table = Table {
     passed_over: &[],
 };
 
-const JOBS: Table =
-    Table { name: "jobs", columns: &[needed(&["job_type"]), needed(&["last_seq"])], passed_over: &[] };
+const JOBS: OldTable =
+    OldTable { name: "jobs", columns: &[needed(&["job_type"]), needed(&["last_seq"])], passed_over: &[] };
 
 /// Seconds since 1970 in PostgreSQL.
 const NOW: &str = "EXTRACT(EPOCH FROM NOW())";
 
-pub(super) async fn lay_out(database: &mut OldDatabase, layout: &mut Layout) -> Result<(), MovingError> {
+pub(super) async fn add_steps(
+    database: &mut OldDatabase,
+    layout: &mut SystemLayout,
+) -> Result<(), MovingError> {
     let dialect = database.dialect();
-    if dialect != Dialect::Postgres {
+    if dialect != OldDialect::Postgres {
         return Err(MovingError::Option(
             "this system is on PostgreSQL: give a postgres://… address".to_owned(),
         ));
     }
-    let accounts = layout.need(database, ACCOUNTS).await?;
-    let tokens = layout.need(database, TOKENS).await?;
-    let jobs = layout.need(database, JOBS).await?;
+    let accounts = layout.find_needed(database, ACCOUNTS).await?;
+    let tokens = layout.find_needed(database, TOKENS).await?;
+    let jobs = layout.find_needed(database, JOBS).await?;
     let (Some(accounts), Some(tokens), Some(jobs)) = (accounts, tokens, jobs) else { return Ok(()) };
     let of = |name: &str| column(&tokens, dialect, name);
-    layout.count(
+    layout.add_count(
         ACCOUNTS.name,
         column(&accounts, dialect, "status"),
         &from(&accounts, dialect),
@@ -89,7 +94,7 @@ pub(super) async fn lay_out(database: &mut OldDatabase, layout: &mut Layout) -> 
         of("id"),
         action = of("action"),
     );
-    layout.count(TOKENS.name, format!("({class})"), &joined, tokens_there);
+    layout.add_count(TOKENS.name, format!("({class})"), &joined, tokens_there);
     let waiting = format!("{joined} WHERE ({class}) IN ('waiting', 'lost') ORDER BY {}", of("id"));
     let columns = vec![
         ("id", of("id")),
@@ -97,7 +102,7 @@ pub(super) async fn lay_out(database: &mut OldDatabase, layout: &mut Layout) -> 
         ("account_id", accounts.sql(dialect, "a", "id")),
         ("email", accounts.sql(dialect, "a", "email")),
     ];
-    layout.read(TOKENS.name, columns, waiting, waiting_token);
+    layout.add_rows(TOKENS.name, columns, waiting, waiting_token);
     Ok(())
 }
 
@@ -112,7 +117,7 @@ fn tokens_there(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
         "consumed" | "expired" => "stay in their table and are not mailed again",
         "mailed" => "are behind the cursor, count as mailed, and are not mailed again",
         "held" => "are mailed once their account is as it must be, unless they expire before",
-        // Each is read by itself.
+        // These rows are read one by one.
         _ => return Vec::new(),
     };
     stay(TOKENS.name, class, count, why)

@@ -1,19 +1,20 @@
-//! 004: outbox rows that wait, and the directory of recipients. Its logs and events are history.
+//! 004: waiting outbox rows, and the directory of recipients. Logs and events are history.
 //!
-//! Columns are as its programs spell them (`companyId`), or as databases do (`company_id`).
+//! Columns are in camel case (`companyId`) or in snake case (`company_id`).
 
 use serde_json::{Map, json};
 
 use super::{
-    Form, Kind, Layout, MovingOptions, OldRow, Verdict, carry, column, counted, from, leave, put, stay, wrong,
+    Form, Kind, MovingOptions, OldRow, SystemLayout, Verdict, carry, column, counted, from, leave, put, stay,
+    wrong,
 };
 use crate::{
-    column::{Table, needed, optional, quoted},
+    column::{OldTable, needed, optional, quoted},
     database::OldDatabase,
     error::MovingError,
 };
 
-const OUTBOX: Table = Table {
+const OUTBOX: OldTable = OldTable {
     name: "email_outbox",
     columns: &[
         needed(&["id", "outboxId", "outbox_id"]),
@@ -41,7 +42,7 @@ const OUTBOX: Table = Table {
     passed_over: &[],
 };
 
-const RECIPIENTS: Table = Table {
+const RECIPIENTS: OldTable = OldTable {
     name: "recipients",
     columns: &[
         needed(&["id"]),
@@ -56,21 +57,24 @@ const RECIPIENTS: Table = Table {
     passed_over: &["createdAt", "created_at", "updatedAt", "updated_at"],
 };
 
-/// Statuses of mail that waits; `PENDING` and `ENQUEUED` come before the first that its document names.
+/// The statuses of waiting mail. `PENDING` and `ENQUEUED` precede the first status in its documentation.
 const WAITING: [&str; 5] = ["PENDING", "ENQUEUED", "RECEIVED", "VALIDATED", "RETRY_SCHEDULED"];
 /// The status of mail that may have been sent.
 const DOUBTFUL: &str = "SENT_ATTEMPT";
 
-pub(super) async fn lay_out(database: &mut OldDatabase, layout: &mut Layout) -> Result<(), MovingError> {
+pub(super) async fn add_steps(
+    database: &mut OldDatabase,
+    layout: &mut SystemLayout,
+) -> Result<(), MovingError> {
     let dialect = database.dialect();
-    let recipients = layout.look(database, RECIPIENTS).await?;
-    let Some(outbox) = layout.need(database, OUTBOX).await? else { return Ok(()) };
+    let recipients = layout.find_optional(database, RECIPIENTS).await?;
+    let Some(outbox) = layout.find_needed(database, OUTBOX).await? else { return Ok(()) };
     let of = |name: &str| column(&outbox, dialect, name);
     let (mut columns, mut joined) = (outbox.all(dialect, "r"), from(&outbox, dialect));
     if let Some(recipients) = recipients {
         let ordered =
             format!("{} ORDER BY {}", from(&recipients, dialect), column(&recipients, dialect, "id"));
-        layout.read(RECIPIENTS.name, recipients.all(dialect, "r"), ordered, recipient);
+        layout.add_rows(RECIPIENTS.name, recipients.all(dialect, "r"), ordered, recipient);
         if outbox.has("recipientId") {
             let (table, id) = (quoted(dialect, RECIPIENTS.name), recipients.sql(dialect, "d", "id"));
             joined = format!("{joined} LEFT JOIN {table} d ON {id} = {}", of("recipientId"));
@@ -80,13 +84,13 @@ pub(super) async fn lay_out(database: &mut OldDatabase, layout: &mut Layout) -> 
             columns.push(("known_deleted", recipients.sql(dialect, "d", "deletedAt")));
         }
     }
-    layout.count(OUTBOX.name, of("status"), &from(&outbox, dialect), ended);
+    layout.add_count(OUTBOX.name, of("status"), &from(&outbox, dialect), ended);
     let list =
         WAITING.iter().chain([&DOUBTFUL]).map(|status| format!("'{status}'")).collect::<Vec<_>>().join(", ");
-    // Through text: an enumeration need not know every word.
+    // Compared as text, because an enumeration type may lack some of the statuses.
     let status = crate::column::as_text(dialect, &of("status"));
     let waiting = format!("{joined} WHERE {status} IN ({list}) ORDER BY {}", of("id"));
-    layout.read(OUTBOX.name, columns, waiting, mail);
+    layout.add_rows(OUTBOX.name, columns, waiting, mail);
     Ok(())
 }
 
@@ -111,7 +115,7 @@ fn mail(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
         let why = "SENT_ATTEMPT: nobody knows whether it was sent; look at the relay, or import it with --resend-doubtful";
         return leave(&row, why);
     }
-    // What its programs said is said again, to its door's reader.
+    // The body has the old system's format, for its compatibility API.
     let mut body = Map::from_iter([("id".to_owned(), json!(id))]);
     for name in ["to", "cc", "bcc", "replyTo", "tags"] {
         put(&mut body, name, row.list(name));
@@ -144,7 +148,7 @@ fn mail(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
 fn ended(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
     let (status, count) = counted(&mut row);
     match status.as_str() {
-        // Each is read by itself.
+        // These rows are read one by one.
         status if WAITING.contains(&status) || status == DOUBTFUL => Vec::new(),
         "SENT" | "FAILED" | "VALIDATION_FAILED" => {
             stay(OUTBOX.name, status, count, "history stays in the old table")

@@ -1,4 +1,4 @@
-//! The client itself: one pool of connections, and the deadlines of one exchange.
+//! The client: one connection pool, and the deadlines of one exchange.
 
 use std::{
     fmt,
@@ -19,20 +19,20 @@ use url::Url;
 use super::{
     error::HttpError,
     resolver::GuardedResolver,
-    target::{check, host},
+    target::{check_target, host},
 };
 use crate::Guard;
 
-/// How long a connection nobody uses is kept.
+/// How long an idle connection is kept.
 const IDLE_CONNECTION_MAX: Duration = Duration::from_secs(30);
-/// How many such connections are kept for each host.
+/// How many idle connections are kept for each host.
 const IDLE_CONNECTIONS_PER_HOST_MAX: usize = 16;
 
-/// Headers that decide how a request is framed or where it goes: they are the client's own.
+/// Headers that control framing and routing of a request; only the client sets them.
 const OWN_HEADERS: [&str; 6] =
     ["accept-encoding", "connection", "content-length", "host", "te", "transfer-encoding"];
 
-/// How connections are made.
+/// Settings of the connections.
 #[derive(Clone, Debug)]
 pub struct HttpSettings {
     /// How long resolving, connecting and the TLS handshake may take together: 10 s.
@@ -47,15 +47,15 @@ impl Default for HttpSettings {
     }
 }
 
-/// How a request says who asks.
+/// The authentication of a request.
 #[derive(Clone, Debug, Default)]
 pub enum Auth {
-    /// Not at all.
+    /// No authentication.
     #[default]
     None,
-    /// With a bearer token.
+    /// A bearer token.
     Bearer(SecretString),
-    /// With a name and a password.
+    /// Basic authentication.
     Basic {
         /// The name.
         username: String,
@@ -65,12 +65,12 @@ pub enum Auth {
 }
 
 impl Auth {
-    /// With this bearer token.
+    /// Authentication by this bearer token.
     pub fn bearer(token: impl Into<String>) -> Self {
         Self::Bearer(SecretString::from(token.into()))
     }
 
-    /// With this name and password.
+    /// Basic authentication by this name and password.
     pub fn basic(username: impl Into<String>, password: impl Into<String>) -> Self {
         Self::Basic { username: username.into(), password: SecretString::from(password.into()) }
     }
@@ -86,14 +86,13 @@ impl Auth {
     }
 }
 
-/// Speaks HTTP to whatever the guard lets through. Its clones share their connections, which are kept for the next
-/// request.
+/// An HTTP client that connects only to addresses that the guard allows. Clones share the connection pool.
 #[derive(Clone)]
 pub struct HttpClient {
-    inner: Arc<Inner>,
+    inner: Arc<HttpClientInner>,
 }
 
-struct Inner {
+struct HttpClientInner {
     guard: Arc<Guard>,
     settings: HttpSettings,
     client: OnceLock<Client>,
@@ -106,14 +105,14 @@ impl fmt::Debug for HttpClient {
 }
 
 impl HttpClient {
-    /// A client behind this guard. The platform's roots are read at the first request, so that a machine without any
-    /// can run what needs none.
+    /// A client with this guard. The platform's roots are read at the first request, so a machine without any
+    /// can run everything that needs none.
     pub fn new(guard: Arc<Guard>, settings: HttpSettings) -> Self {
-        Self { inner: Arc::new(Inner { guard, settings, client: OnceLock::new() }) }
+        Self { inner: Arc::new(HttpClientInner { guard, settings, client: OnceLock::new() }) }
     }
 
     fn client(&self) -> Result<&Client, HttpError> {
-        let Inner { guard, settings, client } = &*self.inner;
+        let HttpClientInner { guard, settings, client } = &*self.inner;
         if let Some(client) = client.get() {
             return Ok(client);
         }
@@ -136,35 +135,35 @@ impl HttpClient {
         Ok(client.get_or_init(|| built))
     }
 
-    /// A request to a URL that has passed its check.
+    /// Builds a request after checking its URL.
     pub(super) fn request(
         &self,
         method: Method,
         url: &Url,
         headers: &[(String, String)],
     ) -> Result<RequestBuilder, HttpError> {
-        check(url, &self.inner.guard)?;
+        check_target(url, &self.inner.guard)?;
         let request = self.client()?.request(method, url.clone());
-        Ok(request.headers(given(headers)?).header(ACCEPT_ENCODING, "identity"))
+        Ok(request.headers(header_map(headers)?).header(ACCEPT_ENCODING, "identity"))
     }
 
-    /// Sends a request and waits for the head of the answer.
+    /// Sends a request and waits for the head of the response.
     pub(super) async fn exchange(
         &self,
         url: &Url,
         request: RequestBuilder,
-        patience: &Patience,
+        deadlines: &ExchangeDeadlines,
     ) -> Result<Response, HttpError> {
-        patience.wait(url, "answer", request.send()).await?.map_err(|error| self.broken(url, &error))
+        deadlines.wait(url, "answer", request.send()).await?.map_err(|error| self.client_error(url, &error))
     }
 
-    /// What an error of the client means.
-    pub(super) fn broken(&self, url: &Url, error: &reqwest::Error) -> HttpError {
-        HttpError::of_client(&host(url), self.inner.settings.connect_timeout, error)
+    /// Converts an error of the HTTP library.
+    pub(super) fn client_error(&self, url: &Url, error: &reqwest::Error) -> HttpError {
+        HttpError::from_client(&host(url), self.inner.settings.connect_timeout, error)
     }
 }
 
-fn given(headers: &[(String, String)]) -> Result<HeaderMap, HttpError> {
+fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, HttpError> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
         let refused = |what| HttpError::Request { reason: format!("the header {name:?} {what}") };
@@ -179,19 +178,19 @@ fn given(headers: &[(String, String)]) -> Result<HeaderMap, HttpError> {
     Ok(map)
 }
 
-/// How long one exchange may take, and how long it may be silent.
-pub(super) struct Patience {
+/// The deadlines of one exchange: its total duration, and the longest silence.
+pub(super) struct ExchangeDeadlines {
     total: Duration,
     until: Instant,
     idle: Duration,
 }
 
-impl Patience {
+impl ExchangeDeadlines {
     pub(super) fn new(total: Duration, idle: Duration) -> Self {
         Self { total, until: Instant::now() + total, idle }
     }
 
-    /// Waits for one thing to happen.
+    /// Waits for a future until the next deadline.
     pub(super) async fn wait<T>(
         &self,
         url: &Url,

@@ -1,4 +1,4 @@
-//! What can go wrong with an exchange, and whether to try it again.
+//! Errors of an HTTP exchange, and whether a retry may help.
 
 use std::{error::Error, io, time::Duration};
 
@@ -6,29 +6,29 @@ use thiserror::Error;
 
 use crate::NetError;
 
-/// An exchange that gave nothing usable. Hosts are named with their port; paths and queries, which may hold secrets,
-/// are not.
+/// An exchange without a usable response. Errors name host and port, but not path and query, which may
+/// contain secrets.
 #[derive(Debug, Error)]
 pub enum HttpError {
-    /// The URL is not one that may be asked.
+    /// The URL may not be requested.
     #[error("the URL {reason}")]
     Url {
-        /// What is wrong with it, and what to do.
+        /// What is wrong, and what to do.
         reason: String,
     },
-    /// The host is a private address, or its name leads to private addresses only.
+    /// The host is a private address, or its name resolves only to private addresses.
     #[error(
         "{host} is a private address, or its name leads to one: if it is to be reached, add its network to \
          allow_private_targets (POSTWAY_ALLOW_PRIVATE_TARGETS), and restart"
     )]
     Guarded {
-        /// The host asked for.
+        /// The host.
         host: String,
     },
-    /// The name has no address just now.
+    /// The name could not be resolved.
     #[error("cannot resolve {host}: {reason}; check the host name and the resolver")]
     Resolve {
-        /// The name asked for.
+        /// The name.
         host: String,
         /// What the resolver said.
         reason: String,
@@ -36,7 +36,7 @@ pub enum HttpError {
     /// No address of the host took the connection.
     #[error("cannot connect to {host}: {reason}")]
     Connect {
-        /// The host asked for.
+        /// The host.
         host: String,
         /// The error of the last address tried.
         reason: String,
@@ -44,7 +44,7 @@ pub enum HttpError {
     /// The certificate does not verify: the set-up must change.
     #[error("the certificate of {host} does not verify: {reason}")]
     Certificate {
-        /// The host asked for.
+        /// The host.
         host: String,
         /// What the verifier said.
         reason: String,
@@ -52,48 +52,48 @@ pub enum HttpError {
     /// A deadline passed first.
     #[error("no {what} from {host} within {}", seconds(.within))]
     Timeout {
-        /// The host asked for.
+        /// The host.
         host: String,
-        /// What was being waited for.
+        /// What the client was waiting for.
         what: &'static str,
-        /// The time it was given.
+        /// The time limit.
         within: Duration,
     },
     /// The connection or the answer broke off.
     #[error("the answer of {host} broke off: {reason}")]
     Broken {
-        /// The host asked for.
+        /// The host.
         host: String,
         /// What the connection said.
         reason: String,
     },
-    /// The answer is a refusal.
+    /// The status is not a success.
     #[error("{host} answered with status {status}")]
     Status {
-        /// The host asked for.
+        /// The host.
         host: String,
         /// The status.
         status: u16,
         /// How long the host asked to wait.
         retry_after: Option<Duration>,
     },
-    /// The answer is longer than was allowed.
+    /// The response is too long.
     #[error("the answer of {host} is larger than {bytes_max} bytes")]
     TooLarge {
-        /// The host asked for.
+        /// The host.
         host: String,
-        /// What was allowed.
+        /// The limit.
         bytes_max: u64,
     },
-    /// The answer is compressed although that was not asked for.
+    /// The response is compressed although the client did not accept that.
     #[error("the answer of {host} has the content encoding {encoding:?}: it must be sent as it is")]
     Encoded {
-        /// The host asked for.
+        /// The host.
         host: String,
         /// The encoding.
         encoding: String,
     },
-    /// One redirect too many.
+    /// There were too many redirects.
     #[error("{host} redirects once more after {max} redirects")]
     Redirects {
         /// The host that sent the last one.
@@ -101,27 +101,27 @@ pub enum HttpError {
         /// How many were followed.
         max: u8,
     },
-    /// A redirect of a request that must not be repeated elsewhere.
+    /// A POST was redirected, which is not followed.
     #[error("{host} redirects a POST (status {status}): give the URL it leads to")]
     PostRedirect {
-        /// The host asked for.
+        /// The host.
         host: String,
         /// The status.
         status: u16,
     },
-    /// The reader of the body wanted no more of it.
+    /// The sink stopped reading the body.
     #[error("the answer of {host} was not read to its end")]
     Stopped {
-        /// The host asked for.
+        /// The host.
         host: String,
     },
-    /// The request itself cannot be made.
+    /// The request is invalid.
     #[error("the request cannot be made: {reason}")]
     Request {
         /// What is wrong with it.
         reason: String,
     },
-    /// This machine cannot speak HTTP as it is set up.
+    /// The HTTP client cannot be set up on this machine.
     #[error("cannot set up HTTPS: {reason}; check that the system's CA certificates are installed")]
     Setup {
         /// What is missing.
@@ -130,7 +130,7 @@ pub enum HttpError {
 }
 
 impl HttpError {
-    /// True when the same request may work later: the network, the host or this machine is at fault, not the request.
+    /// True if the same request may succeed later, because the network, the host or this machine is at fault.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Resolve { .. }
@@ -159,8 +159,8 @@ impl HttpError {
         }
     }
 
-    /// What an error of the client means for an exchange with this host.
-    pub(super) fn of_client(host: &str, connect_timeout: Duration, error: &reqwest::Error) -> Self {
+    /// Converts an error of the HTTP library in an exchange with this host.
+    pub(super) fn from_client(host: &str, connect_timeout: Duration, error: &reqwest::Error) -> Self {
         let (host, reason) = (host.to_owned(), root(error).to_string());
         if error.is_builder() {
             return Self::Request { reason };
@@ -183,7 +183,7 @@ impl HttpError {
     }
 }
 
-/// True for the statuses that ask to come back: too slow, too many, and every fault of the server itself.
+/// True for statuses that suggest a retry: timeouts, rate limits, and server errors.
 pub(super) fn is_transient_status(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500..=599)
 }
@@ -192,7 +192,7 @@ fn seconds(duration: &Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }
 
-/// What an error was made of. What an I/O error was made of is not among its sources.
+/// The cause of an error. The inner error of an I/O error is not among its sources.
 fn cause<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
         Some(inner) => Some(inner),

@@ -1,4 +1,4 @@
-//! Fetching a document: redirects followed by hand, the body streamed into a [`Sink`] under a cap.
+//! Fetches a document: follows redirects itself, and streams the body into a [`Sink`] up to a limit.
 
 use std::{ops::ControlFlow, time::Duration};
 
@@ -10,52 +10,53 @@ use reqwest::{
 use url::Url;
 
 use super::{
-    client::{Auth, HttpClient, Patience},
+    client::{Auth, ExchangeDeadlines, HttpClient},
     error::HttpError,
-    later::retry_after,
+    retry_after::retry_after,
     target::{URL_BYTES_MAX, host},
 };
 
 /// How many redirects are followed unless the caller allows fewer.
 const REDIRECTS_MAX: u8 = 3;
 
-/// How a document is asked for.
+/// The method of a fetch.
 #[derive(Clone, Debug)]
 pub enum FetchMethod {
-    /// By its URL alone.
+    /// A GET request.
     Get,
-    /// By sending this. A redirect is then an error.
+    /// A POST request. A redirect is then an error.
     Post {
-        /// What is sent.
+        /// The request body.
         body: Bytes,
-        /// What it is.
+        /// Its media type.
         content_type: String,
     },
 }
 
-/// What to fetch, and with how much patience.
+/// A fetch request with its limits.
 #[derive(Clone, Debug)]
 pub struct FetchRequest {
-    /// Where from.
+    /// The URL.
     pub url: Url,
-    /// How it is asked for.
+    /// The method.
     pub method: FetchMethod,
-    /// Headers to send. Like `auth`, they are for the URL's own origin and not sent anywhere it redirects to.
+    /// Headers to send. Like `auth`, they are sent only to the URL's own origin, not to the target of a
+    /// redirect.
     pub headers: Vec<(String, String)>,
-    /// Who asks.
+    /// The authentication.
     pub auth: Auth,
-    /// How long everything may take, redirects included: 60 s.
+    /// The time limit of the whole fetch, redirects included: 60 s.
     pub timeout: Duration,
     /// The longest silence: 30 s.
     pub idle_timeout: Duration,
     /// The longest body.
     pub bytes_max: u64,
-    /// How many redirects are followed: 3.
+    /// The maximum number of redirects: 3.
     pub redirects_max: u8,
 }
 
 impl FetchRequest {
-    /// A GET of this URL with the usual patience.
+    /// A GET of this URL with the default time limits.
     pub fn get(url: Url, bytes_max: u64) -> Self {
         Self {
             url,
@@ -69,19 +70,19 @@ impl FetchRequest {
         }
     }
 
-    /// The same by POST.
+    /// A POST to this URL with the default time limits.
     pub fn post(url: Url, body: Bytes, content_type: impl Into<String>, bytes_max: u64) -> Self {
         let method = FetchMethod::Post { body, content_type: content_type.into() };
         Self { method, ..Self::get(url, bytes_max) }
     }
 }
 
-/// Takes a body as it comes.
+/// Receives a body in pieces.
 pub trait Sink: Send {
-    /// The body is about to come; its length, where the host has told it, is within the cap.
+    /// Called before the body. Its length, if the host sent it, is within the limit.
     fn begin(&mut self, length: Option<u64>);
 
-    /// The next piece. Breaking ends the fetch with [`HttpError::Stopped`].
+    /// Takes the next piece. Breaking ends the fetch with [`HttpError::Stopped`].
     fn take(&mut self, piece: &[u8]) -> ControlFlow<()>;
 }
 
@@ -96,41 +97,42 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// What came besides the body.
+/// The response without its body.
 #[derive(Clone, Debug)]
 pub struct Fetched {
     /// The status: 200, 201 or 203.
     pub status: u16,
-    /// How long the body was.
+    /// The length of the body.
     pub bytes: u64,
     headers: HeaderMap,
 }
 
 impl Fetched {
-    /// The headers of that name, where they are text.
+    /// The headers of that name that are text.
     pub fn headers(&self, name: &str) -> impl Iterator<Item = &str> {
         self.headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok())
     }
 
-    /// What the host says the body is.
+    /// The `Content-Type` of the body.
     pub fn content_type(&self) -> Option<&str> {
         self.headers(CONTENT_TYPE.as_str()).next()
     }
 }
 
 impl HttpClient {
-    /// Fetches a document into `sink`. What an error leaves in the sink is of no use.
+    /// Fetches a document into `sink`. After an error the content of the sink is incomplete.
     pub async fn fetch(&self, request: &FetchRequest, sink: &mut dyn Sink) -> Result<Fetched, HttpError> {
-        let patience = Patience::new(request.timeout, request.idle_timeout);
+        let deadlines = ExchangeDeadlines::new(request.timeout, request.idle_timeout);
         let mut url = request.url.clone();
         let mut redirects = 0;
-        // Whoever the host has sent us to is a stranger, and so is whoever they send us to, be it back.
+        // The target of a redirect is not trusted, and neither are its further redirects, even back to the
+        // first origin.
         let mut is_trusted = true;
         loop {
-            let response = self.ask(request, &url, is_trusted, &patience).await?;
+            let response = self.ask(request, &url, is_trusted, &deadlines).await?;
             match response.status().as_u16() {
                 200 | 201 | 203 => {
-                    return self.receive(response, &url, request.bytes_max, &patience, sink).await;
+                    return self.receive(response, &url, request.bytes_max, &deadlines, sink).await;
                 }
                 status @ (301 | 302 | 303 | 307 | 308) => {
                     if matches!(request.method, FetchMethod::Post { .. }) {
@@ -143,7 +145,7 @@ impl HttpClient {
                     url = redirected(&url, response.headers())?;
                     is_trusted &= url.origin() == request.url.origin();
                 }
-                // 204 and 206 are no document either.
+                // 204 and 206 are not documents, either.
                 status => {
                     let retry_after = retry_after(response.headers());
                     return Err(HttpError::Status { host: host(&url), status, retry_after });
@@ -157,7 +159,7 @@ impl HttpClient {
         request: &FetchRequest,
         url: &Url,
         is_trusted: bool,
-        patience: &Patience,
+        deadlines: &ExchangeDeadlines,
     ) -> Result<Response, HttpError> {
         let headers: &[_] = if is_trusted { &request.headers } else { &[] };
         let mut asked = match &request.method {
@@ -170,7 +172,7 @@ impl HttpClient {
         if is_trusted {
             asked = request.auth.apply(asked);
         }
-        self.exchange(url, asked, patience).await
+        self.exchange(url, asked, deadlines).await
     }
 
     async fn receive(
@@ -178,7 +180,7 @@ impl HttpClient {
         mut response: Response,
         url: &Url,
         bytes_max: u64,
-        patience: &Patience,
+        deadlines: &ExchangeDeadlines,
         sink: &mut dyn Sink,
     ) -> Result<Fetched, HttpError> {
         if let Some(encoding) = encoding(response.headers()) {
@@ -191,10 +193,10 @@ impl HttpClient {
         }
         sink.begin(length);
         let mut bytes = 0_u64;
-        while let Some(piece) = patience
+        while let Some(piece) = deadlines
             .wait(url, "rest of the answer", response.chunk())
             .await?
-            .map_err(|error| self.broken(url, &error))?
+            .map_err(|error| self.client_error(url, &error))?
         {
             bytes = bytes.saturating_add(piece.len() as u64);
             if bytes > bytes_max {
@@ -212,7 +214,7 @@ impl HttpClient {
     }
 }
 
-/// Where a redirect leads. The next request checks it like any other URL.
+/// The target of a redirect. The next request checks it like any other URL.
 fn redirected(from: &Url, headers: &HeaderMap) -> Result<Url, HttpError> {
     let refused = |what: &str| HttpError::Url { reason: format!("is redirected by {} {what}", host(from)) };
     let to = headers.get(LOCATION).ok_or_else(|| refused("to nowhere"))?;

@@ -1,7 +1,7 @@
-//! Names to addresses that a guard lets through.
+//! Resolves names to addresses that a guard allows.
 //!
-//! The client connects to what this gives and to nothing else, so a name cannot show one address to the check and
-//! another to the connection.
+//! The client connects only to the returned addresses, so a name cannot resolve to one address for the check
+//! and to another for the connection.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{Guard, NetError};
 /// How many addresses of one name are tried.
 const ADDRESSES_MAX: usize = 8;
 
-/// Resolves names to those of their addresses that a guard lets through.
+/// A resolver that returns only addresses that a guard allows.
 pub struct GuardedResolver(pub Arc<Guard>);
 
 impl Resolve for GuardedResolver {
@@ -20,7 +20,7 @@ impl Resolve for GuardedResolver {
         let guard = self.0.clone();
         Box::pin(async move {
             let host = name.as_str();
-            // The port is the client's to fill in.
+            // The client fills in the port.
             let addresses = tokio::net::lookup_host((host, 0))
                 .await
                 .map_err(|source| NetError::Resolve { host: host.to_owned(), source })?;

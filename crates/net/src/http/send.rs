@@ -1,4 +1,4 @@
-//! Sending something and hearing what the other side says, whatever it is: webhooks and the like.
+//! Posts a body and reads the response, whatever its status: for webhooks and API calls.
 
 use std::time::Duration;
 
@@ -11,40 +11,40 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{
-    client::{Auth, HttpClient, Patience},
+    client::{Auth, ExchangeDeadlines, HttpClient},
     error::{HttpError, is_transient_status},
-    later::retry_after,
+    retry_after::retry_after,
 };
 
-/// What to send, and with how much patience.
+/// A POST request with its limits.
 #[derive(Clone, Debug)]
 pub struct SendRequest {
-    /// Where to.
+    /// The URL.
     pub url: Url,
-    /// What is sent.
+    /// The request body.
     pub body: Bytes,
-    /// What it is.
+    /// Its media type.
     pub content_type: String,
     /// Headers to send.
     pub headers: Vec<(String, String)>,
-    /// Who sends it.
+    /// The authentication.
     pub auth: Auth,
-    /// How long everything may take.
+    /// The time limit of the whole exchange.
     pub timeout: Duration,
-    /// How much of the answer is kept.
+    /// The maximum of the response body that is kept.
     pub answer_bytes_max: usize,
 }
 
-/// What the other side said.
+/// The response to a [`SendRequest`].
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The status. A redirect is an answer like any other, and not followed.
+    /// The status. A redirect is returned like any other status and not followed.
     pub status: u16,
     /// The body, or the beginning of it.
     pub body: Bytes,
-    /// Whether there was more than was kept, or the connection broke off within the body.
+    /// Whether the body is incomplete: it was longer, or the connection broke.
     pub is_cut: bool,
-    /// From the first step to the last byte that was read.
+    /// The time from the start to the last byte that was read.
     pub latency: Duration,
     headers: HeaderMap,
 }
@@ -55,37 +55,37 @@ impl Answer {
         (200..300).contains(&self.status)
     }
 
-    /// True when the other side asks to come back.
+    /// True if the status suggests a retry.
     pub fn is_transient(&self) -> bool {
         is_transient_status(self.status)
     }
 
-    /// How long it asked to wait, if it did.
+    /// How long the host asked to wait, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
         retry_after(&self.headers)
     }
 
-    /// The header of that name, where it is text.
+    /// The header of that name, if it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
 
 impl HttpClient {
-    /// Posts a body, once. Any status is an answer; an error means that there was none.
+    /// Posts a body once. Any status is a response; an error means that there was none.
     pub async fn send(&self, request: &SendRequest) -> Result<Answer, HttpError> {
         let SendRequest { url, timeout, answer_bytes_max, .. } = request;
         let started = Instant::now();
-        let patience = Patience::new(*timeout, *timeout);
+        let deadlines = ExchangeDeadlines::new(*timeout, *timeout);
         let post = self
             .request(Method::POST, url, &request.headers)?
             .header(CONTENT_TYPE, &request.content_type)
             .body(request.body.clone());
-        let mut response = self.exchange(url, request.auth.apply(post), &patience).await?;
+        let mut response = self.exchange(url, request.auth.apply(post), &deadlines).await?;
         let mut body = Vec::new();
-        // What breaks off, stalls or never ends within the body takes nothing from what the status said.
+        // A body that breaks off, stalls or does not end does not invalidate the status.
         let is_cut = loop {
-            match patience.wait(url, "rest of the answer", response.chunk()).await {
+            match deadlines.wait(url, "rest of the answer", response.chunk()).await {
                 Ok(Ok(None)) => break false,
                 Ok(Ok(Some(piece))) => {
                     let room = answer_bytes_max - body.len();

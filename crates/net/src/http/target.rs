@@ -1,8 +1,8 @@
-//! Which URLs may be asked.
+//! Checks which URLs may be requested.
 //!
-//! A URL is checked in its parsed form, so that every spelling of an address (decimal, octal, hexadecimal, shortened,
-//! IPv4 inside IPv6) has become the address itself. An address is held against the guard here, because no resolver will
-//! see it; a name is held against it by the resolver.
+//! A URL is checked in its parsed form, so that every spelling of an address (decimal, octal, hexadecimal,
+//! shortened, IPv4 inside IPv6) has become the address itself. An address is checked against the guard here,
+//! because it is not resolved; the resolver checks names.
 
 use std::net::IpAddr;
 
@@ -18,7 +18,7 @@ fn refused(reason: impl Into<String>) -> HttpError {
     HttpError::Url { reason: reason.into() }
 }
 
-/// Reads a URL and checks all that can be told without a network or a guard.
+/// Parses a URL and checks everything that needs neither a network nor a guard.
 pub fn parse_url(text: &str) -> Result<Url, HttpError> {
     if text.len() > URL_BYTES_MAX {
         return Err(refused(format!("is longer than {URL_BYTES_MAX} bytes: shorten it")));
@@ -41,15 +41,15 @@ fn check_form(url: &Url) -> Result<(), HttpError> {
     if url.port() == Some(0) {
         return Err(refused("has port 0: give the port of the service"));
     }
-    // Once more, for a URL that was not read from text: parsing can make it longer.
+    // Checked again, because parsing can make a URL longer.
     if url.as_str().len() > URL_BYTES_MAX {
         return Err(refused(format!("is longer than {URL_BYTES_MAX} bytes once encoded: shorten it")));
     }
     Ok(())
 }
 
-/// Checks a URL that is about to be asked.
-pub(super) fn check(url: &Url, guard: &Guard) -> Result<(), HttpError> {
+/// Checks a URL before a request.
+pub(super) fn check_target(url: &Url, guard: &Guard) -> Result<(), HttpError> {
     check_form(url)?;
     let address = match url.host() {
         Some(Host::Ipv4(address)) => IpAddr::V4(address),
@@ -59,7 +59,7 @@ pub(super) fn check(url: &Url, guard: &Guard) -> Result<(), HttpError> {
     if guard.allows(address) { Ok(()) } else { Err(HttpError::Guarded { host: host(url) }) }
 }
 
-/// Host and port, as errors name them.
+/// Host and port, for errors.
 pub(super) fn host(url: &Url) -> String {
     let name = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"))
@@ -95,7 +95,7 @@ mod tests {
             "https://192.168.1.1/",
         ] {
             let url = parse_url(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-            let error = check(&url, &Guard::default()).unwrap_err();
+            let error = check_target(&url, &Guard::default()).unwrap_err();
             assert!(matches!(error, HttpError::Guarded { .. }), "{text}: {error}");
             assert!(error.to_string().contains("POSTWAY_ALLOW_PRIVATE_TARGETS") && !error.is_transient());
         }
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn names_and_public_addresses_pass_to_the_resolver() {
         for text in ["http://example.com/a?b=c", "https://8.8.8.8:8443/", "http://[2606:4700::1111]/"] {
-            check(&parse_url(text).unwrap(), &Guard::default()).unwrap();
+            check_target(&parse_url(text).unwrap(), &Guard::default()).unwrap();
         }
     }
 

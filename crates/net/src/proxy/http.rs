@@ -1,4 +1,4 @@
-//! Asking an HTTP proxy for a connection: CONNECT (RFC 9110 9.3.6), with Basic credentials (RFC 7617).
+//! Requests a connection from an HTTP proxy: CONNECT (RFC 9110 9.3.6), with Basic credentials (RFC 7617).
 
 use std::io;
 
@@ -12,11 +12,16 @@ use url::Host;
 
 use super::{Proxy, denied, garbled};
 
-/// The longest head of an answer.
+/// The longest head of a response.
 pub(super) const HEAD_BYTES_MAX: usize = 8 * 1024;
 
-/// Asks for a connection to the target; what comes next is the target speaking.
-pub(super) async fn ask(tcp: &mut TcpStream, proxy: &Proxy, target: &Host, port: u16) -> io::Result<()> {
+/// Requests a connection to the target. The next octets on the connection are from the target.
+pub(super) async fn request_connection(
+    tcp: &mut TcpStream,
+    proxy: &Proxy,
+    target: &Host,
+    port: u16,
+) -> io::Result<()> {
     let mut request =
         Zeroizing::new(format!("CONNECT {target}:{port} HTTP/1.1\r\nHost: {target}:{port}\r\n"));
     if let Some((username, password)) = &proxy.credentials {
@@ -28,7 +33,7 @@ pub(super) async fn ask(tcp: &mut TcpStream, proxy: &Proxy, target: &Host, port:
     }
     request.push_str("\r\n");
     tcp.write_all(request.as_bytes()).await?;
-    // Octet by octet: whatever follows the head is the target speaking, and belongs to whoever gets the connection.
+    // Read octet by octet: everything after the head is from the target and belongs to the caller.
     let mut head = Vec::with_capacity(256);
     while !head.ends_with(b"\r\n\r\n") {
         if head.len() == HEAD_BYTES_MAX {

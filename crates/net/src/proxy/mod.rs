@@ -1,9 +1,9 @@
-//! The way out through somebody else's door: SOCKS5 (RFC 1928, RFC 1929) and HTTP CONNECT (RFC 9110 9.3.6).
+//! Connections through a proxy: SOCKS5 (RFC 1928, RFC 1929) and HTTP CONNECT (RFC 9110 9.3.6).
 //!
-//! The target's name is resolved by the proxy, so that a name which only its network knows works, and no lookup
-//! tells ours. A guard holds for the proxy's own address as for any other, and for a target written as an address
-//! or as `localhost`; what a name means on the far side is the proxy's affair. Everything said is bounded and ends
-//! at one deadline. Errors name target and proxy, never the password.
+//! The proxy resolves the target's name, so that names of its network work and no lookup reveals the target
+//! to ours. The guard applies to the proxy's own address, and to a target that is an address or `localhost`;
+//! it cannot check what the proxy resolves a name to. Every message is bounded, and the handshake has one
+//! deadline. Errors name target and proxy, never the password.
 
 mod http;
 mod socks5;
@@ -23,20 +23,20 @@ use tokio::{
 pub use self::url::ProxyUrlError;
 use crate::{Guard, NetError, connect, guard::literal_address};
 
-/// The longest user name, password and target name, which SOCKS5 counts in one octet each.
+/// The longest user name, password and target name: SOCKS5 has one octet for each length.
 const FIELD_BYTES_MAX: usize = 255;
 
-/// A proxy to connect through. Made from a URL; printed without its credentials.
+/// A proxy to connect through. It is parsed from a URL and printed without its credentials.
 #[derive(Clone)]
 pub struct Proxy {
-    kind: Kind,
+    kind: ProxyKind,
     host: String,
     port: u16,
     credentials: Option<(String, SecretString)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ProxyKind {
     Socks5,
     Http,
 }
@@ -44,8 +44,8 @@ enum Kind {
 impl fmt::Display for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
-            Kind::Socks5 => "SOCKS5",
-            Kind::Http => "HTTP",
+            ProxyKind::Socks5 => "SOCKS5",
+            ProxyKind::Http => "HTTP",
         };
         write!(f, "{kind} proxy {}:{}", self.host, self.port)
     }
@@ -57,10 +57,10 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// Connects to `host` before `deadline`, through the proxy if there is one, and only where the guard lets it.
+/// Connects to `host` before `deadline`, through the proxy if there is one, and only if the guard allows it.
 ///
-/// A proxy that refuses, or asks for other credentials, is a [`NetError::Connect`] of the target; of the kind
-/// `PermissionDenied` where the credentials are at fault.
+/// If the proxy refuses or requires other credentials, this is a [`NetError::Connect`] of the target, of the
+/// kind `PermissionDenied` if the credentials are wrong.
 pub async fn connect_through(
     proxy: Option<&Proxy>,
     host: &str,
@@ -85,8 +85,8 @@ pub async fn connect_through(
     })?;
     let agreed = async {
         match proxy.kind {
-            Kind::Socks5 => socks5::ask(&mut tcp, proxy, &target, port).await,
-            Kind::Http => http::ask(&mut tcp, proxy, &target, port).await,
+            ProxyKind::Socks5 => socks5::request_connection(&mut tcp, proxy, &target, port).await,
+            ProxyKind::Http => http::request_connection(&mut tcp, proxy, &target, port).await,
         }
     };
     match timeout_at(deadline, agreed).await {
@@ -98,7 +98,7 @@ pub async fn connect_through(
     }
 }
 
-/// Reads a target as a resolver on the far side would: `127.1` and `0x7f000001` are addresses too.
+/// Parses a target as the proxy's resolver would: `127.1` and `0x7f000001` are addresses too.
 fn target(host: &str) -> io::Result<Host> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(match address {

@@ -1,4 +1,5 @@
-//! Asking a SOCKS5 proxy (RFC 1928) for a connection, with a user name and password where it wants them (RFC 1929).
+//! Requests a connection from a SOCKS5 proxy (RFC 1928), with a user name and password if it requires them
+//! (RFC 1929).
 
 use std::io;
 
@@ -11,8 +12,13 @@ use url::Host;
 
 use super::{FIELD_BYTES_MAX, Proxy, denied, garbled};
 
-/// Asks for a connection to the target; what comes next is the target speaking.
-pub(super) async fn ask(tcp: &mut TcpStream, proxy: &Proxy, target: &Host, port: u16) -> io::Result<()> {
+/// Requests a connection to the target. The next octets on the connection are from the target.
+pub(super) async fn request_connection(
+    tcp: &mut TcpStream,
+    proxy: &Proxy,
+    target: &Host,
+    port: u16,
+) -> io::Result<()> {
     const NO_AUTH: u8 = 0;
     const BY_PASSWORD: u8 = 2;
     let methods: &[u8] =
@@ -63,7 +69,7 @@ pub(super) async fn ask(tcp: &mut TcpStream, proxy: &Proxy, target: &Host, port:
     if head[1] != 0 {
         return Err(refused(head[1]));
     }
-    // The address it connects from follows, of no use to us.
+    // The address that the proxy connects from follows. It is not used.
     let bound = match head[3] {
         1 => 4,
         4 => 16,
@@ -75,7 +81,8 @@ pub(super) async fn ask(tcp: &mut TcpStream, proxy: &Proxy, target: &Host, port:
     Ok(())
 }
 
-/// Adds a field and its length. What is longer was refused when it was parsed; should one come here it is cut.
+/// Adds a field and its length. Longer fields were refused when they were parsed; one that is passed here is
+/// cut.
 fn push_counted(request: &mut Vec<u8>, field: &[u8]) {
     let length = u8::try_from(field.len()).unwrap_or(u8::MAX);
     request.push(length);

@@ -1,4 +1,4 @@
-//! Proxies that grant, refuse, are silent, are not there, or may not be used.
+//! Tests proxies that accept, refuse, are silent, do not exist, or are not allowed.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::{
 
 use super::{http::HEAD_BYTES_MAX, *};
 
-/// A proxy that expects these words, answers each with its reply, and says nothing else.
+/// A proxy that expects these requests and sends the reply to each.
 async fn scripted(script: Vec<(Vec<u8>, Vec<u8>)>) -> (u16, JoinHandle<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -28,7 +28,7 @@ async fn scripted(script: Vec<(Vec<u8>, Vec<u8>)>) -> (u16, JoinHandle<TcpStream
     (port, serving)
 }
 
-/// A guard that lets everything through: what is asked here is how a proxy is spoken to.
+/// A guard that allows everything: these tests are about the proxy protocols.
 fn anywhere() -> Guard {
     Guard::new(vec![(IpAddr::from([0, 0, 0, 0]), 0), (IpAddr::from([0; 16]), 0)])
 }
@@ -112,11 +112,11 @@ async fn a_refusal_names_target_and_proxy_and_no_password() {
             tcp.read_exact(&mut first).await.unwrap();
             tcp.write_all(&reply).await.unwrap();
             if reply == [5, 2] {
-                // The length of what it is told does not matter: it refuses.
+                // It refuses, whatever the length of the request is.
                 assert_eq!(tcp.read_u8().await.unwrap(), 1);
                 tcp.write_all(&[1, 1]).await.unwrap();
             }
-            // Until the other side has read all and gone.
+            // Waits until the other side has read everything and closed.
             tokio::io::copy(&mut tcp, &mut tokio::io::sink()).await.ok();
         });
         let url = format!("{scheme}://bob:hunter2@127.0.0.1:{port}");

@@ -1,4 +1,4 @@
-//! Reading a proxy from its URL.
+//! Parses a proxy from its URL.
 
 use std::str::FromStr;
 
@@ -6,11 +6,11 @@ use secrecy::{SecretString, zeroize::Zeroizing};
 use thiserror::Error;
 use url::{Host, Url};
 
-use super::{FIELD_BYTES_MAX, Kind, Proxy};
+use super::{FIELD_BYTES_MAX, Proxy, ProxyKind};
 
 const SOCKS_PORT: u16 = 1080;
 
-/// The text is not the URL of a proxy. Does not repeat it: it may hold a password.
+/// The text is not the URL of a proxy. The error does not repeat it, because it may contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the proxy {0}; write socks5://user:password@host:port or http://user:password@host:port")]
 pub struct ProxyUrlError(&'static str);
@@ -21,14 +21,14 @@ impl FromStr for Proxy {
     fn from_str(text: &str) -> Result<Self, ProxyUrlError> {
         let url = Url::parse(text.trim()).map_err(|_| ProxyUrlError("is not a URL"))?;
         let (kind, port) = match url.scheme() {
-            "socks5" | "socks5h" => (Kind::Socks5, url.port().unwrap_or(SOCKS_PORT)),
-            "http" => (Kind::Http, url.port_or_known_default().unwrap_or(80)),
+            "socks5" | "socks5h" => (ProxyKind::Socks5, url.port().unwrap_or(SOCKS_PORT)),
+            "http" => (ProxyKind::Http, url.port_or_known_default().unwrap_or(80)),
             _ => return Err(ProxyUrlError("is neither socks5 nor http")),
         };
         if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
             return Err(ProxyUrlError("has more than a host and a port"));
         }
-        // Of a scheme that is not the web's, the host is taken as it stands: parse it as one.
+        // For other schemes than the web's, `Url` does not parse the host, so it is parsed here.
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or(ProxyUrlError("has no host"))?;
         let host = match Host::parse(host).map_err(|_| ProxyUrlError("has a host that cannot be one"))? {
             Host::Domain(name) => name,
@@ -44,11 +44,12 @@ impl FromStr for Proxy {
                 if username.len().max(password.len()) > FIELD_BYTES_MAX {
                     return Err(ProxyUrlError("has credentials of more than 255 bytes"));
                 }
-                // Neither protocol can carry them: RFC 1929 wants at least one octet, RFC 7617 splits at the colon.
-                if username.is_empty() || (kind == Kind::Socks5 && password.is_empty()) {
+                // Neither protocol can carry them: RFC 1929 wants at least one octet, RFC 7617 splits at the
+                // colon.
+                if username.is_empty() || (kind == ProxyKind::Socks5 && password.is_empty()) {
                     return Err(ProxyUrlError("needs both a user name and a password, or neither"));
                 }
-                if kind == Kind::Http && username.contains(':') {
+                if kind == ProxyKind::Http && username.contains(':') {
                     return Err(ProxyUrlError("has a user name with a colon, which http cannot carry"));
                 }
                 Some((username, SecretString::from(password.as_str())))
@@ -58,7 +59,7 @@ impl FromStr for Proxy {
     }
 }
 
-/// Undoes percent-encoding; `None` where it is malformed or not UTF-8.
+/// Decodes percent-encoding; `None` if it is malformed or not UTF-8.
 fn decoded(text: &str) -> Option<String> {
     let mut octets = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -81,10 +82,10 @@ mod tests {
     #[test]
     fn urls_are_read_and_credentials_are_never_printed() {
         let proxy: Proxy = "socks5h://bob:hunter2@[::1]".parse().unwrap();
-        assert_eq!((proxy.kind, proxy.host.as_str(), proxy.port), (Kind::Socks5, "::1", 1080));
+        assert_eq!((proxy.kind, proxy.host.as_str(), proxy.port), (ProxyKind::Socks5, "::1", 1080));
         assert_eq!(format!("{proxy:?}"), "Proxy(SOCKS5 proxy ::1:1080)");
         let proxy: Proxy = "http://Proxy.example.org/".parse().unwrap();
-        assert_eq!((proxy.kind, proxy.host.as_str(), proxy.port), (Kind::Http, "proxy.example.org", 80));
+        assert_eq!((proxy.kind, proxy.host.as_str(), proxy.port), (ProxyKind::Http, "proxy.example.org", 80));
         for url in [
             "",
             "proxy:1080",

@@ -1,8 +1,9 @@
-//! ASN.1 as signatures have it: BER, definite and indefinite lengths, read in place.
+//! Reads ASN.1 in BER, with definite and indefinite lengths, in place.
 //!
-//! Certificates are DER, but the structure around them is not: most providers write it as a stream, with lengths that
-//! are not known in advance and content in pieces (X.690, 8.1.3.6), which DER readers refuse. Nothing is recursive;
-//! looking for the end of an indefinite length is linear, and done once for each of the few levels that are opened.
+//! Certificates are DER, but the structure around them is not: most providers write it as a stream, with
+//! indefinite lengths and content in pieces (X.690, 8.1.3.6), which DER readers refuse. Nothing is recursive.
+//! Finding the end of an indefinite length is linear, and happens once for each of the few levels that are
+//! opened.
 
 use std::borrow::Cow;
 
@@ -23,25 +24,25 @@ const END: [u8; 2] = [0, 0];
 
 /// The bytes are not ASN.1, or not of the structure that was expected.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub(super) struct MalformedAsn1;
 
 /// One value.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Element<'a> {
+pub(super) struct Asn1Element<'a> {
     pub(super) tag: u8,
     pub(super) content: &'a [u8],
     /// With tag and length.
     pub(super) whole: &'a [u8],
 }
 
-impl<'a> Element<'a> {
-    /// What it consists of.
-    pub(super) fn open(&self) -> Reader<'a> {
-        Reader { rest: self.content }
+impl<'a> Asn1Element<'a> {
+    /// A reader of the values inside it.
+    pub(super) fn open(&self) -> Asn1Reader<'a> {
+        Asn1Reader { rest: self.content }
     }
 
-    /// An octet string's octets, joined where they come in pieces.
-    pub(super) fn octets(&self) -> Result<Cow<'a, [u8]>, Malformed> {
+    /// The octets of an octet string, joined if they come in pieces.
+    pub(super) fn octets(&self) -> Result<Cow<'a, [u8]>, MalformedAsn1> {
         if self.tag & CONSTRUCTED == 0 {
             return Ok(Cow::Borrowed(self.content));
         }
@@ -49,7 +50,7 @@ impl<'a> Element<'a> {
         let mut pieces = self.open();
         while let Some(piece) = pieces.next()? {
             if piece.tag != OCTET_STRING {
-                return Err(Malformed);
+                return Err(MalformedAsn1);
             }
             joined.extend_from_slice(piece.content);
         }
@@ -59,82 +60,82 @@ impl<'a> Element<'a> {
 
 /// Reads values one after the other.
 #[derive(Clone, Copy)]
-pub(super) struct Reader<'a> {
+pub(super) struct Asn1Reader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Asn1Reader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
     /// The next value; `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Element<'a>>, Malformed> {
+    pub(super) fn next(&mut self) -> Result<Option<Asn1Element<'a>>, MalformedAsn1> {
         if self.rest.is_empty() {
             return Ok(None);
         }
         let (tag, length, start) = header(self.rest)?;
         let (content_end, end) = match length {
             Some(length) => {
-                let end = start.checked_add(length).ok_or(Malformed)?;
+                let end = start.checked_add(length).ok_or(MalformedAsn1)?;
                 (end, end)
             }
             None => {
-                let content = self.rest.get(start..).ok_or(Malformed)?;
+                let content = self.rest.get(start..).ok_or(MalformedAsn1)?;
                 let end = start + end_of_indefinite(content)?;
                 (end - END.len(), end)
             }
         };
-        let whole = self.rest.get(..end).ok_or(Malformed)?;
+        let whole = self.rest.get(..end).ok_or(MalformedAsn1)?;
         self.rest = &self.rest[end..];
-        Ok(Some(Element { tag, content: &whole[start..content_end], whole }))
+        Ok(Some(Asn1Element { tag, content: &whole[start..content_end], whole }))
     }
 
-    /// The next value, which has one of these tags.
-    pub(super) fn expect(&mut self, tag: u8) -> Result<Element<'a>, Malformed> {
-        self.optional(tag)?.ok_or(Malformed)
+    /// The next value, which must have this tag.
+    pub(super) fn expect(&mut self, tag: u8) -> Result<Asn1Element<'a>, MalformedAsn1> {
+        self.optional(tag)?.ok_or(MalformedAsn1)
     }
 
-    /// The next value if it has this tag; otherwise it is left.
-    pub(super) fn optional(&mut self, tag: u8) -> Result<Option<Element<'a>>, Malformed> {
+    /// The next value if it has this tag; otherwise nothing is read.
+    pub(super) fn optional(&mut self, tag: u8) -> Result<Option<Asn1Element<'a>>, MalformedAsn1> {
         if self.rest.first() == Some(&tag) { self.next() } else { Ok(None) }
     }
 
     /// The next value, an octet string in one or more pieces.
-    pub(super) fn octet_string(&mut self) -> Result<Element<'a>, Malformed> {
+    pub(super) fn octet_string(&mut self) -> Result<Asn1Element<'a>, MalformedAsn1> {
         match self.next()? {
             Some(found) if found.tag & !CONSTRUCTED == OCTET_STRING => Ok(found),
-            _ => Err(Malformed),
+            _ => Err(MalformedAsn1),
         }
     }
 }
 
-/// Tag, length (`None`: indefinite) and where the content begins.
-fn header(bytes: &[u8]) -> Result<(u8, Option<usize>, usize), Malformed> {
-    let [tag, first, ..] = *bytes else { return Err(Malformed) };
-    // Tags of several bytes occur nowhere in what we read.
+/// Tag, length (`None`: indefinite) and the offset of the content.
+fn header(bytes: &[u8]) -> Result<(u8, Option<usize>, usize), MalformedAsn1> {
+    let [tag, first, ..] = *bytes else { return Err(MalformedAsn1) };
+    // The structures read here have no tags of several bytes.
     if tag & 0x1F == 0x1F {
-        return Err(Malformed);
+        return Err(MalformedAsn1);
     }
     match first {
         0..INDEFINITE => Ok((tag, Some(usize::from(first)), 2)),
         INDEFINITE if tag & CONSTRUCTED != 0 => Ok((tag, None, 2)),
-        INDEFINITE => Err(Malformed),
+        INDEFINITE => Err(MalformedAsn1),
         _ => {
             let count = usize::from(first & 0x7F);
-            let digits = bytes.get(2..2 + count).filter(|digits| digits.len() <= 4).ok_or(Malformed)?;
+            let digits = bytes.get(2..2 + count).filter(|digits| digits.len() <= 4).ok_or(MalformedAsn1)?;
             let length = digits.iter().fold(0_usize, |length, digit| (length << 8) | usize::from(*digit));
             Ok((tag, Some(length), 2 + count))
         }
     }
 }
 
-/// Where the content of an indefinite length ends, its end marker included.
-fn end_of_indefinite(content: &[u8]) -> Result<usize, Malformed> {
+/// The end of content of indefinite length, its end marker included.
+fn end_of_indefinite(content: &[u8]) -> Result<usize, MalformedAsn1> {
     let mut at = 0;
     let mut open = 1_usize;
     while open > 0 {
-        let rest = content.get(at..).ok_or(Malformed)?;
+        let rest = content.get(at..).ok_or(MalformedAsn1)?;
         if rest.starts_with(&END) {
             open -= 1;
             at += END.len();
@@ -144,7 +145,7 @@ fn end_of_indefinite(content: &[u8]) -> Result<usize, Malformed> {
         if length.is_none() {
             open += 1;
         }
-        at = at.checked_add(start).and_then(|at| at.checked_add(length.unwrap_or(0))).ok_or(Malformed)?;
+        at = at.checked_add(start).and_then(|at| at.checked_add(length.unwrap_or(0))).ok_or(MalformedAsn1)?;
     }
     Ok(at)
 }
@@ -157,7 +158,7 @@ mod tests {
     fn indefinite_lengths_end_where_their_marker_is() {
         // SEQUENCE (indefinite) { OCTET STRING in two pieces (indefinite), INTEGER 0 }, then NULL.
         let bytes = [0x30, 0x80, 0x24, 0x80, 4, 1, b'a', 4, 2, 0, 0, 0, 0, 2, 1, 0, 0, 0, 5, 0];
-        let mut reader = Reader::new(&bytes);
+        let mut reader = Asn1Reader::new(&bytes);
         let sequence = reader.expect(SEQUENCE).unwrap();
         assert_eq!(sequence.whole.len(), 18);
         let mut inner = sequence.open();
@@ -176,7 +177,7 @@ mod tests {
             &[0x30],
             &[4, 0x80, 0, 0],
         ] {
-            assert!(Reader::new(bytes).next().is_err(), "{bytes:?}");
+            assert!(Asn1Reader::new(bytes).next().is_err(), "{bytes:?}");
         }
     }
 }

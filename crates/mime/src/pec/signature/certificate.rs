@@ -1,6 +1,6 @@
-//! What we need of a certificate beside its chain: who issued it, whom it names, and what its key is for.
+//! Reads what is needed of a certificate besides its chain: issuer, addresses, and key usage.
 
-use super::asn1::{BIT_STRING, Element, INTEGER, Malformed, OID, Reader, SEQUENCE, SET, context};
+use super::asn1::{Asn1Element, Asn1Reader, BIT_STRING, INTEGER, MalformedAsn1, OID, SEQUENCE, SET, context};
 
 /// `emailAddress` of a subject (PKCS #9).
 const EMAIL_ADDRESS: &[u8] = &[0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 9, 1];
@@ -13,20 +13,20 @@ const RFC822_NAME: u8 = 0x81;
 const SIGNING_BITS: u8 = 0xC0;
 
 /// A certificate of a signature's bag.
-pub(super) struct Certificate<'a> {
+pub(super) struct SignerCertificate<'a> {
     pub(super) der: &'a [u8],
     pub(super) issuer: &'a [u8],
     pub(super) serial: &'a [u8],
     pub(super) key_identifier: Option<&'a [u8]>,
-    /// Whether its key may sign mail, as far as it says.
+    /// Whether its key may sign mail; true if it does not say.
     pub(super) may_sign: bool,
-    /// The addresses it names.
+    /// The e-mail addresses that it names.
     pub(super) addresses: Vec<String>,
 }
 
-impl<'a> Certificate<'a> {
-    pub(super) fn read(der: &'a [u8]) -> Result<Self, Malformed> {
-        let mut body = Reader::new(der).expect(SEQUENCE)?.open().expect(SEQUENCE)?.open();
+impl<'a> SignerCertificate<'a> {
+    pub(super) fn read(der: &'a [u8]) -> Result<Self, MalformedAsn1> {
+        let mut body = Asn1Reader::new(der).expect(SEQUENCE)?.open().expect(SEQUENCE)?.open();
         body.optional(context(0))?;
         let serial = body.expect(INTEGER)?.content;
         body.expect(SEQUENCE)?;
@@ -48,12 +48,12 @@ impl<'a> Certificate<'a> {
         Ok(certificate)
     }
 
-    fn take_extension(&mut self, extension: &Element<'a>) -> Result<(), Malformed> {
+    fn take_extension(&mut self, extension: &Asn1Element<'a>) -> Result<(), MalformedAsn1> {
         let mut fields = extension.open();
         let id = fields.expect(OID)?.content;
-        // `critical` may stand between.
+        // An optional `critical`.
         fields.optional(0x01)?;
-        let mut value = Reader::new(fields.expect(super::asn1::OCTET_STRING)?.content);
+        let mut value = Asn1Reader::new(fields.expect(super::asn1::OCTET_STRING)?.content);
         match id {
             SUBJECT_KEY_IDENTIFIER => {
                 self.key_identifier = Some(value.expect(super::asn1::OCTET_STRING)?.content);
@@ -76,14 +76,14 @@ impl<'a> Certificate<'a> {
         Ok(())
     }
 
-    fn take_subject(&mut self, subject: &Element<'a>) -> Result<(), Malformed> {
+    fn take_subject(&mut self, subject: &Asn1Element<'a>) -> Result<(), MalformedAsn1> {
         let mut sets = subject.open();
         while let Some(set) = sets.optional(SET)? {
             let mut attributes = set.open();
             while let Some(attribute) = attributes.optional(SEQUENCE)? {
                 let mut fields = attribute.open();
                 if fields.expect(OID)?.content == EMAIL_ADDRESS {
-                    self.take_address(fields.next()?.ok_or(Malformed)?.content);
+                    self.take_address(fields.next()?.ok_or(MalformedAsn1)?.content);
                 }
             }
         }

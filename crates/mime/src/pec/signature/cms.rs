@@ -1,15 +1,16 @@
-//! CMS signed data (RFC 5652): the signers, their certificates, and the content where it is inside.
+//! CMS signed data (RFC 5652): the signers, their certificates, and the content if it is included.
 //!
-//! Signed attributes are required: without them a signature over content could be one over attributes in disguise.
+//! Signed attributes are required: without them a signature over content could be one over attributes in
+//! disguise.
 
 use std::borrow::Cow;
 
 use jiff::{civil::DateTime, tz::Offset};
 use postway_domain::Time;
 
-use super::asn1::{INTEGER, Malformed, OCTET_STRING, OID, Reader, SEQUENCE, SET, context};
+use super::asn1::{Asn1Reader, INTEGER, MalformedAsn1, OCTET_STRING, OID, SEQUENCE, SET, context};
 
-/// Certificates and signers of one signature that are looked at.
+/// The maximum number of certificates of one signature that are read.
 const CERTIFICATES_MAX: usize = 32;
 const SIGNERS_MAX: usize = 4;
 
@@ -22,41 +23,41 @@ const GENERALIZED_TIME: u8 = 0x18;
 
 /// A `SignedData`.
 pub(super) struct SignedData<'a> {
-    /// The content, where it is not detached.
+    /// The content, if it is not detached.
     pub(super) content: Option<Cow<'a, [u8]>>,
-    /// The certificates that came along, as DER.
+    /// The included certificates, as DER.
     pub(super) certificates: Vec<&'a [u8]>,
-    pub(super) signers: Vec<Signer<'a>>,
+    pub(super) signers: Vec<CmsSigner<'a>>,
 }
 
 /// One `SignerInfo`.
-pub(super) struct Signer<'a> {
-    pub(super) id: SignerId<'a>,
+pub(super) struct CmsSigner<'a> {
+    pub(super) id: CmsSignerId<'a>,
     pub(super) digest_algorithm: &'a [u8],
     pub(super) signature_algorithm: &'a [u8],
     /// The digest in the parameters of RSASSA-PSS.
     pub(super) pss_digest: Option<&'a [u8]>,
     pub(super) signature: Cow<'a, [u8]>,
-    pub(super) attributes: Option<Attributes<'a>>,
+    pub(super) attributes: Option<SignedAttributes<'a>>,
 }
 
 /// How a signer names its certificate.
-pub(super) enum SignerId<'a> {
+pub(super) enum CmsSignerId<'a> {
     IssuerAndSerial(&'a [u8], &'a [u8]),
     KeyIdentifier(&'a [u8]),
 }
 
 /// The signed attributes.
-pub(super) struct Attributes<'a> {
-    /// What the signature is over: the attributes as a SET.
+pub(super) struct SignedAttributes<'a> {
+    /// The bytes that the signature covers: the attributes as a SET.
     pub(super) signed: Vec<u8>,
     pub(super) digest: &'a [u8],
     pub(super) signed_at: Option<Time>,
 }
 
-/// Reads a `ContentInfo`; `None` if it is one, but not of signed data.
-pub(super) fn read(bytes: &[u8]) -> Result<Option<SignedData<'_>>, Malformed> {
-    let mut info = Reader::new(bytes).expect(SEQUENCE)?.open();
+/// Reads a `ContentInfo`; `None` if its content is not signed data.
+pub(super) fn read(bytes: &[u8]) -> Result<Option<SignedData<'_>>, MalformedAsn1> {
+    let mut info = Asn1Reader::new(bytes).expect(SEQUENCE)?.open();
     if info.expect(OID)?.content != SIGNED_DATA {
         return Ok(None);
     }
@@ -87,17 +88,17 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<SignedData<'_>>, Malformed> {
     Ok(Some(SignedData { content, certificates, signers }))
 }
 
-fn signer<'a>(mut info: Reader<'a>, content_type: &[u8]) -> Result<Signer<'a>, Malformed> {
+fn signer<'a>(mut info: Asn1Reader<'a>, content_type: &[u8]) -> Result<CmsSigner<'a>, MalformedAsn1> {
     info.expect(INTEGER)?;
-    let named = info.next()?.ok_or(Malformed)?;
+    let named = info.next()?.ok_or(MalformedAsn1)?;
     let id = match named.tag {
         SEQUENCE => {
             let mut fields = named.open();
-            SignerId::IssuerAndSerial(fields.expect(SEQUENCE)?.content, fields.expect(INTEGER)?.content)
+            CmsSignerId::IssuerAndSerial(fields.expect(SEQUENCE)?.content, fields.expect(INTEGER)?.content)
         }
         // `[0]`, implicitly an octet string.
-        0x80 => SignerId::KeyIdentifier(named.content),
-        _ => return Err(Malformed),
+        0x80 => CmsSignerId::KeyIdentifier(named.content),
+        _ => return Err(MalformedAsn1),
     };
     let digest_algorithm = info.expect(SEQUENCE)?.open().expect(OID)?.content;
     let attributes = match info.optional(context(0))? {
@@ -108,19 +109,19 @@ fn signer<'a>(mut info: Reader<'a>, content_type: &[u8]) -> Result<Signer<'a>, M
     let signature_algorithm = algorithm.expect(OID)?.content;
     let pss_digest = pss_digest(algorithm);
     let signature = info.octet_string()?.octets()?;
-    Ok(Signer { id, digest_algorithm, signature_algorithm, pss_digest, signature, attributes })
+    Ok(CmsSigner { id, digest_algorithm, signature_algorithm, pss_digest, signature, attributes })
 }
 
 /// The `hashAlgorithm` of RSASSA-PSS parameters (RFC 4055).
-fn pss_digest(mut algorithm: Reader<'_>) -> Option<&[u8]> {
+fn pss_digest(mut algorithm: Asn1Reader<'_>) -> Option<&[u8]> {
     let mut parameters = algorithm.optional(SEQUENCE).ok()??.open();
     let hash = parameters.optional(context(0)).ok()??.open().expect(SEQUENCE).ok()?;
     hash.open().expect(OID).ok().map(|id| id.content)
 }
 
-fn attributes<'a>(content: &'a [u8], content_type: &[u8]) -> Result<Attributes<'a>, Malformed> {
+fn attributes<'a>(content: &'a [u8], content_type: &[u8]) -> Result<SignedAttributes<'a>, MalformedAsn1> {
     let (mut digest, mut kind, mut signed_at) = (None, None, None);
-    let mut attributes = Reader::new(content);
+    let mut attributes = Asn1Reader::new(content);
     while let Some(attribute) = attributes.next()? {
         let mut fields = attribute.open();
         let id = fields.expect(OID)?.content;
@@ -129,26 +130,26 @@ fn attributes<'a>(content: &'a [u8], content_type: &[u8]) -> Result<Attributes<'
             MESSAGE_DIGEST => once(&mut digest, values.expect(OCTET_STRING)?.content)?,
             CONTENT_TYPE => once(&mut kind, values.expect(OID)?.content)?,
             SIGNING_TIME => {
-                let time = values.next()?.ok_or(Malformed)?;
-                once(&mut signed_at, moment(time.tag, time.content).ok_or(Malformed)?)?;
+                let time = values.next()?.ok_or(MalformedAsn1)?;
+                once(&mut signed_at, signing_time(time.tag, time.content).ok_or(MalformedAsn1)?)?;
             }
             _ => {}
         }
     }
     if kind != Some(content_type) {
-        return Err(Malformed);
+        return Err(MalformedAsn1);
     }
-    Ok(Attributes { signed: as_set(content)?, digest: digest.ok_or(Malformed)?, signed_at })
+    Ok(SignedAttributes { signed: as_set(content)?, digest: digest.ok_or(MalformedAsn1)?, signed_at })
 }
 
-/// An attribute may be there once (RFC 5652, 11).
-fn once<T>(slot: &mut Option<T>, value: T) -> Result<(), Malformed> {
-    if slot.replace(value).is_some() { Err(Malformed) } else { Ok(()) }
+/// Stores an attribute, which may occur only once (RFC 5652, 11).
+fn once<T>(slot: &mut Option<T>, value: T) -> Result<(), MalformedAsn1> {
+    if slot.replace(value).is_some() { Err(MalformedAsn1) } else { Ok(()) }
 }
 
 /// The attributes are stored as `[0]` and signed as a SET with a definite length.
-fn as_set(content: &[u8]) -> Result<Vec<u8>, Malformed> {
-    let length = u32::try_from(content.len()).map_err(|_| Malformed)?.to_be_bytes();
+fn as_set(content: &[u8]) -> Result<Vec<u8>, MalformedAsn1> {
+    let length = u32::try_from(content.len()).map_err(|_| MalformedAsn1)?.to_be_bytes();
     let mut set = vec![SET];
     match length {
         [0, 0, 0, short] if short < 0x80 => set.push(short),
@@ -163,14 +164,14 @@ fn as_set(content: &[u8]) -> Result<Vec<u8>, Malformed> {
 }
 
 /// `YYMMDDhhmmssZ` or `YYYYMMDDhhmmssZ`.
-fn moment(tag: u8, content: &[u8]) -> Option<Time> {
+fn signing_time(tag: u8, content: &[u8]) -> Option<Time> {
     let digits = content.strip_suffix(b"Z")?;
     if !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
     let number = |from: usize, to: usize| str::from_utf8(digits.get(from..to)?).ok()?.parse::<i16>().ok();
     let (year, rest) = match (tag, digits.len()) {
-        // Years of two digits are those from 1950 to 2049 (RFC 5652, 11.3).
+        // Two-digit years are from 1950 to 2049 (RFC 5652, 11.3).
         (UTC_TIME, 12) => (number(0, 2)? + if number(0, 2)? < 50 { 2000 } else { 1900 }, 2),
         (GENERALIZED_TIME, 14) => (number(0, 4)?, 4),
         _ => return None,
@@ -186,14 +187,14 @@ mod tests {
 
     #[test]
     fn times_of_two_and_of_four_digits_are_read() {
-        assert_eq!(moment(UTC_TIME, b"240131235959Z").unwrap().to_string(), "2024-01-31T23:59:59.000Z");
-        assert_eq!(moment(UTC_TIME, b"990131000000Z").unwrap().to_string(), "1999-01-31T00:00:00.000Z");
+        assert_eq!(signing_time(UTC_TIME, b"240131235959Z").unwrap().to_string(), "2024-01-31T23:59:59.000Z");
+        assert_eq!(signing_time(UTC_TIME, b"990131000000Z").unwrap().to_string(), "1999-01-31T00:00:00.000Z");
         assert_eq!(
-            moment(GENERALIZED_TIME, b"20510131000000Z").unwrap().to_string(),
+            signing_time(GENERALIZED_TIME, b"20510131000000Z").unwrap().to_string(),
             "2051-01-31T00:00:00.000Z"
         );
         for bad in [&b"240131235959"[..], b"241331235959Z", b"2401312359Z", b"24013123595+Z", b"Z", b""] {
-            assert_eq!(moment(UTC_TIME, bad), None);
+            assert_eq!(signing_time(UTC_TIME, bad), None);
         }
     }
 

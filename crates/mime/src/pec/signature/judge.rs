@@ -1,5 +1,5 @@
-//! Judging one signature: digest, key, address and chain, in this order, so that the reason given is the first that
-//! fails.
+//! Verifies one signature: digest, key, address and chain, in this order. The reported reason is the first
+//! check that fails.
 
 use std::time::Duration;
 
@@ -8,34 +8,34 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 use webpki::{EndEntityCert, KeyUsage};
 
 use super::{
-    Doubt, TrustStore,
-    algorithm::{Hash, algorithms},
-    certificate::Certificate,
-    cms::{SignedData, Signer, SignerId},
+    SignatureDoubt, TrustStore,
+    algorithm::{StrongHash, algorithms},
+    certificate::SignerCertificate,
+    cms::{CmsSigner, CmsSignerId, SignedData},
 };
-use crate::lines::write_crlf;
+use crate::wire::lines::write_crlf;
 
 /// `id-kp-emailProtection`.
 const EMAIL_PROTECTION: &[u8] = &[0x2B, 6, 1, 5, 5, 7, 3, 4];
 /// How far a signer's clock may be ahead of ours.
 const AHEAD_MAX: Duration = Duration::from_secs(24 * 3600);
-/// How old a signature may be and still be judged at its own time.
+/// The maximum age of a signature that is verified at its own signing time.
 const AGE_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// The address of the first signer that holds; else why the last one does not.
+/// The address of the first valid signer, or why the last one is not valid.
 pub(super) fn judge(
     data: &SignedData<'_>,
     detached: Option<&[u8]>,
     author: Option<String>,
     trust: &TrustStore,
     at: Time,
-) -> Result<String, Doubt> {
-    let content = detached.or(data.content.as_deref()).ok_or(Doubt::NoContent)?;
-    let author = author.ok_or(Doubt::NoAuthor)?;
-    // One that cannot be read is not needed, or will be missed.
+) -> Result<String, SignatureDoubt> {
+    let content = detached.or(data.content.as_deref()).ok_or(SignatureDoubt::NoContent)?;
+    let author = author.ok_or(SignatureDoubt::NoAuthor)?;
+    // An unreadable certificate is skipped; if it is needed, verification fails below.
     let certificates: Vec<_> =
-        data.certificates.iter().filter_map(|der| Certificate::read(der).ok()).collect();
-    let mut last = Doubt::NoSigner;
+        data.certificates.iter().filter_map(|der| SignerCertificate::read(der).ok()).collect();
+    let mut last = SignatureDoubt::NoSigner;
     for signer in &data.signers {
         match judge_signer(signer, &certificates, content, &author, trust, at) {
             Ok(address) => return Ok(address),
@@ -46,42 +46,42 @@ pub(super) fn judge(
 }
 
 fn judge_signer(
-    signer: &Signer<'_>,
-    certificates: &[Certificate<'_>],
+    signer: &CmsSigner<'_>,
+    certificates: &[SignerCertificate<'_>],
     content: &[u8],
     author: &str,
     trust: &TrustStore,
     at: Time,
-) -> Result<String, Doubt> {
-    let attributes = signer.attributes.as_ref().ok_or(Doubt::NoAttributes)?;
-    let named = |certificate: &&Certificate<'_>| match signer.id {
-        SignerId::IssuerAndSerial(issuer, serial) => {
+) -> Result<String, SignatureDoubt> {
+    let attributes = signer.attributes.as_ref().ok_or(SignatureDoubt::NoAttributes)?;
+    let named = |certificate: &&SignerCertificate<'_>| match signer.id {
+        CmsSignerId::IssuerAndSerial(issuer, serial) => {
             certificate.issuer == issuer && certificate.serial == serial
         }
-        SignerId::KeyIdentifier(id) => certificate.key_identifier == Some(id),
+        CmsSignerId::KeyIdentifier(id) => certificate.key_identifier == Some(id),
     };
-    let certificate = certificates.iter().find(named).ok_or(Doubt::NoCertificate)?;
-    let hash = Hash::of(signer.digest_algorithm)?;
+    let certificate = certificates.iter().find(named).ok_or(SignatureDoubt::NoCertificate)?;
+    let hash = StrongHash::from_oid(signer.digest_algorithm)?;
     if !digest_fits(hash, content, attributes.digest) {
-        return Err(Doubt::Changed);
+        return Err(SignatureDoubt::Changed);
     }
     let der = CertificateDer::from(certificate.der);
-    let end_entity = EndEntityCert::try_from(&der).map_err(Doubt::Chain)?;
+    let end_entity = EndEntityCert::try_from(&der).map_err(SignatureDoubt::Chain)?;
     let fits =
         |candidate| end_entity.verify_signature(candidate, &attributes.signed, &signer.signature).is_ok();
     if !algorithms(signer, hash)?.into_iter().any(fits) {
-        return Err(Doubt::WrongSignature);
+        return Err(SignatureDoubt::WrongSignature);
     }
     if !certificate.may_sign {
-        return Err(Doubt::NotForSigning);
+        return Err(SignatureDoubt::NotForSigning);
     }
     let address = certificate
         .addresses
         .iter()
         .find(|address| same_address(address, author))
-        .ok_or(Doubt::OtherAuthor)?;
+        .ok_or(SignatureDoubt::OtherAuthor)?;
     if trust.is_empty() {
-        return Err(Doubt::NoTrust);
+        return Err(SignatureDoubt::NoTrust);
     }
     let others: Vec<CertificateDer<'_>> =
         certificates.iter().map(|one| CertificateDer::from(one.der)).collect();
@@ -90,22 +90,24 @@ fn judge_signer(
     end_entity
         .verify_for_usage(webpki::ALL_VERIFICATION_ALGS, trust.anchors(), &others, time, usage, None, None)
         .map_err(|error| match error {
-            webpki::Error::UnknownIssuer => Doubt::UnknownIssuer,
-            webpki::Error::CertExpired { .. } | webpki::Error::CertNotValidYet { .. } => Doubt::NotValidThen,
-            other => Doubt::Chain(other),
+            webpki::Error::UnknownIssuer => SignatureDoubt::UnknownIssuer,
+            webpki::Error::CertExpired { .. } | webpki::Error::CertNotValidYet { .. } => {
+                SignatureDoubt::NotValidThen
+            }
+            other => SignatureDoubt::Chain(other),
         })?;
     Ok(address.clone())
 }
 
-/// The moment the chain must hold at.
+/// The time at which the chain must be valid.
 fn judged_at(signed_at: Option<Time>, at: Time) -> UnixTime {
     let plausible = at.minus(AGE_MAX)..=at.plus(AHEAD_MAX);
     let judged = signed_at.filter(|signed_at| plausible.contains(signed_at)).unwrap_or(at);
     UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(judged.as_seconds()).unwrap_or(0)))
 }
 
-/// Whether this is the digest of the content, as it is or with its line endings restored.
-fn digest_fits(hash: Hash, content: &[u8], expected: &[u8]) -> bool {
+/// Whether this is the digest of the content, either unchanged or with CRLF line endings.
+fn digest_fits(hash: StrongHash, content: &[u8], expected: &[u8]) -> bool {
     if hash.digest(content).as_ref() == expected {
         return true;
     }
@@ -114,7 +116,7 @@ fn digest_fits(hash: Hash, content: &[u8], expected: &[u8]) -> bool {
     canonical != content && hash.digest(&canonical).as_ref() == expected
 }
 
-/// The same mailbox: the local part as it is, the domain in any case.
+/// Whether both are the same mailbox: the local part exactly, the domain in any case.
 fn same_address(one: &str, other: &str) -> bool {
     match (one.trim().rsplit_once('@'), other.trim().rsplit_once('@')) {
         (Some((local, domain)), Some((other_local, other_domain))) => {

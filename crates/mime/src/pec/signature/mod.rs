@@ -1,21 +1,22 @@
-//! S/MIME signatures of receipts (RFC 8551): who signed, and whether that can be believed.
+//! S/MIME signatures of receipts (RFC 8551): who signed, and whether the signature is valid.
 //!
-//! A signature is verified when all of this holds, and is otherwise unverified, with the reason:
+//! A signature is verified if all of these hold, and otherwise unverified, with a reason:
 //!
-//! - It is `multipart/signed` with a PKCS #7 signature, or an opaque `application/pkcs7-mime`, of the mail as a whole.
-//!   The content is taken as it is or, where a store has changed its line endings, with CRLF.
-//! - One of its signers has signed attributes, with the digest of the content: SHA-256, SHA-384 or SHA-512; with RSA of
-//!   2048 bits or more (PKCS #1, or PSS with a salt as long as the digest) or ECDSA on P-256, P-384 or P-521.
-//! - That signer's certificate, which came along, names the address in `From` (the one mailbox of the one field; the
-//!   domain in any case), and its key may sign.
-//! - The certificate leads to the trust store, at the time of signing as the signer states it; where none is stated, or
-//!   one that is later than `at` or more than ten years earlier, at `at`.
+//! - It is `multipart/signed` with a PKCS #7 signature, or an opaque `application/pkcs7-mime`, of the whole
+//!   mail. The content is verified unchanged or, if a store has changed its line endings, with CRLF.
+//! - One of its signers has signed attributes, with the digest of the content: SHA-256, SHA-384 or SHA-512;
+//!   with RSA of 2048 bits or more (PKCS #1, or PSS with a salt as long as the digest) or ECDSA on P-256,
+//!   P-384 or P-521.
+//! - That signer's certificate, which is included, names the address in `From` (exactly one field with one
+//!   mailbox; the domain in any case), and its key may sign.
+//! - The certificate chains to the trust store at the signing time that the signer states. If none is stated,
+//!   or one later than `at` or more than ten years earlier, `at` is used.
 //!
-//! The chain is webpki's, whose rules are meant for TLS and hold here as follows: an extended key usage, where there is
-//! one, must include e-mail protection, in authorities too; critical extensions must be known (key usage, basic and name
-//! constraints, alternative names); an authority constrained to certain addresses is refused, for such constraints are
-//! not read; a certificate that signs mail may not be an authority, unless it is itself the one that is trusted.
-//! Revocation is not looked up: nothing here does I/O.
+//! webpki verifies the chain. Its rules are made for TLS and apply here as follows: an extended key usage, if
+//! present, must include e-mail protection, in authorities too; critical extensions must be known (key usage,
+//! basic and name constraints, alternative names); an authority constrained to certain addresses is refused,
+//! because such constraints are not read; a certificate that signs mail may not be an authority, unless it is
+//! itself in the trust store. Revocation is not checked, because this crate does no I/O.
 
 mod algorithm;
 mod asn1;
@@ -33,26 +34,26 @@ pub use trust::{TrustError, TrustStore};
 use super::part::PecPart;
 use crate::reader::{MediaType, ReadMail};
 
-/// What the signature of a mail is worth.
+/// The result of verifying the signature of a mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Signature {
-    /// The mail is from whom it says, and unchanged.
+    /// The mail is from the author in `From`, and unchanged.
     Verified {
         /// The address that the certificate names.
         signer: String,
     },
-    /// It is signed, but that proves nothing.
+    /// It has a signature that is not valid or not trusted.
     Unverified {
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// It is not signed.
     Absent,
 }
 
-/// Why a signature proves nothing.
+/// Why a signature is not verified.
 #[derive(Debug, thiserror::Error)]
-enum Doubt {
+enum SignatureDoubt {
     #[error("the signature cannot be decoded or is not CMS")]
     Unreadable,
     #[error("the mail has more parts than are read before its signature")]
@@ -89,17 +90,17 @@ enum Doubt {
     Chain(webpki::Error),
 }
 
-impl From<asn1::Malformed> for Doubt {
-    fn from(_: asn1::Malformed) -> Self {
+impl From<asn1::MalformedAsn1> for SignatureDoubt {
+    fn from(_: asn1::MalformedAsn1) -> Self {
         Self::Unreadable
     }
 }
 
-/// Judges the signature of a whole mail. `at` is when the mail was received.
+/// Verifies the signature of a mail. `at` is when the mail was received.
 pub fn verify(raw: &[u8], trust: &TrustStore, at: Time) -> Signature {
     let read = ReadMail::read(raw);
-    let mail = PecPart::whole(&read);
-    let judged = match find(&read) {
+    let mail = PecPart::from_mail(&read);
+    let judged = match find_signature(&read) {
         None => return Signature::Absent,
         Some(Err(doubt)) => Err(doubt),
         Some(Ok((bytes, content))) => match cms::read(&bytes) {
@@ -114,9 +115,9 @@ pub fn verify(raw: &[u8], trust: &TrustStore, at: Time) -> Signature {
     }
 }
 
-/// What the signature of a mail is over, whatever the signature is worth. [`verify`] judges these very bytes.
+/// The bytes that the signature of a mail covers, valid or not. [`verify`] verifies the same bytes.
 pub(super) fn signed_content<'a>(read: &ReadMail<'a>) -> Option<Cow<'a, [u8]>> {
-    let (bytes, detached) = find(read)?.ok()?;
+    let (bytes, detached) = find_signature(read)?.ok()?;
     if let Some(content) = detached {
         return Some(Cow::Borrowed(content));
     }
@@ -127,25 +128,27 @@ fn is_opaque(media: MediaType<'_>) -> bool {
     media.is("application", "pkcs7-mime") || media.is("application", "x-pkcs7-mime")
 }
 
-/// The CMS bytes and, where detached, what they sign. `None`: the mail has no PKCS #7 signature.
+/// The CMS bytes and, if detached, the signed content. `None` if the mail has no PKCS #7 signature.
 #[expect(clippy::type_complexity, reason = "used once, and the parts have names where they are taken")]
-fn find<'a>(read: &ReadMail<'a>) -> Option<Result<(Cow<'a, [u8]>, Option<&'a [u8]>), Doubt>> {
-    let mail = PecPart::whole(read);
+fn find_signature<'a>(
+    read: &ReadMail<'a>,
+) -> Option<Result<(Cow<'a, [u8]>, Option<&'a [u8]>), SignatureDoubt>> {
+    let mail = PecPart::from_mail(read);
     if is_opaque(mail.media_type()) {
-        return Some(mail.decoded().map(|bytes| (bytes, None)).ok_or(Doubt::Unreadable));
+        return Some(mail.decoded().map(|bytes| (bytes, None)).ok_or(SignatureDoubt::Unreadable));
     }
     if !mail.media_type().is("multipart", "signed") {
         return None;
     }
     let mut children = mail.children();
     let (Some(content), Some(signature)) = (children.next(), children.next()) else {
-        // The signature may stand beyond what is read.
-        return (!read.passed().is_empty()).then_some(Err(Doubt::TooMuch));
+        // The signature may be beyond a limit of the reader.
+        return (!read.passed().is_empty()).then_some(Err(SignatureDoubt::TooMuch));
     };
     let media = signature.media_type();
     if !media.is("application", "pkcs7-signature") && !media.is("application", "x-pkcs7-signature") {
         return None;
     }
     let content = content.signed_bytes();
-    Some(signature.decoded().map(|bytes| (bytes, Some(content))).ok_or(Doubt::Unreadable))
+    Some(signature.decoded().map(|bytes| (bytes, Some(content))).ok_or(SignatureDoubt::Unreadable))
 }

@@ -1,45 +1,47 @@
-//! Whether a text is a report: features in families, each with a weight, and a sum that must reach [`THRESHOLD`].
+//! Decides whether a text is a report: features in families have weights, and their sum must reach
+//! [`THRESHOLD`].
 //!
-//! Half of all reports are written for people only, in forms that nobody lists. What they share are features: who sent them, what
-//! their subject and their words say, that they give a mail back, that they quote an SMTP session, that they name an address. None
-//! of them is proof, and people who forward or discuss reports have many of them. So each feature has a weight, written in
-//! [`header`] and [`text`], and:
+//! Half of all reports are written for people only, in countless formats. They share features: their sender,
+//! the wording of subject and text, a returned mail, a quoted SMTP session, the address of a recipient. No
+//! feature is proof, and mails that forward or discuss reports have many of them. So each feature has a
+//! weight, defined in [`header`] and [`text`], and these rules apply:
 //!
-//! - Of a family only the weightiest feature counts: ten ways of saying the same are no ten reasons.
-//! - Somebody must have sent the mail who is not a person ([`Judgement::is_from_machine`]). That shows in its sender or envelope, or by
-//!   that it gives a mail back to who sent that. A sender that only may be a machine, such as `no-reply@`, is believed only when the
-//!   mail gives another one back.
-//! - What speaks for a conversation weighs against a report.
+//! - Of a family only the feature with the largest weight counts, because ten wordings of the same fact are
+//!   not ten reasons.
+//! - A machine must have sent the mail ([`ReportJudgement::is_from_machine`]): its sender or envelope shows
+//!   it, or it returns a mail to the sender of that mail. A sender that only may be a machine, such as
+//!   `no-reply@`, counts only if the mail returns another one.
+//! - Signs of a conversation weigh against a report.
 //!
-//! A report that has a part for machines, or is of a known form, is weighed the same way; those features weigh most. `inspect --why`
-//! lists all of it.
+//! A report with a machine-readable part, or in a known format, is weighed in the same way; those features
+//! weigh most. `inspect --why` lists all features.
 
 pub(super) mod header;
+pub(super) mod notice_words;
 pub(super) mod text;
-pub(super) mod words;
 
 use serde_json::{Value, json};
 
-/// The sum of weights from which a mail is a report.
+/// The minimum sum of weights of a report.
 pub const THRESHOLD: i32 = 120;
 
-/// The weight from which a sender or an envelope shows by itself that no person sent the mail.
+/// The minimum weight of a sender or an envelope that shows by itself that a machine sent the mail.
 const MACHINE_WEIGHT: i32 = 35;
 
-/// A group of features that say the same thing in different ways.
+/// A group of features that express the same fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FeatureFamily {
-    /// Who sent it, by the name in `From` and by fields that only reports have.
+    /// The sender, by the name in `From` and by fields that only reports have.
     Sender,
-    /// The sender on its envelope, and whom it gives a mail back to.
+    /// The envelope sender, and the recipient of the returned mail.
     Envelope,
-    /// What the header says about being automatic.
+    /// Header fields that declare the mail as automatic.
     Automation,
-    /// What its subject says.
+    /// The wording of its subject.
     Subject,
-    /// Its parts, and whether it gives a mail back.
+    /// Its parts, and whether it returns a mail.
     Structure,
-    /// Whether it is of a form that a recogniser knows.
+    /// Whether a recogniser knows its format.
     Form,
     /// Words that admit a failure.
     Admission,
@@ -47,14 +49,14 @@ pub enum FeatureFamily {
     Diagnosis,
     /// Lines of an SMTP session.
     Transcript,
-    /// How the address of the recipient stands in it.
+    /// How the text names the recipient's address.
     Address,
-    /// Signs of people who write to each other.
+    /// Signs of a conversation between people.
     Conversation,
 }
 
 impl FeatureFamily {
-    /// All of them.
+    /// All families.
     pub const ALL: [Self; 11] = [
         Self::Sender,
         Self::Envelope,
@@ -69,7 +71,7 @@ impl FeatureFamily {
         Self::Conversation,
     ];
 
-    /// The name as `inspect` prints it.
+    /// The name that `inspect` prints.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sender => "sender",
@@ -94,19 +96,19 @@ pub struct ReportFeature {
     pub family: FeatureFamily,
     /// Its name, in snake case.
     pub name: &'static str,
-    /// The phrase of our tables that was found, where it is one.
+    /// The phrase that was found, if the feature is a phrase of a table.
     pub phrase: Option<&'static str>,
-    /// How much it speaks for a report, or against one.
+    /// Its weight: positive for a report, negative against one.
     pub weight: i32,
 }
 
 /// The features of a mail.
 #[derive(Debug, Clone, Default)]
-pub struct Judgement {
+pub struct ReportJudgement {
     features: Vec<ReportFeature>,
 }
 
-impl Judgement {
+impl ReportJudgement {
     /// Adds a feature.
     pub(super) fn add(&mut self, family: FeatureFamily, name: &'static str, weight: i32) {
         self.features.push(ReportFeature { family, name, phrase: None, weight });
@@ -123,12 +125,12 @@ impl Judgement {
         self.features.push(ReportFeature { family, name, phrase: Some(phrase), weight });
     }
 
-    /// All features, also those that do not count because a weightier one of their family does.
+    /// All features, including those that do not count because another of their family weighs more.
     pub fn features(&self) -> &[ReportFeature] {
         &self.features
     }
 
-    /// The weight of a family: that of its weightiest feature, whether it speaks for a report or against one.
+    /// The weight of a family: that of its feature with the largest absolute weight.
     pub fn weight(&self, family: FeatureFamily) -> i32 {
         let of_family = self.features.iter().filter(|feature| feature.family == family);
         of_family.map(|feature| feature.weight).max_by_key(|weight| weight.abs()).unwrap_or_default()
@@ -139,12 +141,13 @@ impl Judgement {
         FeatureFamily::ALL.into_iter().map(|family| self.weight(family)).sum()
     }
 
-    /// Whether a machine may have sent it at all; what a person sent is not read any further.
+    /// Whether a machine may have sent it. If not, the mail is not read any further.
     pub(super) fn may_be_from_machine(&self) -> bool {
         [FeatureFamily::Sender, FeatureFamily::Envelope].iter().any(|family| self.weight(*family) > 0)
     }
 
-    /// Whether a machine sent it: by its sender or envelope, or by a sender that may be one and a mail that is given back.
+    /// Whether a machine sent it: by its sender or envelope, or by a possible machine as sender together with
+    /// a returned mail.
     pub fn is_from_machine(&self) -> bool {
         let shows = |family| self.weight(family) >= MACHINE_WEIGHT;
         shows(FeatureFamily::Sender)
@@ -157,7 +160,7 @@ impl Judgement {
         self.is_from_machine() && self.total() >= THRESHOLD
     }
 
-    /// The features as `inspect --why` prints them, the weightiest first.
+    /// The features as `inspect --why` prints them, the largest weight first.
     pub fn to_json(&self) -> Value {
         let mut sorted = self.features.clone();
         sorted.sort_by_key(|feature| (-feature.weight.abs(), feature.family));
@@ -187,7 +190,7 @@ mod tests {
 
     #[test]
     fn of_a_family_only_the_weightiest_feature_counts() {
-        let mut judgement = Judgement::default();
+        let mut judgement = ReportJudgement::default();
         judgement.add(FeatureFamily::Admission, "a", 30);
         judgement.add(FeatureFamily::Admission, "b", 20);
         judgement.add(FeatureFamily::Conversation, "c", -80);
@@ -198,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_sender_that_may_be_a_machine_needs_a_mail_that_is_given_back() {
-        let mut judgement = Judgement::default();
+        let mut judgement = ReportJudgement::default();
         judgement.add(FeatureFamily::Sender, "no_reply", 10);
         judgement.add(FeatureFamily::Form, "form", 200);
         assert!(!judgement.is_report());
@@ -208,7 +211,7 @@ mod tests {
 
     #[test]
     fn no_weight_makes_a_report_of_what_a_person_sent() {
-        let mut judgement = Judgement::default();
+        let mut judgement = ReportJudgement::default();
         judgement.add(FeatureFamily::Structure, "returned_mail", 25);
         judgement.add(FeatureFamily::Form, "form", 1_000);
         assert!(!judgement.is_report());

@@ -1,20 +1,20 @@
-//! The features of the words and of the parts of a mail, and their weights.
+//! The features of the text and of the parts of a mail, and their weights.
 
 use super::super::bytes::{lines, starts_with, trim};
 use super::super::diagnosis;
-use super::super::mail::{Mail, PartKind};
+use super::super::mail::{ReportMail, ReportPartKind};
+use super::super::original_message;
 use super::super::reason::{self, Reason};
-use super::super::returned;
-use super::words::NoticeWords;
-use super::{FeatureFamily, Judgement};
+use super::notice_words::NoticeWords;
+use super::{FeatureFamily, ReportJudgement};
 
-/// How many lines are looked at for those of a session or of a quotation.
+/// How many lines are searched for a session or a quotation.
 const LINES_MAX: usize = 500;
 
-/// From how many quoted lines on a text is an answer.
+/// The minimum number of quoted lines of a reply.
 const QUOTED_LINES_MIN: usize = 3;
 
-/// Reasons that hardly anybody names but a mail system; words of the others are in many letters.
+/// Reasons that hardly anything but a mail system names; phrases of the others occur in ordinary mail.
 const TELLING: [Reason; 9] = [
     Reason::UserUnknown,
     Reason::HostUnknown,
@@ -27,31 +27,35 @@ const TELLING: [Reason; 9] = [
     Reason::SenderRejected,
 ];
 
-/// Weighs the parts of a mail, and the mail that its text has `below` its words.
-pub(in crate::received) fn weigh_structure(judgement: &mut Judgement, mail: &Mail<'_>, below: Option<&[u8]>) {
+/// Weighs the parts of a mail, and the returned mail `below` its text.
+pub(in crate::received) fn weigh_structure(
+    judgement: &mut ReportJudgement,
+    mail: &ReportMail<'_>,
+    below: Option<&[u8]>,
+) {
     let family = FeatureFamily::Structure;
-    if mail.part(PartKind::DeliveryStatus).is_some() {
+    if mail.part(ReportPartKind::DeliveryStatus).is_some() {
         judgement.add(family, "delivery_status_part", 120);
     }
     if mail.is_report {
         judgement.add(family, "multipart_report", 60);
     }
-    if mail.part(PartKind::Returned).is_some() {
+    if mail.part(ReportPartKind::Returned).is_some() {
         judgement.add(family, "returned_mail", 25);
     }
     if below.is_some() {
         judgement.add(family, "returned_header", 20);
     }
-    if judgement.weight(family) > 0 && returned::is_to_sender(mail, below) {
-        // Who forwards a report gives back the report; who reports gives back the mail.
+    if judgement.weight(family) > 0 && original_message::is_to_sender(mail, below) {
+        // A person who forwards a report sends the report; a report returns the mail.
         judgement.add(FeatureFamily::Envelope, "mail_goes_back_to_its_sender", 40);
     }
 }
 
-/// Weighs the words before the returned mail: `report` as they stand, `flat` on one line, `words` what their phrases say. Questions and
-/// quoted lines count against a sender that `is_doubted`.
+/// Weighs the text before the returned mail: `report` is the text, `flat` the same on one line, `words` the
+/// phrases in it. Questions and quoted lines count against a sender that `is_doubted`.
 pub(in crate::received) fn weigh_words(
-    judgement: &mut Judgement,
+    judgement: &mut ReportJudgement,
     report: &[u8],
     flat: &str,
     words: NoticeWords,
@@ -79,7 +83,7 @@ pub(in crate::received) fn weigh_words(
     weigh_lines(judgement, report, is_doubted);
 }
 
-fn weigh_lines(judgement: &mut Judgement, report: &[u8], is_doubted: bool) {
+fn weigh_lines(judgement: &mut ReportJudgement, report: &[u8], is_doubted: bool) {
     let mut quoted = 0;
     let mut is_session = false;
     for line in lines(report).take(LINES_MAX).map(trim) {
@@ -91,7 +95,7 @@ fn weigh_lines(judgement: &mut Judgement, report: &[u8], is_doubted: bool) {
     }
     if is_doubted && quoted >= QUOTED_LINES_MIN {
         if judgement.weight(FeatureFamily::Conversation) <= -100 {
-            // A keeper of a server who answers may paste a session; a report does not quote who is asking.
+            // An administrator may paste a session into a reply; a report does not quote a question.
             judgement.add(FeatureFamily::Conversation, "answers_and_quotes", -160);
         } else if !is_session {
             judgement.add(FeatureFamily::Conversation, "quoted_lines", -40);
@@ -99,21 +103,22 @@ fn weigh_lines(judgement: &mut Judgement, report: &[u8], is_doubted: bool) {
     }
 }
 
-/// Whether a line is one of an SMTP session, as the programs that quote it mark them.
+/// Whether a line is part of a quoted SMTP session, by the marks that programs use.
 fn is_session_line(line: &[u8]) -> bool {
     if starts_with(line, b"rcpt to:") || starts_with(line, b"mail from:") {
         return true;
     }
     let asked: [&[u8]; 5] = [b">>> ", b"in:", b"--> ", b"sent: ", b"-> "];
     let commands: [&[u8]; 5] = [b"rcpt to:", b"mail from:", b"data", b"ehlo ", b"helo "];
-    let told: [&[u8]; 5] = [b"<<< ", b"out:", b"<-- ", b"received: ", b"<- "];
+    let replied: [&[u8]; 5] = [b"<<< ", b"out:", b"<-- ", b"received: ", b"<- "];
     let after = |marks: &[&[u8]]| {
         marks.iter().find(|mark| starts_with(line, mark)).map(|mark| trim(&line[mark.len()..]).to_vec())
     };
     if let Some(words) = after(&asked) {
         return commands.iter().any(|command| starts_with(&words, command));
     }
-    after(&told).is_some_and(|words| matches!(words.as_slice(), [b'4' | b'5', b'0'..=b'9', b'0'..=b'9', ..]))
+    after(&replied)
+        .is_some_and(|words| matches!(words.as_slice(), [b'4' | b'5', b'0'..=b'9', b'0'..=b'9', ..]))
 }
 
 #[cfg(test)]

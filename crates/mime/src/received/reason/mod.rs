@@ -1,20 +1,20 @@
-//! Why a mail did not arrive.
+//! Decides why a mail did not arrive.
 //!
-//! [`decide`] weighs, in this order: what the words of the server say clearly, what the enhanced status
-//! means, what the words hint at, and what the reply code means. Words come first because servers are
-//! careless with codes: "mailbox full" is sent with 5.1.1, and nearly everything with 5.0.0 or 5.7.1.
+//! [`decide`] uses, in this order: clear statements in the server's text, the meaning of the enhanced status,
+//! hints in the text, and the meaning of the reply code. Text comes first because servers are careless with
+//! codes: "mailbox full" is sent with 5.1.1, and nearly everything with 5.0.0 or 5.7.1.
 //!
-//! A bad address needs proof, for it is what suppresses a recipient: "no such user" counts when the status is
-//! about the address or when it answers the recipient's name (RCPT). Said after the content, or by nobody
-//! knows whom, it may be a filter that does not want to say so, as those of mobile carriers do; that is
+//! A bad address needs proof, because it suppresses a recipient: "no such user" counts if the status is about
+//! the address or if it is the reply to RCPT. After the content, or from an unknown source, it may come from
+//! a filter that pretends the user does not exist, as those of mobile carriers do; that is
 //! [`Reason::Filtered`].
 
 mod phrases;
 mod status;
 
-use super::diagnosis::Phase;
+use super::diagnosis::SmtpPhase;
 use super::report::Class;
-use phrases::Hits;
+use phrases::PhraseHits;
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
@@ -25,7 +25,7 @@ macro_rules! reasons {
         }
 
         impl Reason {
-            /// The name as the API has it.
+            /// The name in the API.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => $text,)*
@@ -64,7 +64,7 @@ reasons! {
     SenderRejected = "sender_rejected",
     /// The content was refused.
     ContentRejected = "content_rejected",
-    /// The mail is not formed as the standards ask.
+    /// The mail does not conform to the standards.
     NotCompliant = "not_compliant",
     /// The mail was taken for spam.
     Spam = "spam",
@@ -90,17 +90,17 @@ reasons! {
     Deferred = "deferred",
     /// The server could not be reached, or the mail ran in a circle.
     Network = "network",
-    /// The mail was too long on the way.
+    /// The delivery time expired.
     Expired = "expired",
     /// The server did not understand a command.
     SyntaxError = "syntax_error",
-    /// The server has an error of its own.
+    /// The server has an internal error.
     SystemError = "system_error",
     /// The server's disk is full.
     SystemFull = "system_full",
     /// A program that was to take the mail failed.
     MailerError = "mailer_error",
-    /// The provider's own list keeps the address from being written to.
+    /// The provider's own suppression list contains the address.
     Suppressed = "suppressed",
     /// It was delivered.
     Delivered = "delivered",
@@ -108,7 +108,7 @@ reasons! {
     Feedback = "feedback",
     /// An automatic answer.
     Vacation = "vacation",
-    /// The report does not say, or not in words that we know.
+    /// The report gives no reason that is known here.
     Undefined = "undefined",
 }
 
@@ -123,28 +123,28 @@ impl Reason {
     }
 }
 
-/// What is known about a failure.
+/// What is known about a failure, as input of [`decide`].
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Evidence<'a> {
-    /// The words of the server.
+pub(super) struct FailureEvidence<'a> {
+    /// The text of the server.
     pub(super) text: &'a [u8],
     /// The enhanced status.
     pub(super) status: Option<&'a str>,
     /// The reply code.
     pub(super) code: Option<u16>,
     /// The command that was answered.
-    pub(super) phase: Option<Phase>,
-    /// Whether the words are those of a program (`X-Unix`), not of an SMTP server.
+    pub(super) phase: Option<SmtpPhase>,
+    /// Whether the text is from a local program (`X-Unix`), not from an SMTP server.
     pub(super) program: bool,
     /// Whether delivery is late rather than failed.
     pub(super) delayed: bool,
 }
 
-/// The likeliest reason.
-pub(super) fn decide(evidence: Evidence<'_>) -> Reason {
-    let hits = phrases::hits(evidence.text);
+/// Decides the most likely reason.
+pub(super) fn decide(evidence: FailureEvidence<'_>) -> Reason {
+    let hits = phrases::find_phrases(evidence.text);
     let by_status = evidence.status.and_then(status::reason);
-    if let Some(reason) = clear(evidence, hits, by_status) {
+    if let Some(reason) = clear_reason(evidence, hits, by_status) {
         return reason;
     }
     if let Some(reason) = by_status
@@ -152,26 +152,32 @@ pub(super) fn decide(evidence: Evidence<'_>) -> Reason {
     {
         return reason;
     }
-    hinted(hits)
+    hinted_reason(hits)
         .or(by_status)
         .or_else(|| evidence.program.then_some(Reason::MailerError))
-        .or_else(|| by_code(evidence.code))
+        .or_else(|| reason_by_code(evidence.code))
         .or_else(|| evidence.delayed.then_some(Reason::Expired))
-        .or_else(|| matches!(evidence.phase, Some(Phase::Connect | Phase::Hello)).then_some(Reason::Blocked))
+        .or_else(|| {
+            matches!(evidence.phase, Some(SmtpPhase::Connect | SmtpPhase::Hello)).then_some(Reason::Blocked)
+        })
         .unwrap_or(Reason::Undefined)
 }
 
-/// Whether a text has words that speak for that reason.
+/// Whether a text has phrases of one of the reasons.
 pub(super) fn speaks_for(text: &[u8], reasons: &[Reason]) -> bool {
-    let hits = phrases::hits(text);
+    let hits = phrases::find_phrases(text);
     reasons.iter().any(|&reason| hits.has(reason))
 }
 
-/// What the words say so clearly that the status does not matter.
-fn clear(evidence: Evidence<'_>, hits: Hits, by_status: Option<Reason>) -> Option<Reason> {
+/// The reason that the text states so clearly that the status does not matter.
+fn clear_reason(
+    evidence: FailureEvidence<'_>,
+    hits: PhraseHits,
+    by_status: Option<Reason>,
+) -> Option<Reason> {
     if evidence.program {
-        let told = [Reason::MailboxFull, Reason::MessageTooBig].into_iter().find(|&reason| hits.has(reason));
-        return told.or(Some(Reason::MailerError));
+        let said = [Reason::MailboxFull, Reason::MessageTooBig].into_iter().find(|&reason| hits.has(reason));
+        return said.or(Some(Reason::MailerError));
     }
     let first = [
         Reason::MailboxFull,
@@ -196,9 +202,9 @@ fn clear(evidence: Evidence<'_>, hits: Hits, by_status: Option<Reason>) -> Optio
         || unknown
         || hits.has(Reason::HostUnknown);
     match evidence.phase {
-        // What is unknown is the sender, not the recipient.
-        Some(Phase::Sender) if about_us => return Some(Reason::SenderRejected),
-        Some(Phase::Hello) if about_us => return Some(Reason::Blocked),
+        // The unknown address is the sender's, not the recipient's.
+        Some(SmtpPhase::Sender) if about_us => return Some(Reason::SenderRejected),
+        Some(SmtpPhase::Hello) if about_us => return Some(Reason::Blocked),
         _ => {}
     }
     let refused = [Reason::Blocked, Reason::SenderRejected, Reason::BadReputation, Reason::Spam];
@@ -207,7 +213,7 @@ fn clear(evidence: Evidence<'_>, hits: Hits, by_status: Option<Reason>) -> Optio
             return Some(Reason::UserUnknown);
         }
         Some(Reason::AccountDisabled | Reason::HasMoved) => return by_status,
-        _ if unknown && evidence.phase == Some(Phase::Recipient) => return Some(Reason::UserUnknown),
+        _ if unknown && evidence.phase == Some(SmtpPhase::Recipient) => return Some(Reason::UserUnknown),
         _ => {}
     }
     let second = [Reason::BadReputation, Reason::MissingReverseDns, Reason::NotCompliant];
@@ -217,8 +223,10 @@ fn clear(evidence: Evidence<'_>, hits: Hits, by_status: Option<Reason>) -> Optio
     if hits.has(Reason::HostUnknown) && !matches!(evidence.status, Some(status) if status.starts_with('4')) {
         return Some(Reason::HostUnknown);
     }
-    let early =
-        matches!(evidence.phase, Some(Phase::Connect | Phase::Hello | Phase::Sender | Phase::Recipient));
+    let early = matches!(
+        evidence.phase,
+        Some(SmtpPhase::Connect | SmtpPhase::Hello | SmtpPhase::Sender | SmtpPhase::Recipient)
+    );
     if (hits.has(Reason::Filtered) && (!early || by_status == Some(Reason::Filtered))) || (unknown && !early)
     {
         return Some(Reason::Filtered);
@@ -234,8 +242,8 @@ fn clear(evidence: Evidence<'_>, hits: Hits, by_status: Option<Reason>) -> Optio
     third.into_iter().find(|&reason| hits.has(reason))
 }
 
-/// What the words hint at.
-fn hinted(hits: Hits) -> Option<Reason> {
+/// The reason that the text hints at.
+fn hinted_reason(hits: PhraseHits) -> Option<Reason> {
     let hints = [
         Reason::Policy,
         Reason::Security,
@@ -252,8 +260,8 @@ fn hinted(hits: Hits) -> Option<Reason> {
     hints.into_iter().find(|&reason| hits.has(reason))
 }
 
-/// What the reply code means (RFC 5321, RFC 5248, RFC 7504), where it means something in particular.
-fn by_code(code: Option<u16>) -> Option<Reason> {
+/// The reason that the reply code means (RFC 5321, RFC 5248, RFC 7504), if it is specific.
+fn reason_by_code(code: Option<u16>) -> Option<Reason> {
     Some(match code? {
         421 | 450 => Reason::Deferred,
         451 => Reason::SystemError,

@@ -1,8 +1,8 @@
-//! The words of servers, and what they mean.
+//! The phrases of servers, and the reasons that they mean.
 //!
-//! One automaton, built once from `phrases.txt`, finds all phrases in one pass and in any case; what they
-//! mean together is weighed in [`decide`](super::decide). A phrase with something in between is two patterns,
-//! the second of which counts when it comes soon after the first and in the same sentence.
+//! One automaton, built once from `phrases.txt`, finds all phrases in one pass and in any case;
+//! [`decide`](super::decide) combines them. A phrase with a gap is two patterns, the second of which counts
+//! if it follows soon after the first and in the same sentence.
 
 use std::sync::LazyLock;
 
@@ -10,29 +10,29 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use super::Reason;
 
-/// The longest text that is searched: what a server says is far shorter, and a report may quote a whole mail.
+/// The longest text that is searched: a server's text is far shorter, and a report may quote a whole mail.
 const SEARCHED_OCTETS_MAX: usize = 8 * 1024;
 
-/// How much may stand between the beginning and the end of a pair: an address.
+/// The longest gap between the beginning and the end of a pair: an address.
 const PAIR_GAP_OCTETS_MAX: usize = 100;
 
-/// The most pairs that the table may have.
+/// The maximum number of pairs in the table.
 const PAIRS_MAX: usize = 64;
 
-/// The reasons that a text speaks for.
+/// The reasons whose phrases a text contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Hits {
+pub(super) struct PhraseHits {
     found: u64,
     certain: Option<Reason>,
 }
 
-impl Hits {
-    /// Whether the text speaks for that reason.
+impl PhraseHits {
+    /// Whether the text has a phrase of that reason.
     pub(super) fn has(self, reason: Reason) -> bool {
         self.found & bit(reason) != 0
     }
 
-    /// The reason about which the text leaves no doubt, whoever said it and when.
+    /// The reason that the text leaves no doubt about, whatever the source and the phase.
     pub(super) fn certain(self) -> Option<Reason> {
         self.certain
     }
@@ -42,25 +42,25 @@ fn bit(reason: Reason) -> u64 {
     1 << reason as u64
 }
 
-/// What a pattern of the automaton stands for.
+/// The meaning of a pattern of the automaton.
 #[derive(Debug, Clone, Copy)]
-enum Meaning {
+enum PatternMeaning {
     /// A whole phrase.
     Phrase(Reason),
     /// A phrase that leaves no doubt.
     Certain(Reason),
-    /// The beginning of the pair of that number.
+    /// The beginning of the pair with that number.
     Beginning(usize),
-    /// The end of the pair of that number.
+    /// The end of the pair with that number.
     End(usize, Reason),
 }
 
-struct Table {
+struct PhraseTable {
     automaton: AhoCorasick,
-    meanings: Vec<Meaning>,
+    meanings: Vec<PatternMeaning>,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
+static TABLE: LazyLock<PhraseTable> = LazyLock::new(|| {
     let mut patterns: Vec<&str> = Vec::new();
     let mut meanings = Vec::new();
     let mut reason = Reason::Undefined;
@@ -71,15 +71,15 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
             reason = Reason::named(name).expect("a heading of the table is the name of a reason");
         } else if let Some(phrase) = line.strip_prefix("! ") {
             patterns.push(phrase);
-            meanings.push(Meaning::Certain(reason));
+            meanings.push(PatternMeaning::Certain(reason));
         } else if let Some((beginning, end)) = line.split_once('…') {
             assert!(pairs < PAIRS_MAX, "the table has at most {PAIRS_MAX} pairs");
             patterns.extend([beginning, end]);
-            meanings.extend([Meaning::Beginning(pairs), Meaning::End(pairs, reason)]);
+            meanings.extend([PatternMeaning::Beginning(pairs), PatternMeaning::End(pairs, reason)]);
             pairs += 1;
         } else {
             patterns.push(line);
-            meanings.push(Meaning::Phrase(reason));
+            meanings.push(PatternMeaning::Phrase(reason));
         }
     }
     let automaton = AhoCorasick::builder()
@@ -88,25 +88,25 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         .kind(Some(AhoCorasickKind::DFA))
         .build(&patterns)
         .expect("the table is far below the limits of the automaton");
-    Table { automaton, meanings }
+    PhraseTable { automaton, meanings }
 });
 
-/// The reasons that the text speaks for. White space in it should be single spaces.
-pub(super) fn hits(text: &[u8]) -> Hits {
+/// Finds the reasons whose phrases the text contains. White space in it should be single spaces.
+pub(super) fn find_phrases(text: &[u8]) -> PhraseHits {
     let text = &text[..text.len().min(SEARCHED_OCTETS_MAX)];
     let table = &*TABLE;
-    let mut hits = Hits::default();
-    // Where each pair's beginning last ended; `usize::MAX` when it has not been seen.
+    let mut hits = PhraseHits::default();
+    // The last end of each pair's beginning; `usize::MAX` if it has not been seen.
     let mut open = [usize::MAX; PAIRS_MAX];
     for hit in table.automaton.find_overlapping_iter(text) {
         match table.meanings[hit.pattern().as_usize()] {
-            Meaning::Phrase(reason) => hits.found |= bit(reason),
-            Meaning::Certain(reason) => {
+            PatternMeaning::Phrase(reason) => hits.found |= bit(reason),
+            PatternMeaning::Certain(reason) => {
                 hits.found |= bit(reason);
                 hits.certain.get_or_insert(reason);
             }
-            Meaning::Beginning(pair) => open[pair] = hit.end(),
-            Meaning::End(pair, reason) => {
+            PatternMeaning::Beginning(pair) => open[pair] = hit.end(),
+            PatternMeaning::End(pair, reason) => {
                 if open[pair] <= hit.start() && is_close(&text[open[pair]..hit.start()]) {
                     hits.found |= bit(reason);
                 }
@@ -116,7 +116,7 @@ pub(super) fn hits(text: &[u8]) -> Hits {
     hits
 }
 
-/// Whether what stands between a beginning and an end leaves them in one sentence.
+/// Whether a beginning and an end with this text between them are in one sentence.
 fn is_close(between: &[u8]) -> bool {
     between.len() <= PAIR_GAP_OCTETS_MAX
         && !between.windows(2).any(|two| matches!(two, b": " | b". " | b"; "))
@@ -128,8 +128,9 @@ mod tests {
 
     #[test]
     fn phrases_are_found_in_any_case() {
-        let found =
-            hits(b"550 5.1.1 <a@example.org>: Recipient address rejected: USER UNKNOWN in local table");
+        let found = find_phrases(
+            b"550 5.1.1 <a@example.org>: Recipient address rejected: USER UNKNOWN in local table",
+        );
         assert!(found.has(Reason::UserUnknown));
         assert!(!found.has(Reason::MailboxFull));
         assert_eq!(found.certain(), None);
@@ -137,14 +138,17 @@ mod tests {
 
     #[test]
     fn pairs_need_their_order_and_one_sentence() {
-        assert!(hits(b"mailbox a@example.org does not exist").has(Reason::UserUnknown));
-        assert!(!hits(b"does not exist, the mailbox").has(Reason::UserUnknown));
-        assert!(!hits(b"the host said: 550 unknown").has(Reason::HostUnknown));
+        assert!(find_phrases(b"mailbox a@example.org does not exist").has(Reason::UserUnknown));
+        assert!(!find_phrases(b"does not exist, the mailbox").has(Reason::UserUnknown));
+        assert!(!find_phrases(b"the host said: 550 unknown").has(Reason::HostUnknown));
     }
 
     #[test]
     fn some_phrases_leave_no_doubt() {
-        assert_eq!(hits(b"dd This user doesn't have a example account").certain(), Some(Reason::UserUnknown));
+        assert_eq!(
+            find_phrases(b"dd This user doesn't have a example account").certain(),
+            Some(Reason::UserUnknown)
+        );
     }
 
     #[test]

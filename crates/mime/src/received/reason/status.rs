@@ -1,8 +1,8 @@
-//! What an enhanced status means (RFC 3463 and the IANA registry), and what large providers mean by theirs.
+//! The meaning of an enhanced status (RFC 3463 and the IANA registry), and of the codes of large providers.
 
 use super::Reason;
 
-/// The reason that a status such as `5.1.1` stands for; none where it says no more than that delivery failed.
+/// The reason that a status such as `5.1.1` means; `None` if it says only that delivery failed.
 pub(super) fn reason(status: &str) -> Option<Reason> {
     let mut numbers = status.split('.').map(|number| number.parse::<u16>().unwrap_or(0));
     let (Some(class), Some(subject), Some(detail)) = (numbers.next(), numbers.next(), numbers.next()) else {
@@ -48,7 +48,7 @@ pub(super) fn reason(status: &str) -> Option<Reason> {
         (7, 17 | 18) => Reason::HasMoved,
         (7, 20..=24 | 26 | 29..=32) => Reason::AuthFailure,
         (7, 25) => Reason::MissingReverseDns,
-        // It is the sender's domain that takes no mail.
+        // The sender's domain does not accept mail.
         (7, 27) => Reason::SenderRejected,
         (7, 28) => Reason::RateLimited,
         (7, 509) => Reason::AuthFailure,
@@ -62,7 +62,7 @@ pub(super) fn reason(status: &str) -> Option<Reason> {
     })
 }
 
-/// Whether a reason taken from a status is so general that hints in the words say more.
+/// Whether a reason from a status is so general that hints in the text are better.
 pub(super) fn is_vague(reason: Reason) -> bool {
     matches!(
         reason,

@@ -1,4 +1,5 @@
-//! `<address>: words`, the form of Postfix, qmail and their many kin (Yahoo, ezmlm, IndiMail, MXLogic …).
+//! `<address>: text`, the format of Postfix, qmail and many similar servers (Yahoo, ezmlm, IndiMail, MXLogic
+//! …).
 //!
 //! ```text
 //! <ada@example.org>:
@@ -6,14 +7,14 @@
 //! Remote host said: 550 no such user
 //! ```
 //!
-//! The words end at a blank line that follows them, or at the next address.
+//! The text ends at a blank line or at the next address.
 
 use super::super::address;
 use super::super::bytes::{lines, starts_with, trim};
-use super::super::draft::Draft;
-use super::Text;
+use super::super::partial_finding::PartialFinding;
+use super::ReportText;
 
-/// Words by which these servers introduce themselves.
+/// Phrases that these servers begin their reports with.
 const INTRODUCTIONS: &[&[u8]] = &[
     b"this is the qmail-send program",
     b"this is the mail system at host",
@@ -36,40 +37,40 @@ const INTRODUCTIONS: &[&[u8]] = &[
     b"following recipient",
 ];
 
-pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
-    let mut drafts: Vec<Draft> = Vec::new();
+pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
+    let mut findings: Vec<PartialFinding> = Vec::new();
     let mut open = false;
-    // EZweb puts what is wrong with the account above the address, and less on the same line.
+    // EZweb describes the problem above the address, and only briefly on the same line.
     let mut preface: &[u8] = b"";
     for line in lines(text.report) {
         if starts_with(line, b"the user(s) account") {
             preface = trim(line);
         }
         if let Some((address, original, words)) = opens(line) {
-            let mut draft = Draft::of(address, preface);
-            draft.add(words);
-            draft.original_address = original;
-            drafts.push(draft);
+            let mut finding = PartialFinding::new(address, preface);
+            finding.add(words);
+            finding.original_address = original;
+            findings.push(finding);
             open = true;
             continue;
         }
-        let Some(draft) = drafts.last_mut().filter(|_| open) else { continue };
+        let Some(finding) = findings.last_mut().filter(|_| open) else { continue };
         let line = trim(line);
         if line.is_empty() {
-            open = draft.words.is_empty();
+            open = finding.words.is_empty();
         } else {
-            draft.add(line);
+            finding.add(line);
         }
     }
-    (!drafts.is_empty() && text.sender.is_machine() && text.says_any(INTRODUCTIONS)).then_some(drafts)
+    (!findings.is_empty() && text.sender.is_machine() && text.says_any(INTRODUCTIONS)).then_some(findings)
 }
 
-/// The address, the address it was expanded from, and the words, of a line that opens with `<address>…:`.
+/// The address, the address that it was expanded from, and the text of a line that begins with `<address>…:`.
 fn opens(line: &[u8]) -> Option<(String, Option<String>, &[u8])> {
     let line = trim(line);
     let inner = line.strip_prefix(b"<")?;
     let close = memchr::memchr(b'>', inner)?;
-    let address = address::alone(&inner[..close])?;
+    let address = address::sole(&inner[..close])?;
     let rest = trim(&inner[close + 1..]);
     if let Some(words) = rest.strip_prefix(b":") {
         return Some((address, None, trim(words)));

@@ -12,11 +12,11 @@
 
 use super::super::address;
 use super::super::bytes::{after, contains, find, lines, starts_with, trim};
-use super::super::draft::Draft;
 use super::super::dsn::RECIPIENTS_MAX;
+use super::super::partial_finding::PartialFinding;
 use super::super::reason::Reason;
 use super::super::report::Action;
-use super::Text;
+use super::ReportText;
 
 const HEADINGS: &[&[u8]] = &[
     b"did not reach the following recipient",
@@ -36,11 +36,12 @@ const HEADINGS: &[&[u8]] = &[
     b"recapito non riuscito",
 ];
 
-/// Where the part for administrators begins, in which newer versions repeat the address and quote the server.
+/// Headings of the section for administrators, in which newer versions repeat the address and quote the
+/// server.
 const ADMINISTRATORS: &[&[u8]] =
     &[b"diagnostic information for administrators", b"informazioni di diagnostica"];
 
-pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
+pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     let begin =
         HEADINGS.iter().find_map(|heading| find(text.report, heading).map(|at| at + heading.len()))?;
     if !text.sender.is_machine() {
@@ -48,41 +49,41 @@ pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
     }
     let below = &text.report[begin..];
     if let Some(administrators) = ADMINISTRATORS.iter().find_map(|heading| after(below, heading)) {
-        let drafts = read(administrators);
-        if !drafts.is_empty() {
-            return Some(drafts);
+        let findings = read(administrators);
+        if !findings.is_empty() {
+            return Some(findings);
         }
     }
     Some(read(below))
 }
 
-fn read(text: &[u8]) -> Vec<Draft> {
-    let mut drafts: Vec<Draft> = Vec::new();
+fn read(text: &[u8]) -> Vec<PartialFinding> {
+    let mut findings: Vec<PartialFinding> = Vec::new();
     for line in lines(text) {
         let words = trim(line);
         if words.is_empty() || starts_with(words, b"generating server") {
             continue;
         }
         if let Some(address) = recipient(words) {
-            if drafts.len() < RECIPIENTS_MAX && !drafts.iter().any(|draft| draft.address == address) {
-                let mut draft = Draft::of(address, b"");
-                draft.action = Some(Action::Failed);
-                drafts.push(draft);
+            if findings.len() < RECIPIENTS_MAX && !findings.iter().any(|finding| finding.address == address) {
+                let mut finding = PartialFinding::new(address, b"");
+                finding.action = Some(Action::Failed);
+                findings.push(finding);
             }
-        } else if let Some(draft) = drafts.last_mut() {
-            draft.add(words);
+        } else if let Some(finding) = findings.last_mut() {
+            finding.add(words);
         }
     }
-    for draft in &mut drafts {
-        draft.reason = by_number(&draft.words);
+    for finding in &mut findings {
+        finding.reason = by_number(&finding.words);
     }
-    drafts
+    findings
 }
 
 /// `a@example.org`, `a@example.org on date`, `a@example.org<mailto:a@example.org>`, `Name (a@example.org)`.
 fn recipient(words: &[u8]) -> Option<String> {
     let words = words.strip_prefix(b":").map_or(words, trim);
-    if let Some(address) = address::alone(words) {
+    if let Some(address) = address::sole(words) {
         return Some(address);
     }
     let bare = words.strip_prefix(b"<").or_else(|| words.strip_prefix(b"'")).unwrap_or(words);
@@ -99,7 +100,7 @@ fn recipient(words: &[u8]) -> Option<String> {
     (rest == b")" && bare[..found.begin].ends_with(b"(") && words.len() < 160).then_some(found.address)
 }
 
-/// The reason of the connector's own error numbers (MAPI).
+/// The reason by the connector's error numbers (MAPI).
 fn by_number(words: &[u8]) -> Option<Reason> {
     let numbers: [(&[u8], Reason); 8] = [
         (b"000C05A6", Reason::UserUnknown),

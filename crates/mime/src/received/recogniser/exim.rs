@@ -1,5 +1,5 @@
-//! Exim, and those who took its words (GMX, 1&1, Mail.ru, Zoho): a sentence, then addresses with words below
-//! them.
+//! Exim, and servers that copied its wording (GMX, 1&1, Mail.ru, Zoho): a sentence, then addresses with text
+//! below them.
 //!
 //! ```text
 //! This message was created automatically by mail delivery software.
@@ -13,13 +13,13 @@
 
 use super::super::address;
 use super::super::bytes::{contains, find, indent, lines, starts_with, trim};
-use super::super::draft::Draft;
 use super::super::dsn::RECIPIENTS_MAX;
+use super::super::partial_finding::PartialFinding;
 use super::super::report::Action;
-use super::Text;
+use super::ReportText;
 use crate::reader::unfold;
 
-/// Sentences that only this family uses.
+/// Sentences that only this family of servers uses.
 const INTRODUCTIONS: &[&[u8]] = &[
     b"created automatically by mail delivery s",
     b"created automatically by the smtp relay",
@@ -33,7 +33,7 @@ const INTRODUCTIONS: &[&[u8]] = &[
     b"was frozen on arrival",
 ];
 
-/// Sentences after which the addresses come.
+/// Sentences before the addresses.
 const HEADINGS: &[&[u8]] = &[
     b"failed:",
     b"not yet been delivered",
@@ -47,7 +47,7 @@ const HEADINGS: &[&[u8]] = &[
     b"undelivered after",
 ];
 
-pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
+pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     if !text.says_any(INTRODUCTIONS) || !text.sender.is_machine() {
         return None;
     }
@@ -55,10 +55,10 @@ pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
         .iter()
         .filter_map(|heading| find(text.report, heading).map(|at| at + heading.len()))
         .min()?;
-    let mut drafts = read(&text.report[begin..]);
+    let mut findings = read(&text.report[begin..]);
     let failed: Vec<String> = text
         .mail
-        .head()
+        .header()
         .all(b"x-failed-recipients")
         .flat_map(|value| {
             let value = unfold(value);
@@ -70,34 +70,35 @@ pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
         || text.says(b"has not been delivered to one or more of its recipients after more than")
         || text.says(b"no action is required on your part")
         || text.says(b"warning message only");
-    drafts.retain(|draft| !draft.address.is_empty() || !draft.words.is_empty());
-    if drafts.iter().any(|draft| draft.address.is_empty()) || drafts.is_empty() {
-        name_from_header(&mut drafts, failed, text.report);
+    findings.retain(|finding| !finding.address.is_empty() || !finding.words.is_empty());
+    if findings.iter().any(|finding| finding.address.is_empty()) || findings.is_empty() {
+        name_from_header(&mut findings, failed, text.report);
     }
-    for draft in &mut drafts {
-        draft.action = Some(if delayed { Action::Delayed } else { Action::Failed });
+    for finding in &mut findings {
+        finding.action = Some(if delayed { Action::Delayed } else { Action::Failed });
     }
-    Some(drafts)
+    Some(findings)
 }
 
-/// Recipients that the text names by a local part, a path or a program only: the header may have the address.
-fn name_from_header(drafts: &mut Vec<Draft>, failed: Vec<String>, report: &[u8]) {
+/// Completes recipients that the text names only by a local part, a path or a program: the header may contain
+/// the address.
+fn name_from_header(findings: &mut Vec<PartialFinding>, failed: Vec<String>, report: &[u8]) {
     let mut failed = failed.into_iter();
-    drafts.retain_mut(|draft| {
-        if draft.address.is_empty()
+    findings.retain_mut(|finding| {
+        if finding.address.is_empty()
             && let Some(address) = failed.next()
         {
-            draft.address = address;
+            finding.address = address;
         }
-        !draft.address.is_empty()
+        !finding.address.is_empty()
     });
-    if drafts.is_empty() {
-        drafts.extend(failed.map(|address| Draft::of(address, report)));
+    if findings.is_empty() {
+        findings.extend(failed.map(|address| PartialFinding::new(address, report)));
     }
 }
 
-fn read(text: &[u8]) -> Vec<Draft> {
-    let mut drafts: Vec<Draft> = Vec::new();
+fn read(text: &[u8]) -> Vec<PartialFinding> {
+    let mut findings: Vec<PartialFinding> = Vec::new();
     let mut column = usize::MAX;
     for line in lines(text) {
         let words = trim(line);
@@ -108,33 +109,33 @@ fn read(text: &[u8]) -> Vec<Draft> {
             || starts_with(words, b"**********")
             || starts_with(words, b"the following text was generated")
         {
-            if drafts.is_empty() {
+            if findings.is_empty() {
                 continue;
             }
             break;
         }
-        if drafts.len() >= RECIPIENTS_MAX {
+        if findings.len() >= RECIPIENTS_MAX {
             break;
         }
         let depth = indent(line);
         let (name, rest) = recipient(words);
         let is_recipient = name.is_some() && depth <= column.saturating_add(1);
         if let Some(address) = name.filter(|_| is_recipient)
-            && !drafts.iter().any(|draft| draft.address == address)
+            && !findings.iter().any(|finding| finding.address == address)
         {
             column = depth;
-            drafts.push(Draft::of(address, rest));
+            findings.push(PartialFinding::new(address, rest));
         } else if starts_with(words, b"generated by") || starts_with(words, b"(generated from") {
             let by = address::first(words);
-            if let Some(draft) = drafts.last_mut() {
+            if let Some(finding) = findings.last_mut() {
                 match by {
-                    Some(by) if draft.address.is_empty() => draft.address = by,
-                    by => draft.original_address = by.or(draft.original_address.take()),
+                    Some(by) if finding.address.is_empty() => finding.address = by,
+                    by => finding.original_address = by.or(finding.original_address.take()),
                 }
             }
         } else if starts_with(words, b"(ultimately generated from") {
-            if let Some(draft) = drafts.last_mut() {
-                draft.original_address = address::first(words).or(draft.original_address.take());
+            if let Some(finding) = findings.last_mut() {
+                finding.original_address = address::first(words).or(finding.original_address.take());
             }
         } else if starts_with(words, b"pipe to")
             || starts_with(words, b"save to")
@@ -142,29 +143,29 @@ fn read(text: &[u8]) -> Vec<Draft> {
             || is_local_name(words, depth, column)
         {
             column = depth;
-            let mut draft = Draft::of(String::new(), words);
-            draft.program = starts_with(words, b"pipe to");
-            drafts.push(draft);
-        } else if let Some(draft) = drafts.last_mut() {
+            let mut finding = PartialFinding::new(String::new(), words);
+            finding.program = starts_with(words, b"pipe to");
+            findings.push(finding);
+        } else if let Some(finding) = findings.last_mut() {
             if contains(words, b"no action is required") {
                 break;
             }
-            draft.add(words);
+            finding.add(words);
         }
     }
-    drafts
+    findings
 }
 
-/// A local part without a domain, on a line of its own at the column of addresses.
+/// Whether a line is a local part without a domain, in the column of the addresses.
 fn is_local_name(words: &[u8], depth: usize, column: usize) -> bool {
     depth == 2
         && (column == usize::MAX || depth == column)
         && words.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b'/'))
 }
 
-/// The address that a line is about, and words after it on the same line.
+/// The address that a line is about, and the text after it on the same line.
 fn recipient(words: &[u8]) -> (Option<String>, &[u8]) {
-    if let Some(address) = address::alone(words) {
+    if let Some(address) = address::sole(words) {
         return (Some(address), b"");
     }
     // MXLogic: <a@example.org>: words. Zoho: a@example.org words, ERROR_CODE :550.

@@ -11,18 +11,18 @@
 
 use super::super::address;
 use super::super::bytes::{find, lines, trim};
-use super::super::draft::Draft;
+use super::super::partial_finding::PartialFinding;
 use super::super::reason::Reason;
 use super::super::report::Action;
-use super::Text;
+use super::ReportText;
 use crate::reader::unfold;
 
-pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
+pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     let delayed = text.says(b"recipient has been delayed") || text.says(b"recipients has been delayed");
     let headings: [&[u8]; 4] = [
         b"delivery to the following recipient",
         b"delivery to the following recipients",
-        // So it is spelled by one that copied the form.
+        // A server that copied the format misspells it like this.
         b"delevery to the following recipients",
         b"message to the following recipient",
     ];
@@ -32,37 +32,37 @@ pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
     if !text.sender.is_machine() {
         return None;
     }
-    let mut drafts: Vec<Draft> = Vec::new();
+    let mut findings: Vec<PartialFinding> = Vec::new();
     let mut words = Vec::new();
     for line in lines(&text.report[begin..]).skip(1) {
-        match address::alone(line) {
-            Some(address) if words.is_empty() => drafts.push(Draft::of(address, b"")),
-            _ if drafts.is_empty() || trim(line).is_empty() => {}
+        match address::sole(line) {
+            Some(address) if words.is_empty() => findings.push(PartialFinding::new(address, b"")),
+            _ if findings.is_empty() || trim(line).is_empty() => {}
             _ => {
                 words.extend_from_slice(trim(line));
                 words.push(b' ');
             }
         }
     }
-    for draft in &mut drafts {
-        draft.add(&words);
-        draft.action = Some(if delayed { Action::Delayed } else { Action::Failed });
+    for finding in &mut findings {
+        finding.add(&words);
+        finding.action = Some(if delayed { Action::Delayed } else { Action::Failed });
     }
-    Some(drafts)
+    Some(findings)
 }
 
-/// A group that does not exist or does not take mail from the sender; in any language.
-fn group(text: &Text<'_>) -> Option<Vec<Draft>> {
-    let failed = unfold(text.mail.head().get(b"x-failed-recipients")?);
+/// Reads a report about a group that does not exist or does not accept mail from the sender, in any language.
+fn group(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
+    let failed = unfold(text.mail.header().get(b"x-failed-recipients")?);
     if !text.says(b"google") || !text.sender.is_surely_machine() {
         return None;
     }
-    let drafts = failed.split(|&b| b == b',').filter_map(address::first).map(|address| {
+    let findings = failed.split(|&b| b == b',').filter_map(address::first).map(|address| {
         let is_group = address.ends_with("@googlegroups.com") || text.says(b"groups.google.com");
-        let mut draft = Draft::of(address, text.report);
-        draft.action = Some(Action::Failed);
-        draft.reason = is_group.then_some(Reason::Filtered);
-        draft
+        let mut finding = PartialFinding::new(address, text.report);
+        finding.action = Some(Action::Failed);
+        finding.reason = is_group.then_some(Reason::Filtered);
+        finding
     });
-    Some(drafts.collect())
+    Some(findings.collect())
 }

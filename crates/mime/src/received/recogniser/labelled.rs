@@ -1,17 +1,17 @@
-//! Words and an address on one line: "Recipient: a@example.org", "mailbox is full: a@example.org", "RCPT TO:
-//! …".
+//! A label and an address on one line: "Recipient: a@example.org", "mailbox is full: a@example.org", "RCPT
+//! TO: …".
 //!
 //! IMail, MailFoundry, Messaging Server, EZweb, InterScan, Verizon and many small servers. A label or phrase
-//! that only reports use must stand right before the address, which keeps this from reading letters.
+//! that only reports use must be right before the address, so that ordinary mail is not misread.
 
 use super::super::address;
 use super::super::bytes::{find, lines, starts_with, trim};
-use super::super::draft::Draft;
 use super::super::dsn::RECIPIENTS_MAX;
+use super::super::partial_finding::PartialFinding;
 use super::super::reason::Reason;
-use super::Text;
+use super::ReportText;
 
-/// Labels and phrases that stand right before the address of a failed recipient, in lower case.
+/// Labels and phrases right before the address of a failed recipient, in lower case.
 const LABELS: &[&[u8]] = &[
     b"recipient address:",
     b"recipient:",
@@ -70,36 +70,37 @@ const LABELS: &[&[u8]] = &[
     b"could not find a gateway for",
 ];
 
-pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
+pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     if !text.sender.is_machine() {
         return None;
     }
-    let mut drafts: Vec<Draft> = Vec::new();
+    let mut findings: Vec<PartialFinding> = Vec::new();
     let mut pending: Vec<u8> = Vec::new();
     let mut waiting = false;
     for line in lines(text.report) {
         let words = trim(line);
-        let found = match labelled(words) {
-            Label::Address(address) => Some(address),
-            Label::Open => {
+        let found = match read_label(words) {
+            LineLabel::Address(address) => Some(address),
+            LineLabel::Open => {
                 waiting = true;
                 None
             }
-            Label::None if waiting => address::alone(words),
-            Label::None => None,
+            LineLabel::None if waiting => address::sole(words),
+            LineLabel::None => None,
         };
         match found {
             Some(address)
-                if drafts.len() < RECIPIENTS_MAX && !drafts.iter().any(|draft| draft.address == address) =>
+                if findings.len() < RECIPIENTS_MAX
+                    && !findings.iter().any(|finding| finding.address == address) =>
             {
-                let mut draft = Draft::of(address, &pending);
-                draft.add(words);
-                draft.reason = known(words);
-                drafts.push(draft);
+                let mut finding = PartialFinding::new(address, &pending);
+                finding.add(words);
+                finding.reason = own_reason(words);
+                findings.push(finding);
                 pending.clear();
             }
-            _ => match drafts.last_mut() {
-                Some(draft) => draft.add(words),
+            _ => match findings.last_mut() {
+                Some(finding) => finding.add(words),
                 None => {
                     pending.extend_from_slice(words);
                     pending.push(b' ');
@@ -107,10 +108,10 @@ pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
             },
         }
     }
-    (!drafts.is_empty() && text.admits_failure()).then_some(drafts)
+    (!findings.is_empty() && text.admits_failure()).then_some(findings)
 }
 
-enum Label {
+enum LineLabel {
     /// A label with its address.
     Address(String),
     /// A label whose address must come on a line below.
@@ -118,8 +119,8 @@ enum Label {
     None,
 }
 
-/// What a line has of a label and an address right after it.
-fn labelled(words: &[u8]) -> Label {
+/// Reads a label and the address right after it in a line.
+fn read_label(words: &[u8]) -> LineLabel {
     for label in LABELS {
         let Some(at) = find(words, label) else { continue };
         if at > 0 && words[at - 1].is_ascii_alphanumeric() {
@@ -127,21 +128,21 @@ fn labelled(words: &[u8]) -> Label {
         }
         let rest = trim(&words[at + label.len()..]);
         if rest == b":" || (rest.is_empty() && label.ends_with(b":")) {
-            return Label::Open;
+            return LineLabel::Open;
         }
         let rest = rest.strip_prefix(b"[SMTP:").unwrap_or(rest);
         let bare = rest.strip_prefix(b"<").or_else(|| rest.strip_prefix(b"'")).unwrap_or(rest);
         if let Some(found) = address::next(bare, 0)
             && found.begin == 0
         {
-            return Label::Address(found.address);
+            return LineLabel::Address(found.address);
         }
     }
-    Label::None
+    LineLabel::None
 }
 
-/// Words of these servers that say in so many words that the address is bad, and are not said by others.
-fn known(words: &[u8]) -> Option<Reason> {
+/// The reason by phrases that only these servers use, which say explicitly that the address is bad.
+fn own_reason(words: &[u8]) -> Option<Reason> {
     let own: [&[u8]; 3] = [b"invalid final delivery userid", b"unknown user:", b"unknown local user:"];
     own.iter().any(|phrase| starts_with(words, phrase)).then_some(Reason::UserUnknown)
 }

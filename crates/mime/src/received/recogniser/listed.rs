@@ -9,11 +9,11 @@
 
 use super::super::address;
 use super::super::bytes::{contains, find, lines, starts_with, trim};
-use super::super::draft::Draft;
+use super::super::partial_finding::PartialFinding;
 use super::super::report::Action;
-use super::Text;
+use super::ReportText;
 
-/// Headings below which the addresses stand, each on a line of its own, with words after a colon or below.
+/// Headings above the addresses, each of which is on a separate line, with text after a colon or below.
 const HEADINGS: &[&[u8]] = &[
     b"list of recipients:",
     b"failure reasons  ----",
@@ -23,14 +23,14 @@ const HEADINGS: &[&[u8]] = &[
     b"-server message",
 ];
 
-pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
+pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     let (heading, begin) =
         HEADINGS.iter().find_map(|heading| find(text.report, heading).map(|at| (*heading, at)))?;
     if !text.sender.is_machine() {
         return None;
     }
     let below = &text.report[begin + heading.len()..];
-    let mut drafts = match heading {
+    let mut findings = match heading {
         b"there was an error delivering your mail to" => one(below),
         b"following recipients were affected" => affected(below, &text.report[..begin]),
         b"-server message" => filter(&text.report[..begin], below),
@@ -39,15 +39,15 @@ pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
     };
     let delayed =
         text.says(b"is delayed for more than") || text.says(b"subject: delivery status notification: warn");
-    for draft in &mut drafts {
-        draft.action = Some(if delayed { Action::Delayed } else { Action::Failed });
+    for finding in &mut findings {
+        finding.action = Some(if delayed { Action::Delayed } else { Action::Failed });
     }
-    Some(drafts)
+    Some(findings)
 }
 
-/// OpenSMTPD: `address: words`, the words going on in indented lines.
-fn many(below: &[u8]) -> Vec<Draft> {
-    let mut drafts: Vec<Draft> = Vec::new();
+/// OpenSMTPD: `address: text`, continued in indented lines.
+fn many(below: &[u8]) -> Vec<PartialFinding> {
+    let mut findings: Vec<PartialFinding> = Vec::new();
     let mut open = false;
     for line in lines(below) {
         let words = trim(line);
@@ -57,42 +57,42 @@ fn many(below: &[u8]) -> Vec<Draft> {
         {
             let rest = trim(&bare[found.end..]);
             let rest = rest.strip_prefix(b">").unwrap_or(rest);
-            drafts.push(Draft::of(found.address, trim(rest.strip_prefix(b":").unwrap_or(rest))));
+            findings.push(PartialFinding::new(found.address, trim(rest.strip_prefix(b":").unwrap_or(rest))));
             open = true;
         } else if words.is_empty() {
-            open = open && drafts.last().is_some_and(|draft| draft.words.is_empty());
-        } else if let Some(draft) = drafts.last_mut().filter(|_| open) {
-            draft.add(words);
+            open = open && findings.last().is_some_and(|finding| finding.words.is_empty());
+        } else if let Some(finding) = findings.last_mut().filter(|_| open) {
+            finding.add(words);
         }
     }
-    drafts
+    findings
 }
 
-/// DragonFly: the address on the same line, the words below.
-fn one(below: &[u8]) -> Vec<Draft> {
+/// DragonFly: the address on the same line, the text below.
+fn one(below: &[u8]) -> Vec<PartialFinding> {
     let Some(found) = address::next(below, 0) else { return Vec::new() };
-    vec![Draft::of(
+    vec![PartialFinding::new(
         found.address,
         below[found.end..].trim_ascii_start().strip_prefix(b">.").unwrap_or(&below[found.end..]),
     )]
 }
 
-/// MailMarshal: the words above the heading, the addresses below it.
-fn affected(below: &[u8], above: &[u8]) -> Vec<Draft> {
+/// MailMarshal: the text above the heading, the addresses below it.
+fn affected(below: &[u8], above: &[u8]) -> Vec<PartialFinding> {
     let words = find(above, b"because of").map_or(above, |at| &above[at + 10..]);
-    let mut drafts = Vec::new();
+    let mut findings = Vec::new();
     for line in lines(below).skip(1) {
-        match address::alone(line) {
-            Some(address) => drafts.push(Draft::of(address, words)),
-            None if !trim(line).is_empty() && !drafts.is_empty() => break,
+        match address::sole(line) {
+            Some(address) => findings.push(PartialFinding::new(address, words)),
+            None if !trim(line).is_empty() && !findings.is_empty() => break,
             None => {}
         }
     }
-    drafts
+    findings
 }
 
-/// m-FILTER: the addresses above the heading, the words below it, then the command that was answered.
-fn filter(above: &[u8], below: &[u8]) -> Vec<Draft> {
+/// m-FILTER: the addresses above the heading, the text below it, then the command that was answered.
+fn filter(above: &[u8], below: &[u8]) -> Vec<PartialFinding> {
     let mut words = Vec::new();
     for line in lines(below).skip(1) {
         if starts_with(line, b"-------smtp command") {
@@ -109,15 +109,15 @@ fn filter(above: &[u8], below: &[u8]) -> Vec<Draft> {
             words.extend_from_slice(trim(line));
         }
     }
-    lines(above).filter_map(address::alone).map(|address| Draft::of(address, &words)).collect()
+    lines(above).filter_map(address::sole).map(|address| PartialFinding::new(address, &words)).collect()
 }
 
-/// Lotus Notes: words, then the address.
-fn notes(below: &[u8]) -> Vec<Draft> {
+/// Lotus Notes: the text, then the address.
+fn notes(below: &[u8]) -> Vec<PartialFinding> {
     let mut words = Vec::new();
     for line in lines(below).skip(1) {
-        if let Some(address) = address::alone(line) {
-            return vec![Draft::of(address, &words)];
+        if let Some(address) = address::sole(line) {
+            return vec![PartialFinding::new(address, &words)];
         }
         words.extend_from_slice(trim(line));
         words.push(b' ');

@@ -1,18 +1,18 @@
-//! Mailing list servers that do not take a mail: fml, Majordomo and the like. The recipient is the list.
+//! Mailing list servers that refuse a mail: fml, Majordomo and the like. The recipient is the list.
 
 use super::super::address;
 use super::super::bytes::{find, lines};
-use super::super::draft::Draft;
+use super::super::partial_finding::PartialFinding;
 use super::super::reason::Reason;
 use super::super::report::Action;
-use super::Text;
+use super::ReportText;
 
-pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
-    let server = text.mail.head().get(b"x-mlserver")?;
+pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
+    let server = text.mail.header().get(b"x-mlserver")?;
     find(server, b"fml")?;
-    let from = address::first(text.mail.head().get(b"from")?)?;
+    let from = address::first(text.mail.header().get(b"from")?)?;
     if !from.contains("-admin@") && !from.starts_with("fml") {
-        // Somebody writes to the list.
+        // This is a mail to the list.
         return None;
     }
     let refusals: [(&[u8], Reason); 7] = [
@@ -27,8 +27,8 @@ pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
     let (phrase, reason) = refusals.into_iter().find(|(phrase, _)| text.says(phrase))?;
     let line = lines(text.report).find(|line| find(line, phrase).is_some())?;
     let address = address::first(line).or_else(|| address::first(text.report))?;
-    let mut draft = Draft::of(address, line);
-    draft.reason = Some(reason);
-    draft.action = Some(Action::Failed);
-    Some(vec![draft])
+    let mut finding = PartialFinding::new(address, line);
+    finding.reason = Some(reason);
+    finding.action = Some(Action::Failed);
+    Some(vec![finding])
 }

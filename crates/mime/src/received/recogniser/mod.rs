@@ -1,10 +1,12 @@
-//! Reports that are written as text, which half of all reports are: one recogniser per form.
+//! Reads reports that are written as text, about half of all reports: one recogniser per format.
 //!
-//! A recogniser looks at the words before the returned mail and either knows the form, and gives what it says
-//! about each recipient, or gives none. They are tried in the order of [`ALL`]. What is of no known form is read by
-//! [`prose`], which weighs every address. Adding a form is a file with a `recognise` and a line in the table.
+//! A recogniser reads the text before the returned mail. If it knows the format, it returns a finding for
+//! each recipient, else `None`. They are tried in the order of [`RECOGNISERS`]. Text of no known format is
+//! read by [`prose`], which weighs every address. To add a format, add a file with a `recognise` function and
+//! a line in the table.
 //!
-//! A form is a feature of the mail like others: whether the whole is a report is for the [judgement](super::judgement).
+//! A known format is one feature among others: the [judgement](super::judgement) decides whether the mail is
+//! a report.
 
 mod bracketed;
 mod exchange;
@@ -20,87 +22,87 @@ mod sendmail;
 use std::cell::OnceCell;
 
 use super::bytes::{contains, squeeze};
-use super::draft::Draft;
-use super::field::says;
+use super::header_field::field_contains;
 use super::judgement::FeatureFamily;
-use super::judgement::words::{NoticeWords, notice_words};
-use super::mail::Mail;
+use super::judgement::notice_words::{NoticeWords, notice_words};
+use super::mail::ReportMail;
+use super::partial_finding::PartialFinding;
 use super::reason::Reason;
 use super::report::{Kind, Original};
-use super::sender::Sender;
-use super::weighing::Weighing;
+use super::sender::SenderTraits;
+use super::weighing::ReportWeighing;
 
-/// What a recogniser looks at.
-pub(super) struct Text<'a> {
-    pub(super) mail: &'a Mail<'a>,
-    pub(super) sender: Sender,
-    /// The words before the returned mail.
+/// The input of a recogniser.
+pub(super) struct ReportText<'a> {
+    pub(super) mail: &'a ReportMail<'a>,
+    pub(super) sender: SenderTraits,
+    /// The text before the returned mail.
     pub(super) report: &'a [u8],
-    /// What stands below them, where the text itself gives the mail back.
+    /// The returned mail below it, if it is in the same text.
     pub(super) below: Option<&'a [u8]>,
-    /// What is known about the returned mail.
+    /// What is known about the original mail.
     pub(super) original: &'a Original,
-    /// The words on one line, for phrases that a line break divides.
+    /// The text on one line, for phrases that a line break divides.
     flat: OnceCell<String>,
     notice: OnceCell<NoticeWords>,
 }
 
-/// How much of the words is searched for phrases.
+/// How much of the text is searched for phrases.
 const FLAT_OCTETS_MAX: usize = 16 * 1024;
 
-impl<'a> Text<'a> {
+impl<'a> ReportText<'a> {
     pub(super) fn new(
-        mail: &'a Mail<'a>,
-        sender: Sender,
+        mail: &'a ReportMail<'a>,
+        sender: SenderTraits,
         (report, below): (&'a [u8], Option<&'a [u8]>),
         original: &'a Original,
     ) -> Self {
         Self { mail, sender, report, below, original, flat: OnceCell::new(), notice: OnceCell::new() }
     }
 
-    /// The words on one line.
+    /// The text on one line.
     pub(super) fn flat(&self) -> &str {
         self.flat.get_or_init(|| squeeze(self.report, FLAT_OCTETS_MAX))
     }
 
-    /// What the phrases of the words say.
+    /// The phrases of the text.
     pub(super) fn notice(&self) -> NoticeWords {
         *self.notice.get_or_init(|| notice_words(&self.flat().to_lowercase()))
     }
 
-    /// Whether the header or the words speak of a mail that did not arrive.
+    /// Whether the header or the text mentions undelivered mail.
     fn admits_failure(&self) -> bool {
         self.sender.subject.is_some() || self.notice().admission.is_some() || self.notice().delay.is_some()
     }
 
-    /// Whether the words contain the phrase, in any case.
+    /// Whether the text contains the phrase, in any case.
     fn says(&self, phrase: &[u8]) -> bool {
         contains(self.flat().as_bytes(), phrase)
     }
 
-    /// Whether the words contain one of the phrases, in any case.
+    /// Whether the text contains one of the phrases, in any case.
     fn says_any(&self, phrases: &[&[u8]]) -> bool {
         phrases.iter().any(|phrase| self.says(phrase))
     }
 }
 
-/// What a recogniser found.
-pub(super) struct Recognised {
-    /// The name of the form.
+/// The result of a recogniser.
+pub(super) struct RecognisedReport {
+    /// The name of the recogniser.
     pub(super) name: &'static str,
-    pub(super) drafts: Vec<Draft>,
-    /// What the form says that the report is, where it says so apart from the recipients.
+    pub(super) findings: Vec<PartialFinding>,
+    /// The kind of the report, if the format states it apart from the recipients.
     pub(super) kind: Option<Kind>,
     /// The type of a complaint.
     pub(super) feedback_type: Option<String>,
-    /// The id of the mail that the report is about.
+    /// The Message-ID of the original mail.
     pub(super) message_id: Option<String>,
 }
 
-type Recogniser = fn(&Text<'_>) -> Option<Vec<Draft>>;
+type Recogniser = fn(&ReportText<'_>) -> Option<Vec<PartialFinding>>;
 
 /// The recognisers in the order in which they are tried: the strictest first.
-const ALL: &[(&str, Recogniser)] = &[
+const RECOGNISERS: &[(&str, Recogniser)] = &[
     ("gmail", gmail::recognise),
     ("exim", exim::recognise),
     ("sendmail", sendmail::recognise),
@@ -111,8 +113,8 @@ const ALL: &[(&str, Recogniser)] = &[
     ("mailing_list", mailing_list::recognise),
 ];
 
-/// Tries the recognisers, and says to the judgement what was found.
-pub(super) fn recognise(text: &Text<'_>, weighing: &mut Weighing) -> Option<Recognised> {
+/// Tries the recognisers, and adds the result to the judgement.
+pub(super) fn recognise(text: &ReportText<'_>, weighing: &mut ReportWeighing) -> Option<RecognisedReport> {
     if let Some(form) = notification_service::recognise(text).or_else(|| recognise_form(text)) {
         weighing.judgement.add(FeatureFamily::Form, form.name, FORM_WEIGHT);
         return Some(form);
@@ -121,28 +123,28 @@ pub(super) fn recognise(text: &Text<'_>, weighing: &mut Weighing) -> Option<Reco
     let (name, weight) = reading.feature;
     weighing.judgement.add(FeatureFamily::Address, name, weight);
     weighing.candidates = reading.candidates;
-    Some(Recognised::of("prose", text, reading.drafts))
+    Some(RecognisedReport::new("prose", text, reading.findings))
 }
 
-/// The weight of a known form: with any machine as its sender it makes a report.
+/// The weight of a known format: together with any machine as sender it makes a report.
 const FORM_WEIGHT: i32 = 100;
 
-/// Tries the recognisers of words.
-pub(super) fn recognise_form(text: &Text<'_>) -> Option<Recognised> {
-    ALL.iter().find_map(|(name, recogniser)| {
-        let mut drafts = recogniser(text)?;
-        drafts.retain(|draft| !draft.address.is_empty());
-        (!drafts.is_empty()).then(|| Recognised::of(name, text, drafts))
+/// Tries the recognisers of text formats.
+pub(super) fn recognise_form(text: &ReportText<'_>) -> Option<RecognisedReport> {
+    RECOGNISERS.iter().find_map(|(name, recogniser)| {
+        let mut findings = recogniser(text)?;
+        findings.retain(|finding| !finding.address.is_empty());
+        (!findings.is_empty()).then(|| RecognisedReport::new(name, text, findings))
     })
 }
 
-impl Recognised {
-    fn of(name: &'static str, text: &Text<'_>, mut drafts: Vec<Draft>) -> Self {
-        drafts.truncate(super::dsn::RECIPIENTS_MAX);
-        if says(text.mail.head(), b"x-spasign", b"ng") {
-            // The mark of a mobile carrier's filter, whatever its words say.
-            drafts.iter_mut().for_each(|draft| draft.reason = Some(Reason::Filtered));
+impl RecognisedReport {
+    fn new(name: &'static str, text: &ReportText<'_>, mut findings: Vec<PartialFinding>) -> Self {
+        findings.truncate(super::dsn::RECIPIENTS_MAX);
+        if field_contains(text.mail.header(), b"x-spasign", b"ng") {
+            // The mark of a mobile carrier's filter, which outweighs its text.
+            findings.iter_mut().for_each(|finding| finding.reason = Some(Reason::Filtered));
         }
-        Self { name, drafts, kind: None, feedback_type: None, message_id: None }
+        Self { name, findings, kind: None, feedback_type: None, message_id: None }
     }
 }

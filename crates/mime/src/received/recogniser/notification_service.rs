@@ -3,16 +3,16 @@
 use serde_json::Value;
 
 use super::super::bytes::find;
-use super::super::diagnosis::Status;
-use super::super::draft::Draft;
+use super::super::diagnosis::EnhancedStatus;
 use super::super::dsn::RECIPIENTS_MAX;
+use super::super::partial_finding::PartialFinding;
 use super::super::reason::Reason;
 use super::super::report::{Action, Kind};
-use super::{Recognised, Text};
+use super::{RecognisedReport, ReportText};
 
-/// Reads a notification; none if the mail is not one.
-pub(super) fn recognise(text: &Text<'_>) -> Option<Recognised> {
-    if !text.mail.head().has(b"x-amz-sns-message-id") {
+/// Reads a notification; `None` if the mail is not one.
+pub(super) fn recognise(text: &ReportText<'_>) -> Option<RecognisedReport> {
+    if !text.mail.header().has(b"x-amz-sns-message-id") {
         return None;
     }
     let value = read(text.report)?;
@@ -27,9 +27,9 @@ pub(super) fn recognise(text: &Text<'_>) -> Option<Recognised> {
     let string = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
     let id = string("/mail/commonHeaders/messageId");
     let complaint = string("/complaint/complaintFeedbackType");
-    Some(Recognised {
+    Some(RecognisedReport {
         name: "notification_service",
-        drafts: recipients(value.pointer(list)?, &value),
+        findings: recipients(value.pointer(list)?, &value),
         kind: Some(kind),
         feedback_type: complaint.map(str::to_owned),
         message_id: id.map(|id| id.trim_matches(['<', '>']).to_owned()),
@@ -39,7 +39,7 @@ pub(super) fn recognise(text: &Text<'_>) -> Option<Recognised> {
 /// The JSON of the notification. Lines that were folded in transit are joined first.
 fn read(report: &[u8]) -> Option<Value> {
     let begin = memchr::memchr(b'{', report)?;
-    // A mail of SNS ends with a signature line and words about unsubscribing.
+    // A mail from SNS ends with a signature line and a text about unsubscribing.
     let end = find(&report[begin..], b"\n--\n").map_or(report.len(), |at| begin + at);
     let joined =
         report[begin..end].split(|&b| b == b'\n').map(|line| line.strip_prefix(b" ").unwrap_or(line));
@@ -51,21 +51,23 @@ fn read(report: &[u8]) -> Option<Value> {
     }
 }
 
-fn recipients(list: &Value, whole: &Value) -> Vec<Draft> {
+fn recipients(list: &Value, whole: &Value) -> Vec<PartialFinding> {
     let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
     list.iter().take(RECIPIENTS_MAX).filter_map(|entry| recipient(entry, whole)).collect()
 }
 
-fn recipient(entry: &Value, whole: &Value) -> Option<Draft> {
+fn recipient(entry: &Value, whole: &Value) -> Option<PartialFinding> {
     let address = entry.as_str().or_else(|| entry.get("emailAddress")?.as_str())?;
-    let mut draft = Draft::of(address.to_owned(), b"");
+    let mut finding = PartialFinding::new(address.to_owned(), b"");
     let words = entry.get("diagnosticCode").or_else(|| whole.pointer("/delivery/smtpResponse"));
     if let Some(words) = words.and_then(Value::as_str) {
-        draft.add(words.strip_prefix("smtp; ").unwrap_or(words).as_bytes());
+        finding.add(words.strip_prefix("smtp; ").unwrap_or(words).as_bytes());
     }
-    draft.status =
-        entry.get("status").and_then(Value::as_str).and_then(|status| Status::leading(status.as_bytes()));
-    draft.action = match entry.get("action").and_then(Value::as_str) {
+    finding.status = entry
+        .get("status")
+        .and_then(Value::as_str)
+        .and_then(|status| EnhancedStatus::leading(status.as_bytes()));
+    finding.action = match entry.get("action").and_then(Value::as_str) {
         Some("delayed") => Some(Action::Delayed),
         Some(_) => Some(Action::Failed),
         None if whole.get("delivery").is_some() => Some(Action::Delivered),
@@ -73,12 +75,12 @@ fn recipient(entry: &Value, whole: &Value) -> Option<Draft> {
         None => None,
     };
     let subtype = whole.pointer("/bounce/bounceSubType").and_then(Value::as_str);
-    draft.reason = match subtype {
+    finding.reason = match subtype {
         Some("Suppressed" | "OnAccountSuppressionList") => Some(Reason::Suppressed),
         Some("MailboxFull") => Some(Reason::MailboxFull),
         Some("MessageTooLarge") => Some(Reason::MessageTooBig),
         Some("NoEmail") => Some(Reason::UserUnknown),
         _ => None,
     };
-    Some(draft)
+    Some(finding)
 }

@@ -1,4 +1,4 @@
-//! Sendmail and those who took its headings: a list of addresses, then a transcript of the session.
+//! Sendmail and servers that copied its headings: a list of addresses, then a transcript of the session.
 //!
 //! ```text
 //!    ----- The following addresses had permanent fatal errors -----
@@ -11,14 +11,14 @@
 //! <<< 550 5.1.1 no such user
 //! ```
 //!
-//! Versions before 8 have the transcript only.
+//! Versions before 8 have only the transcript.
 
 use super::super::address;
 use super::super::bytes::{after, contains, lines, starts_with, trim};
-use super::super::draft::Draft;
 use super::super::dsn::RECIPIENTS_MAX;
+use super::super::partial_finding::PartialFinding;
 use super::super::report::Action;
-use super::Text;
+use super::ReportText;
 
 const ADDRESSES: &[&[u8]] = &[
     b"addresses had permanent",
@@ -37,24 +37,24 @@ const ADDRESSES: &[&[u8]] = &[
 const TRANSCRIPT: &[&[u8]] =
     &[b"transcript of session", b"transcript of the session", b"message log follows", b"session transcript"];
 
-/// The most recipients for whom a transcript is searched one by one.
+/// The maximum number of recipients for which the transcript is searched individually.
 const TRANSCRIPT_RECIPIENTS_MAX: usize = 32;
 
-/// Where we are in the text.
+/// The section of the text that is being read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Section {
+enum SendmailSection {
     Before,
     Addresses,
     Transcript,
 }
 
-pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
+pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     if !text.sender.is_machine() || !(text.says_any(TRANSCRIPT) || text.says_any(ADDRESSES)) {
         return None;
     }
-    let mut drafts: Vec<Draft> = Vec::new();
+    let mut findings: Vec<PartialFinding> = Vec::new();
     let mut transcript = Vec::new();
-    let mut section = Section::Before;
+    let mut section = SendmailSection::Before;
     let mut action = Action::Failed;
     for line in lines(text.report) {
         let words = trim(line);
@@ -63,7 +63,7 @@ pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
             || starts_with(words, b"the following addresses did not")
         {
             if ADDRESSES.iter().any(|heading| contains(words, heading)) {
-                section = Section::Addresses;
+                section = SendmailSection::Addresses;
                 action = if contains(words, b"successful") {
                     Action::Delivered
                 } else if contains(words, b"transient") {
@@ -72,35 +72,35 @@ pub(super) fn recognise(text: &Text<'_>) -> Option<Vec<Draft>> {
                     Action::Failed
                 };
             } else if TRANSCRIPT.iter().any(|heading| contains(words, heading)) {
-                section = Section::Transcript;
+                section = SendmailSection::Transcript;
             }
             continue;
         }
         match section {
-            Section::Before => {}
-            Section::Addresses => read_address(words, action, &mut drafts),
-            Section::Transcript => transcript.push(words),
+            SendmailSection::Before => {}
+            SendmailSection::Addresses => read_address(words, action, &mut findings),
+            SendmailSection::Transcript => transcript.push(words),
         }
     }
-    read_transcript(&transcript, &mut drafts);
-    Some(drafts)
+    read_transcript(&transcript, &mut findings);
+    Some(findings)
 }
 
-/// A line of the list of addresses.
-fn read_address(words: &[u8], action: Action, drafts: &mut Vec<Draft>) {
+/// Reads a line of the list of addresses.
+fn read_address(words: &[u8], action: Action, findings: &mut Vec<PartialFinding>) {
     if starts_with(words, b"(reason:") || starts_with(words, b"(expanded from:") {
-        let Some(draft) = drafts.last_mut() else { return };
+        let Some(finding) = findings.last_mut() else { return };
         match after(words, b"expanded from:") {
             Some(from) => {
                 let from = address::first(from);
                 match from {
-                    Some(from) if draft.address.is_empty() => draft.address = from,
-                    from => draft.original_address = from,
+                    Some(from) if finding.address.is_empty() => finding.address = from,
+                    from => finding.original_address = from,
                 }
             }
             None => {
                 let reason = after(words, b"reason:").unwrap_or_default();
-                draft.add(trim(reason.strip_suffix(b")").unwrap_or(reason)));
+                finding.add(trim(reason.strip_suffix(b")").unwrap_or(reason)));
             }
         }
         return;
@@ -112,58 +112,58 @@ fn read_address(words: &[u8], action: Action, drafts: &mut Vec<Draft>) {
     // [Status: Error, Address: <a@example.org>, ResponseCode 421, words]
     let Some(found) = address::next(words, 0) else {
         if words.starts_with(b"\"|") || words.starts_with(b"|") {
-            let mut draft = Draft::of(String::new(), words);
-            draft.program = true;
-            drafts.push(draft);
-        } else if let Some(draft) = drafts.last_mut() {
-            draft.add(words);
+            let mut finding = PartialFinding::new(String::new(), words);
+            finding.program = true;
+            findings.push(finding);
+        } else if let Some(finding) = findings.last_mut() {
+            finding.add(words);
         }
         return;
     };
-    if drafts.len() >= RECIPIENTS_MAX || drafts.iter().any(|draft| draft.address == found.address) {
+    if findings.len() >= RECIPIENTS_MAX || findings.iter().any(|finding| finding.address == found.address) {
         return;
     }
     let rest = trim(&words[found.end..]);
     let rest = rest.strip_prefix(b">").unwrap_or(rest);
-    let mut draft = Draft::of(found.address, trim(rest));
+    let mut finding = PartialFinding::new(found.address, trim(rest));
     if address::first(rest).is_some() {
-        draft.words.clear();
+        finding.words.clear();
     }
-    draft.action = Some(action);
-    drafts.push(draft);
+    finding.action = Some(action);
+    findings.push(finding);
 }
 
-/// The transcript: what was said to whom. The reply to a named recipient is theirs, any other is everybody's.
-fn read_transcript(transcript: &[&[u8]], drafts: &mut Vec<Draft>) {
-    if drafts.is_empty() {
+/// Reads the transcript. A reply to a named recipient belongs to that recipient, any other reply to all.
+fn read_transcript(transcript: &[&[u8]], findings: &mut Vec<PartialFinding>) {
+    if findings.is_empty() {
         // Old versions: <<< 550 <a@example.org>, no such user / 554 <a@example.org>... words
         for words in transcript {
             let asked = starts_with(words, b">>> rcpt to");
-            let told = words.first().is_some_and(u8::is_ascii_digit);
-            if (asked || told)
-                && drafts.len() < RECIPIENTS_MAX
+            let is_reply = words.first().is_some_and(u8::is_ascii_digit);
+            if (asked || is_reply)
+                && findings.len() < RECIPIENTS_MAX
                 && let Some(address) = address::first(words)
-                && !drafts.iter().any(|draft| draft.address == address)
+                && !findings.iter().any(|finding| finding.address == address)
             {
-                let mut draft = Draft::of(address, b"");
-                draft.action = Some(Action::Failed);
-                drafts.push(draft);
+                let mut finding = PartialFinding::new(address, b"");
+                finding.action = Some(Action::Failed);
+                findings.push(finding);
             }
         }
     }
-    let single = drafts.len() == 1;
-    if drafts.len() > TRANSCRIPT_RECIPIENTS_MAX {
+    let single = findings.len() == 1;
+    if findings.len() > TRANSCRIPT_RECIPIENTS_MAX {
         return;
     }
-    for draft in drafts.iter_mut().filter(|draft| !draft.words.iter().any(u8::is_ascii_digit)) {
-        if !single && let Some(part) = part_of(transcript, &draft.address) {
-            part.iter().for_each(|words| draft.add(words));
+    for finding in findings.iter_mut().filter(|finding| !finding.words.iter().any(u8::is_ascii_digit)) {
+        if !single && let Some(part) = part_of(transcript, &finding.address) {
+            part.iter().for_each(|words| finding.add(words));
             continue;
         }
         let mut asked = single;
         let mut words_of = Vec::new();
         for words in transcript {
-            let named = contains(words, draft.address.as_bytes());
+            let named = contains(words, finding.address.as_bytes());
             if words.starts_with(b">>>") {
                 asked = named || single || !starts_with(words, b">>> rcpt");
             }
@@ -172,13 +172,14 @@ fn read_transcript(transcript: &[&[u8]], drafts: &mut Vec<Draft>) {
             }
         }
         for words in words_of {
-            draft.add(words);
+            finding.add(words);
         }
     }
 }
 
-/// The part of a transcript that ends with the line about an address, `554 <a@example.org>... words`: what was said since the line about
-/// another one, and by the last server that was talked to. None where no such line names it.
+/// The section of a transcript about an address: it ends with the line `554 <a@example.org>... text` and
+/// begins after the line about another address, or at the last server that was contacted; `None` if no such
+/// line names the address.
 fn part_of<'t, 'a>(transcript: &'t [&'a [u8]], address: &str) -> Option<&'t [&'a [u8]]> {
     let is_about = |words: &[u8]| {
         matches!(words, [b'4' | b'5', b'0'..=b'9', b'0'..=b'9', b' ' | b'-', ..])
@@ -186,7 +187,7 @@ fn part_of<'t, 'a>(transcript: &'t [&'a [u8]], address: &str) -> Option<&'t [&'a
     };
     let end = transcript.iter().position(|words| is_about(words) && contains(words, address.as_bytes()))?;
     let begin = transcript[..end].iter().rposition(|words| is_about(words)).map_or(0, |last| last + 1);
-    // What another server said before is not about this address.
+    // Replies of an earlier server are not about this address.
     let server = transcript[begin..end].iter().rposition(|words| contains(words, b"while talking to"));
     Some(&transcript[begin + server.unwrap_or_default()..=end])
 }

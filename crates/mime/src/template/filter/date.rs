@@ -1,8 +1,8 @@
-//! `date` and `datetime`: a moment, as people write it.
+//! The filters `date` and `datetime`, which format a time.
 //!
-//! A moment is an RFC 3339 text or a number of seconds since 1970. Without a time zone it is shown in the offset it was
-//! written with, a number in UTC. Formats are those of strftime, names of months and days are English. Time zones come
-//! from the database that is compiled in, so that every node shows the same.
+//! A time is an RFC 3339 text or a number of seconds since 1970. Without a time zone a text is shown in its
+//! own offset, a number in UTC. Formats are those of strftime; names of months and days are English. Time
+//! zones come from the compiled-in database, so that every node shows the same.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ use jiff::{Timestamp, Zoned};
 use minijinja::value::{Rest, ValueOrKwargs};
 use minijinja::{Error, State, Value};
 
-use super::{Arguments, defined, refused};
+use super::{FilterArguments, defined, refused};
 
 const FORMAT_BYTES_MAX: usize = 100;
 
@@ -31,7 +31,7 @@ pub(super) fn datetime(state: &State, value: Value, given: Rest<ValueOrKwargs>) 
 }
 
 fn show(state: &State, value: &Value, given: Rest<ValueOrKwargs>, default: &str) -> Result<String, Error> {
-    let mut arguments = Arguments::read(state, given, ["format", "tz"])?;
+    let mut arguments = FilterArguments::read(state, given, ["format", "tz"])?;
     let (format, zone) = (arguments.text(0)?, arguments.text(1)?);
     let mut moment = moment(state, value)?;
     if let Some(name) = zone {

@@ -1,6 +1,6 @@
-//! Decimal numbers, exact: digits in, digits out.
+//! Exact decimal numbers.
 //!
-//! Amounts never pass through a binary fraction. A float that comes in is taken as its shortest decimal form, which is
+//! Amounts are never converted to binary fractions. A float is read in its shortest decimal form, which is
 //! what its author wrote.
 
 use minijinja::value::StringInput;
@@ -12,15 +12,15 @@ const DIGITS_MAX: usize = 30;
 
 /// A decimal number as its digits.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Decimal {
+pub(super) struct DecimalAmount {
     pub(super) negative: bool,
     /// All digits, those after the point included.
     units: u128,
-    /// How many of them are after the point.
+    /// The number of digits after the point.
     pub(super) places: usize,
 }
 
-impl Decimal {
+impl DecimalAmount {
     pub(super) fn read(state: &State, value: &Value) -> Result<Self, Error> {
         let bad = || refused("an amount must be a number, or a text like \"-1234.50\"");
         if !value.is_number() && !value.is_undefined() && value.as_str().is_none() {
@@ -43,7 +43,7 @@ impl Decimal {
         Some(Self { negative, units, places: fraction.len() })
     }
 
-    /// With so many digits after the point; a half goes away from zero, as in commerce.
+    /// Rounds to `places` digits after the point, half away from zero.
     pub(super) fn round(self, places: usize) -> Option<Self> {
         let units = if places >= self.places {
             let factor = 10u128.checked_pow(u32::try_from(places - self.places).ok()?)?;
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     fn rounded(written: &str, places: usize) -> String {
-        let decimal = Decimal::parse(written).unwrap().round(places).unwrap();
+        let decimal = DecimalAmount::parse(written).unwrap().round(places).unwrap();
         let (whole, fraction) = decimal.digits();
         format!("{}{whole}.{fraction}", if decimal.negative { "-" } else { "" })
     }
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn what_is_no_decimal_is_refused() {
         for written in ["", "-", ".5", "1e3", "1,5", "0x1", "NaN", "inf", "--1", "1.2.3", &"1".repeat(31)] {
-            assert_eq!(Decimal::parse(written), None, "{written}");
+            assert_eq!(DecimalAmount::parse(written), None, "{written}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Filters for what mails are full of: dates and money.
+//! Filters for dates and amounts of money.
 //!
-//! They take what JSON can carry and fail with a sentence that names the value's form; they never guess.
+//! They take JSON values, never guess, and fail with a message that names the expected form.
 
 mod date;
 mod decimal;
@@ -9,7 +9,7 @@ mod money;
 use minijinja::value::{Kwargs, Rest, StringInput, ValueOrKwargs, from_args};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
-pub(super) fn add(environment: &mut Environment<'static>) {
+pub(super) fn add_filters(environment: &mut Environment<'static>) {
     environment.add_filter("date", date::date);
     environment.add_filter("datetime", date::datetime);
     environment.add_filter("money", money::money);
@@ -20,11 +20,11 @@ fn refused(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
 }
 
-/// What a filter was given beside its value, by place or by name.
-struct Arguments<const N: usize>([Option<Value>; N]);
+/// The arguments of a filter besides its value, by position or by name.
+struct FilterArguments<const N: usize>([Option<Value>; N]);
 
-impl<const N: usize> Arguments<N> {
-    /// `none` counts as not given; undefined is an error that names the variable.
+impl<const N: usize> FilterArguments<N> {
+    /// Reads the arguments. `none` counts as absent; undefined is an error that names the variable.
     fn read(state: &State, given: Rest<ValueOrKwargs>, names: [&str; N]) -> Result<Self, Error> {
         let given = given.into_values();
         let (places, kwargs): (&[Value], Kwargs) = from_args(&given)?;
@@ -52,8 +52,8 @@ impl<const N: usize> Arguments<N> {
     }
 
     fn text(&mut self, at: usize) -> Result<Option<String>, Error> {
-        let told = |value: Value| value.as_str().map(str::to_owned).ok_or_else(|| not_text(&value));
-        self.take(at).map(told).transpose()
+        let as_text = |value: Value| value.as_str().map(str::to_owned).ok_or_else(|| not_text(&value));
+        self.take(at).map(as_text).transpose()
     }
 }
 
@@ -63,7 +63,7 @@ fn not_text(value: &Value) -> Error {
 
 fn defined(state: &State, value: &Value) -> Result<(), Error> {
     if value.is_undefined() {
-        // Fails, with the name of the variable.
+        // This fails with the name of the variable.
         StringInput::new(state, value)?;
     }
     Ok(())

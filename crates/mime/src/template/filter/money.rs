@@ -1,28 +1,28 @@
-//! `money` and `number`: amounts as a reader of a language expects them.
+//! The filters `money` and `number`, which format amounts for a language.
 //!
-//! Five languages, with the separators and the place of the symbol that CLDR has for them. Other locales are an error
+//! There are five languages, with the separators and the symbol position of CLDR. Other locales are an error
 //! rather than a guess.
 
 use minijinja::value::{Rest, ValueOrKwargs};
 use minijinja::{Error, State, Value};
 
-use super::decimal::Decimal;
-use super::{Arguments, refused};
+use super::decimal::DecimalAmount;
+use super::{FilterArguments, refused};
 
 const NO_BREAK: char = '\u{a0}';
 const NARROW_NO_BREAK: char = '\u{202f}';
 const DECIMALS_MAX: usize = 10;
 
-struct Locale {
+struct NumberLocale {
     group: char,
     point: char,
     symbol_first: bool,
-    /// How many digits before the point there must be for the first separator.
+    /// The minimum number of digits before the point for the first separator.
     grouped_from: usize,
 }
 
-impl Locale {
-    /// English unless told otherwise; of `de-AT` the language counts.
+impl NumberLocale {
+    /// Finds a locale; the default is English. Of `de-AT` only the language counts.
     fn find(name: Option<String>) -> Result<Self, Error> {
         let name = name.unwrap_or_else(|| "en".to_owned());
         let language = name.split(['-', '_']).next().unwrap_or_default();
@@ -36,7 +36,7 @@ impl Locale {
         Ok(Self { group, point, symbol_first, grouped_from })
     }
 
-    fn show(&self, amount: &Decimal) -> String {
+    fn show(&self, amount: &DecimalAmount) -> String {
         let (whole, fraction) = amount.digits();
         let mut shown = String::new();
         for (at, digit) in whole.chars().enumerate() {
@@ -54,16 +54,16 @@ impl Locale {
     }
 }
 
-/// `{{ total|money("EUR", "de") }}`: rounded to what the currency has.
+/// `{{ total|money("EUR", "de") }}`: rounded to the decimals of the currency.
 pub(super) fn money(state: &State, value: Value, given: Rest<ValueOrKwargs>) -> Result<String, Error> {
-    let mut arguments = Arguments::read(state, given, ["currency", "locale"])?;
+    let mut arguments = FilterArguments::read(state, given, ["currency", "locale"])?;
     let currency =
         arguments.text(0)?.ok_or_else(|| refused("money needs a currency: write money(\"EUR\")"))?;
-    let locale = Locale::find(arguments.text(1)?)?;
+    let locale = NumberLocale::find(arguments.text(1)?)?;
     if currency.len() != 3 || !currency.bytes().all(|byte| byte.is_ascii_uppercase()) {
         return Err(refused(format!("\"{currency}\" is no currency: write three capitals like EUR")));
     }
-    let amount = round(Decimal::read(state, &value)?, decimals(&currency))?;
+    let amount = round(DecimalAmount::read(state, &value)?, decimals(&currency))?;
     let sign = if amount.negative { "-" } else { "" };
     let number = locale.show(&amount);
     let symbol = symbol(&currency);
@@ -74,11 +74,12 @@ pub(super) fn money(state: &State, value: Value, given: Rest<ValueOrKwargs>) -> 
     })
 }
 
-/// `{{ count|number }}`, `{{ share|number(1, "fr") }}`: as many decimals as are given, else as many as there are.
+/// `{{ count|number }}`, `{{ share|number(1, "fr") }}`: with the given number of decimals, or those that the
+/// number has.
 pub(super) fn number(state: &State, value: Value, given: Rest<ValueOrKwargs>) -> Result<String, Error> {
-    let mut arguments = Arguments::read(state, given, ["decimals", "locale"])?;
-    let (decimals, locale) = (arguments.take(0), Locale::find(arguments.text(1)?)?);
-    let mut amount = Decimal::read(state, &value)?;
+    let mut arguments = FilterArguments::read(state, given, ["decimals", "locale"])?;
+    let (decimals, locale) = (arguments.take(0), NumberLocale::find(arguments.text(1)?)?);
+    let mut amount = DecimalAmount::read(state, &value)?;
     if let Some(decimals) = decimals {
         let places = usize::try_from(decimals).ok().filter(|&places| places <= DECIMALS_MAX);
         let places = places.ok_or_else(|| refused(format!("decimals must be 0 to {DECIMALS_MAX}")))?;
@@ -88,7 +89,7 @@ pub(super) fn number(state: &State, value: Value, given: Rest<ValueOrKwargs>) ->
     Ok(format!("{sign}{}", locale.show(&amount)))
 }
 
-fn round(amount: Decimal, places: usize) -> Result<Decimal, Error> {
+fn round(amount: DecimalAmount, places: usize) -> Result<DecimalAmount, Error> {
     amount.round(places).ok_or_else(|| refused("an amount has too many digits"))
 }
 

@@ -1,27 +1,28 @@
-//! Expressions: where values are made, read and compared.
+//! Instruments expressions, which make, read and compare values.
 //!
-//! Where a node begins and ends is what the parser tells of it, brackets left out. It is used only where that is exact;
-//! what cannot be placed exactly is refused, with another way to write it.
+//! The parser gives the span of a node without brackets. It is used only where it is exact; an expression
+//! whose span is not exact is refused, with a suggestion to rewrite it.
 
 use minijinja::machinery::Span;
 use minijinja::machinery::ast::{BinOp, BinOpKind, CallArg, Expr, Filter, Spanned, Test};
 
-use super::{Edit, Walk, end, refused, start};
-use crate::template::{Fault, TemplateErrorKind as Kind, sandbox};
+use super::{SourceEdit, TemplateWalk, end, refused, start};
+use crate::template::{TemplateErrorKind as Kind, TemplateFault, sandbox};
 
-/// Terms of a sum between two measurements: each is a level of brackets, of which the parser takes few.
+/// The number of terms of a sum between two measurements: each measurement adds a level of brackets, and the
+/// parser allows few.
 const TERMS: usize = 8;
 
-impl<'s> Walk<'s> {
-    pub(super) fn expressions(&mut self, expressions: &[Expr<'s>]) -> Result<(), Fault> {
+impl<'s> TemplateWalk<'s> {
+    pub(super) fn expressions(&mut self, expressions: &[Expr<'s>]) -> Result<(), TemplateFault> {
         expressions.iter().try_for_each(|expression| self.expression(expression))
     }
 
-    pub(super) fn optional(&mut self, expression: &Option<Expr<'s>>) -> Result<(), Fault> {
+    pub(super) fn optional(&mut self, expression: &Option<Expr<'s>>) -> Result<(), TemplateFault> {
         expression.iter().try_for_each(|expression| self.expression(expression))
     }
 
-    pub(super) fn arguments(&mut self, arguments: &[CallArg<'s>]) -> Result<(), Fault> {
+    pub(super) fn arguments(&mut self, arguments: &[CallArg<'s>]) -> Result<(), TemplateFault> {
         arguments.iter().try_for_each(|argument| match argument {
             CallArg::Pos(value) | CallArg::Kwarg(_, value) => self.expression(value),
             CallArg::PosSplat(value) | CallArg::KwargSplat(value) => Err(refused(
@@ -31,7 +32,7 @@ impl<'s> Walk<'s> {
         })
     }
 
-    pub(super) fn expression(&mut self, expression: &Expr<'s>) -> Result<(), Fault> {
+    pub(super) fn expression(&mut self, expression: &Expr<'s>) -> Result<(), TemplateFault> {
         match expression {
             Expr::Var(node) if sandbox::REMOVED_FUNCTIONS.contains(&node.id) => {
                 Err(refused(node.span(), format!("{} is not available in templates", node.id)))
@@ -101,7 +102,7 @@ impl<'s> Walk<'s> {
             Expr::Call(node) => {
                 self.expression(&node.expr)?;
                 self.arguments(&node.args)?;
-                // The methods of `loop` compare what they are given.
+                // The methods of `loop` compare their arguments.
                 if let Expr::GetAttr(_) = node.expr {
                     self.read_arguments(&node.args);
                 }
@@ -114,7 +115,7 @@ impl<'s> Walk<'s> {
     }
 
     /// A sum, or the left part of one.
-    fn sum(&mut self, node: &Spanned<BinOp<'s>>, whole: bool) -> Result<(), Fault> {
+    fn sum(&mut self, node: &Spanned<BinOp<'s>>, whole: bool) -> Result<(), TemplateFault> {
         let measured = whole || terms(node).is_multiple_of(TERMS);
         if measured {
             self.insert(start(node.span()), "(");
@@ -130,7 +131,7 @@ impl<'s> Walk<'s> {
         Ok(())
     }
 
-    fn filter(&mut self, node: &Spanned<Filter<'s>>) -> Result<(), Fault> {
+    fn filter(&mut self, node: &Spanned<Filter<'s>>) -> Result<(), TemplateFault> {
         if !sandbox::has_filter(node.name) {
             return Err(refused(node.span(), format!("there is no filter {}", node.name)));
         }
@@ -145,7 +146,7 @@ impl<'s> Walk<'s> {
         Ok(())
     }
 
-    fn test(&mut self, node: &Spanned<Test<'s>>) -> Result<(), Fault> {
+    fn test(&mut self, node: &Spanned<Test<'s>>) -> Result<(), TemplateFault> {
         if node.name == "in" {
             return Err(refused(node.span(), "write \"a in b\" for \"a is in b\"".to_owned()));
         }
@@ -157,8 +158,8 @@ impl<'s> Walk<'s> {
         self.arguments(&node.args)
     }
 
-    /// The right side of a comparison: no more is read of the left one than of it.
-    fn compared(&mut self, right: &Expr<'s>, end: usize) -> Result<(), Fault> {
+    /// The right side of a comparison. A comparison reads no more of the left side than of the right.
+    fn compared(&mut self, right: &Expr<'s>, end: usize) -> Result<(), TemplateFault> {
         self.expression(right)?;
         if !matches!(right, Expr::Const(_)) {
             self.insert(end, "|_read");
@@ -176,8 +177,8 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn container(&mut self, span: Span, items: &[Expr<'s>], more: &[Expr<'s>]) -> Result<(), Fault> {
-        // What is spelled out in the source is no larger than the source.
+    fn container(&mut self, span: Span, items: &[Expr<'s>], more: &[Expr<'s>]) -> Result<(), TemplateFault> {
+        // A constant container is no larger than the source.
         if items.iter().chain(more).all(|item| matches!(item, Expr::Const(_))) {
             return Ok(());
         }
@@ -188,15 +189,16 @@ impl<'s> Walk<'s> {
         Ok(())
     }
 
-    /// Between the left side and its operator stand only spaces and closing brackets.
-    fn replace_star(&mut self, after: usize) -> Result<(), Fault> {
+    /// Replaces the `*` after the left side: only spaces and closing brackets are between them.
+    fn replace_star(&mut self, after: usize) -> Result<(), TemplateFault> {
         let offset = self.source[after..].find('*').map(|at| after + at).ok_or_else(unreadable)?;
-        self.edits.push(Edit { offset, removed: 1, text: "," });
+        self.edits.push(SourceEdit { offset, removed: 1, text: "," });
         Ok(())
     }
 
-    /// Between the sign of a filter or a test and its name stand only spaces, and perhaps a `not`.
-    fn read_before(&mut self, sign: impl Into<String>, name: usize) -> Result<(), Fault> {
+    /// Inserts `_read` before the sign of a filter or a test: only spaces and perhaps a `not` are between
+    /// sign and name.
+    fn read_before(&mut self, sign: impl Into<String>, name: usize) -> Result<(), TemplateFault> {
         let offset = self.source[..name].rfind(&sign.into()).ok_or_else(unreadable)?;
         self.insert(offset, "|_read ");
         Ok(())
@@ -214,7 +216,7 @@ fn terms(node: &Spanned<BinOp<'_>>) -> usize {
     std::iter::successors(Some(node), |node| left_sum(node)).count()
 }
 
-/// Where an expression begins that is a variable or a constant with attributes, subscripts and calls after it.
+/// The start of an expression that is a variable or a constant with attributes, subscripts and calls.
 fn root(expression: &Expr<'_>) -> Option<usize> {
     let mut expression = expression;
     loop {
@@ -230,6 +232,6 @@ fn root(expression: &Expr<'_>) -> Option<usize> {
     }
 }
 
-fn unreadable() -> Fault {
-    Fault::new(Kind::Syntax, "an expression cannot be read: write it in a simpler way")
+fn unreadable() -> TemplateFault {
+    TemplateFault::new(Kind::Syntax, "an expression cannot be read: write it in a simpler way")
 }

@@ -1,19 +1,19 @@
-//! Rewrites a template so that whatever can grow is measured, and reads off which templates it names.
+//! Rewrites a template so that growing values are measured, and collects the templates that it refers to.
 //!
-//! The engine's fuel counts instructions, not bytes: `{% set x = x ~ x %}` forty times over is forty instructions and
-//! a terabyte. Operators cannot be replaced from outside, sources can:
+//! The engine's fuel counts instructions, not bytes: `{% set x = x ~ x %}` forty times over is forty
+//! instructions and a terabyte. Operators cannot be overridden, but the source can be rewritten:
 //!
 //! | written | compiled |
 //! |---|---|
 //! | `a ~ b`, `a + b` | `(a ~ b)\|_within`, in long sums once in eight |
-//! | `a * b` | `_times(a , b)`: there is no check after the fact that would come in time |
-//! | `[a, b]`, `{"k": a}`, `(a, b)` | `([a, b]\|_within)`: a list of lists of lists is small, its text is not |
+//! | `a * b` | `_times(a , b)`: a check after the operation would be too late |
+//! | `[a, b]`, `{"k": a}`, `(a, b)` | `([a, b]\|_within)`: a list of lists of lists is small, but its text is not |
 //! | `a\|filter` | `a\|_read\|filter\|_within`, without the last if the filter gives a scalar |
-//! | `a == b`, `a in b`, `a is test` | `a == b\|_read`, `a in b\|_read`, `a \|_read is test`: these read whole values in one step |
+//! | `a == b`, `a in b`, `a is test` | `a == b\|_read`, `a in b\|_read`, `a \|_read is test`: these read whole values in one instruction |
 //! | `a[1:9]` | `(a[1:9]\|_within)` |
-//! | long text | cut by `{##}` every few hundred bytes, since the engine charges a text as one instruction however long it is |
+//! | long text | divided by `{##}` every few hundred bytes, since the engine counts a text as one instruction, however long it is |
 //!
-//! No line is added, so that lines in errors are those of the author.
+//! No line is added, so that line numbers in errors are the author's.
 
 mod expression;
 mod text;
@@ -22,43 +22,43 @@ use minijinja::machinery::ast::{Expr, Stmt};
 use minijinja::machinery::{Span, parse};
 use minijinja::syntax::SyntaxConfig;
 
-use super::{Fault, TemplateErrorKind as Kind, syntax};
+use super::{TemplateErrorKind as Kind, TemplateFault, syntax};
 
 /// A source that is safe to compile and run.
 #[derive(Debug)]
-pub(super) struct Instrumented {
+pub(super) struct InstrumentedSource {
     pub(super) source: String,
-    pub(super) references: Vec<Reference>,
+    pub(super) references: Vec<TemplateReference>,
 }
 
 /// One `extends`, `include` or `import`.
 #[derive(Debug)]
-pub(super) struct Reference {
-    /// The first of these that exists is meant.
+pub(super) struct TemplateReference {
+    /// The names; the first that exists is used.
     pub(super) names: Vec<String>,
     pub(super) may_be_missing: bool,
     pub(super) line: usize,
 }
 
 /// Checks and rewrites one part.
-pub(super) fn instrument(source: &str) -> Result<Instrumented, Fault> {
+pub(super) fn instrument(source: &str) -> Result<InstrumentedSource, TemplateFault> {
     syntax::check(source)?;
-    let tree =
-        parse(source, "template", SyntaxConfig::default()).map_err(|error| Fault::from_engine(&error))?;
-    let mut walk = Walk { source, edits: Vec::new(), references: Vec::new() };
+    let tree = parse(source, "template", SyntaxConfig::default())
+        .map_err(|error| TemplateFault::from_engine(&error))?;
+    let mut walk = TemplateWalk { source, edits: Vec::new(), references: Vec::new() };
     walk.statement(&tree)?;
-    Ok(Instrumented { source: apply(source, walk.edits), references: walk.references })
+    Ok(InstrumentedSource { source: apply(source, walk.edits), references: walk.references })
 }
 
-/// Text to put in at an offset, in place of some bytes.
-struct Edit {
+/// A text to insert at an offset, in place of `removed` bytes.
+struct SourceEdit {
     offset: usize,
     removed: usize,
     text: &'static str,
 }
 
-/// The edits in order of offset; those at one offset in the order they were made.
-fn apply(source: &str, mut edits: Vec<Edit>) -> String {
+/// Applies the edits in order of offset; those at one offset in the order in which they were made.
+fn apply(source: &str, mut edits: Vec<SourceEdit>) -> String {
     edits.sort_by_key(|edit| edit.offset);
     let mut out = String::with_capacity(source.len() + edits.len() * 8);
     let mut copied = 0;
@@ -71,18 +71,18 @@ fn apply(source: &str, mut edits: Vec<Edit>) -> String {
     out
 }
 
-struct Walk<'s> {
+struct TemplateWalk<'s> {
     source: &'s str,
-    edits: Vec<Edit>,
-    references: Vec<Reference>,
+    edits: Vec<SourceEdit>,
+    references: Vec<TemplateReference>,
 }
 
-impl<'s> Walk<'s> {
-    fn statements(&mut self, statements: &[Stmt<'s>]) -> Result<(), Fault> {
+impl<'s> TemplateWalk<'s> {
+    fn statements(&mut self, statements: &[Stmt<'s>]) -> Result<(), TemplateFault> {
         statements.iter().try_for_each(|statement| self.statement(statement))
     }
 
-    fn statement(&mut self, statement: &Stmt<'s>) -> Result<(), Fault> {
+    fn statement(&mut self, statement: &Stmt<'s>) -> Result<(), TemplateFault> {
         match statement {
             Stmt::Template(node) => self.statements(&node.children),
             Stmt::EmitExpr(node) => self.expression(&node.expr),
@@ -138,8 +138,8 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// The value of a `set`, which may be a tuple without parentheses; of that the parser tells no true span.
-    fn assigned(&mut self, value: &Expr<'s>) -> Result<(), Fault> {
+    /// The value of a `set`. For a tuple without parentheses the parser gives a wrong span, so it is refused.
+    fn assigned(&mut self, value: &Expr<'s>) -> Result<(), TemplateFault> {
         if let Expr::Tuple(tuple) = value
             && tuple.items.first().is_some_and(|first| start(first.span()) < start(tuple.span()))
         {
@@ -148,7 +148,12 @@ impl<'s> Walk<'s> {
         self.expression(value)
     }
 
-    fn reference(&mut self, name: &Expr<'s>, statement: &str, may_be_missing: bool) -> Result<(), Fault> {
+    fn reference(
+        &mut self,
+        name: &Expr<'s>,
+        statement: &str,
+        may_be_missing: bool,
+    ) -> Result<(), TemplateFault> {
         let constant = |expression: &Expr<'s>| match expression {
             Expr::Const(node) => node.value.as_str().map(str::to_owned),
             _ => None,
@@ -160,19 +165,19 @@ impl<'s> Walk<'s> {
         let line = usize::from(name.span().start_line);
         let Some(names) = names.filter(|names| !names.is_empty()) else {
             let message = format!("the name in {{% {statement} %}} is computed: write it as a string");
-            return Err(Fault::new(Kind::Syntax, message).at(line));
+            return Err(TemplateFault::new(Kind::Syntax, message).at(line));
         };
-        self.references.push(Reference { names, may_be_missing, line });
+        self.references.push(TemplateReference { names, may_be_missing, line });
         Ok(())
     }
 
     fn insert(&mut self, offset: usize, text: &'static str) {
-        self.edits.push(Edit { offset, removed: 0, text });
+        self.edits.push(SourceEdit { offset, removed: 0, text });
     }
 }
 
-fn refused(span: Span, message: String) -> Fault {
-    Fault::new(Kind::Syntax, message).at(usize::from(span.start_line))
+fn refused(span: Span, message: String) -> TemplateFault {
+    TemplateFault::new(Kind::Syntax, message).at(usize::from(span.start_line))
 }
 
 fn start(span: Span) -> usize {

@@ -1,19 +1,19 @@
-//! Text between tags: cut, so that the engine's fuel has something to count.
+//! Divides the text between tags, so that the engine's fuel counts it.
 
 use minijinja::machinery::Span;
 
-use super::{Walk, refused};
-use crate::template::Fault;
+use super::{TemplateWalk, refused};
+use crate::template::TemplateFault;
 
-/// Text between two charges of the engine.
+/// The length of text between two instructions.
 const TEXT_BYTES: usize = 256;
-/// White space cannot be cut, so there must not be too much of it.
+/// White space cannot be divided, so its length is limited.
 const SPACE_BYTES_MAX: usize = 2 * 1024;
 
-impl<'s> Walk<'s> {
-    /// Cuts long text where a tag can stand: not beside white space, which a `-` of a tag may trim, and not beside what
-    /// would make another token of it.
-    pub(super) fn text(&mut self, text: &'s str, span: Span) -> Result<(), Fault> {
+impl<'s> TemplateWalk<'s> {
+    /// Divides long text where a tag is possible: not beside white space, which a `-` of a tag may trim, and
+    /// not beside characters that would form another token.
+    pub(super) fn text(&mut self, text: &'s str, span: Span) -> Result<(), TemplateFault> {
         if text.len() <= TEXT_BYTES {
             return Ok(());
         }
@@ -38,7 +38,7 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// Whether what follows is the inside of `{% raw %}`, where a comment would be text.
+/// Whether the text is inside `{% raw %}`, where a comment would be text.
 fn in_raw_block(before: &str) -> bool {
     let before = before.trim_end();
     let tag = before.strip_suffix("%}").and_then(|before| before.rfind("{%").map(|at| &before[at + 2..]));

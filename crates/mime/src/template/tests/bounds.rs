@@ -1,4 +1,4 @@
-//! What a template cannot do, and what it still can.
+//! What templates cannot do, and what they still can.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -152,7 +152,7 @@ fn expression() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_500))]
 
-    /// The rewritten template says what the written one does, but for the multiplication of texts.
+    /// The rewritten template renders like the original, except for the multiplication of texts.
     #[test]
     fn instrumenting_changes_no_result(expression in expression()) {
         let written = format!("{{{{ {expression} }}}}");

@@ -21,7 +21,7 @@ fn mjml_becomes_clean_html_and_text() {
 }
 
 #[test]
-fn bad_mjml_is_told() {
+fn bad_mjml_is_reported() {
     for (body, kind) in [
         ("<mj-nosuch/>".to_owned(), Kind::Mjml),
         ("<mj-section>".to_owned(), Kind::Mjml),

@@ -51,7 +51,7 @@ fn variables_are_escaped_in_html_and_plain_in_text_and_subject() {
 }
 
 #[test]
-fn text_is_made_of_html_where_there_is_none() {
+fn text_is_made_of_html_if_there_is_no_text_part() {
     let set = TemplateSet::new([source("t", "<h1>Hello {{ name }}</h1><p>Bye</p>")]).unwrap();
     let rendered = set.render("t", &variables(json!({"name": "Ada & Co"}))).unwrap();
     assert_eq!(rendered.text.unwrap(), "Hello Ada & Co\n\nBye\n");
@@ -127,7 +127,7 @@ fn errors_name_the_template_they_happened_in() {
 }
 
 #[test]
-fn unknown_templates_and_parts_are_told() {
+fn unknown_templates_and_parts_are_reported() {
     let unknown = TemplateSet::new([source("a", "\n{% include 'b' %}")]).unwrap_err();
     assert_eq!(unknown.kind, Kind::UnknownTemplate);
     assert_eq!(
@@ -171,7 +171,7 @@ fn circles_are_found_before_anything_runs() {
 }
 
 #[test]
-fn bad_sources_are_told_with_their_line() {
+fn bad_sources_are_reported_with_their_line() {
     for (template, line) in [
         ("\n{% if %}", 2),
         ("{{ a ", 1),

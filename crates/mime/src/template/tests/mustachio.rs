@@ -1,4 +1,4 @@
-//! Templates in Mustachio: what Postmark's users wrote means here what it meant there.
+//! Templates in Mustachio render as they do at Postmark.
 
 use super::*;
 
@@ -71,7 +71,7 @@ fn our_own_language_is_text_in_mustachio() {
         assert_eq!(shown(text, json!({})), text);
     }
     assert_eq!(shown("{{{a}} {{{{a}}}} {{#b}}{{{/b}}", json!({"a": "x", "b": 1})), "{x {x} {");
-    // What variables bring is never read again.
+    // Values of variables are never parsed.
     assert_eq!(shown("{{{a}}}", json!({"a": "{{ n }}{% x %}"})), "{{ n }}{% x %}");
     for bad in [
         "{{ a|upper }}",
@@ -135,7 +135,7 @@ fn a_layout_has_one_place_for_the_template() {
 }
 
 #[test]
-fn a_head_reads_back_and_another_comment_is_none() {
+fn a_head_reads_back_and_another_comment_is_not_a_head() {
     let heads = [
         MustachioHead::default(),
         MustachioHead { id: Some(12), layout: Some("a-b".into()), ..MustachioHead::default() },

@@ -1,4 +1,4 @@
-//! The addresses of a text, and how likely each is that of a recipient.
+//! Weighs the addresses of a text by how likely each is that of a recipient.
 
 use std::collections::HashMap;
 
@@ -7,29 +7,29 @@ use serde_json::{Value, json};
 use super::super::super::address;
 use super::super::super::bytes::{contains, lines, starts_with, trim};
 use super::super::super::diagnosis;
+use super::super::super::original_message::{self, OriginalParties};
 use super::super::super::reason::{self, Reason};
-use super::super::super::returned::{self, ReturnedParties};
-use super::super::Text;
+use super::super::ReportText;
 use crate::reader::unfold;
 
-/// The most addresses that are weighed.
+/// The maximum number of addresses that are weighed.
 const CANDIDATES_MAX: usize = 200;
 
-/// The longest line whose words are read for an address.
+/// How much of a line around an address is read.
 const LINE_OCTETS_MAX: usize = 1_000;
 
-/// How an address stands in its line.
+/// How an address appears in its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AddressShape {
     /// `<a@example.org>:`, at the beginning of a line.
     Bracketed,
-    /// The line is nothing else.
+    /// The line contains nothing else.
     Alone,
-    /// Right behind a word or a colon that announces a recipient.
+    /// Right after a word or a colon that announces a recipient.
     Labelled,
     /// In a line of an SMTP session.
     Session,
-    /// At the beginning of a line, with words behind it.
+    /// At the beginning of a line, followed by text.
     Opening,
     /// Somewhere else.
     Inline,
@@ -54,11 +54,11 @@ pub struct RecipientCandidate {
     /// The address.
     pub address: String,
     pub(super) shape: AddressShape,
-    /// The features that it has, with their weights.
+    /// Its features, with their weights.
     pub features: Vec<(&'static str, i32)>,
-    /// Their sum.
+    /// The sum of the weights.
     pub weight: i32,
-    /// Whether it is taken for a recipient.
+    /// Whether it was chosen as a recipient.
     pub is_taken: bool,
 }
 
@@ -71,16 +71,16 @@ impl RecipientCandidate {
     }
 }
 
-/// A candidate, and where its address begins and ends in the text.
+/// A candidate, and the position of its address in the text.
 pub(super) struct CandidateLine {
     pub(super) candidate: RecipientCandidate,
     pub(super) begin: usize,
     pub(super) end: usize,
 }
 
-/// The addresses of a text, each where it weighs most.
-pub(super) fn all(text: &Text<'_>) -> Vec<CandidateLine> {
-    let parties = returned::parties(text.mail, text.below);
+/// Weighs the addresses of a text; of repeated ones the largest weight counts.
+pub(super) fn weigh_all(text: &ReportText<'_>) -> Vec<CandidateLine> {
+    let parties = original_message::read_parties(text.mail, text.below);
     let own = own_addresses(text, &parties);
     let mut found: Vec<CandidateLine> = Vec::new();
     let mut known: HashMap<String, usize> = HashMap::new();
@@ -116,16 +116,16 @@ pub(super) fn all(text: &Text<'_>) -> Vec<CandidateLine> {
     found
 }
 
-/// The addresses of who sent and who got the report.
-fn own_addresses(text: &Text<'_>, parties: &ReturnedParties) -> Vec<String> {
+/// The addresses of the sender and of the recipient of the report.
+fn own_addresses(text: &ReportText<'_>, parties: &OriginalParties) -> Vec<String> {
     let names: [&[u8]; 7] =
         [b"to", b"from", b"reply-to", b"sender", b"delivered-to", b"return-path", b"errors-to"];
-    let values = names.into_iter().flat_map(|name| text.mail.head().all(name).take(4));
+    let values = names.into_iter().flat_map(|name| text.mail.header().all(name).take(4));
     let of_original = text.original.return_path.iter().chain(&parties.sender).cloned();
     values.filter_map(|value| address::first(&unfold(value))).chain(of_original).collect()
 }
 
-/// What stands around an address in its line.
+/// The text around an address in its line.
 struct LineAround<'a> {
     line: &'a [u8],
     before: &'a [u8],
@@ -139,7 +139,7 @@ impl<'a> LineAround<'a> {
         Self { line: &line[from..until], before: trim(&line[from..begin]), after: trim(&line[end..until]) }
     }
 
-    /// What stands before the address, but for the sign of an item in a list.
+    /// The text before the address, without a list bullet.
     fn unlisted(&self) -> &'a [u8] {
         let rest = match self.before {
             [b'*' | b'-' | b'+', rest @ ..] => rest,
@@ -149,7 +149,7 @@ impl<'a> LineAround<'a> {
         trim(rest)
     }
 
-    /// What stands before the address and its brackets and quotes.
+    /// The text before the address and its brackets and quotes.
     fn words_before(&self) -> &'a [u8] {
         let mut before = self.unlisted();
         while let [start @ .., b'<' | b'(' | b'[' | b'"' | b'\'' | b'`' | b' '] = before {
@@ -171,7 +171,7 @@ impl<'a> LineAround<'a> {
         if is_enclosed && matches!(self.after, [_, b':' | b' ', ..] | [_]) {
             return AddressShape::Bracketed;
         }
-        if address::alone(self.line).is_some() {
+        if address::sole(self.line).is_some() {
             return AddressShape::Alone;
         }
         if ends_in_label(self.words_before()) {
@@ -186,7 +186,7 @@ fn is_reply(line: &[u8]) -> bool {
     matches!(trim(line), [b'4' | b'5', b'0'..=b'9', b'0'..=b'9', b' ' | b'-', ..])
 }
 
-/// Words right before the address of a recipient, in lower case. A colon behind them does not matter.
+/// Words right before the address of a recipient, in lower case; a colon may follow them.
 const LABELS: &[&[u8]] = &[
     b"recipient",
     b"recipients",
@@ -240,7 +240,7 @@ fn weigh(
     address: String,
     around: &LineAround<'_>,
     own: &[String],
-    parties: &ReturnedParties,
+    parties: &OriginalParties,
 ) -> RecipientCandidate {
     let shape = around.shape();
     let mut features = vec![shape.feature()];
@@ -322,7 +322,7 @@ fn is_role(address: &str) -> bool {
     roles.contains(&local.as_str())
 }
 
-/// Whether a line says why a mail did not arrive.
+/// Whether a line contains a reason for a failure.
 fn is_telling(line: &[u8]) -> bool {
     let telling = [
         Reason::UserUnknown,

@@ -1,77 +1,78 @@
-//! No form in particular: a text that the weights call a report, and somewhere in it the addresses of who did not get the mail.
+//! Reads a text of no known format, with the addresses of the failed recipients somewhere in it.
 //!
-//! Every address of the text is a [`RecipientCandidate`], weighed by how it stands there. The weightiest is taken, and with it those
-//! that stand in the same way: a list of recipients has one shape, and the addresses of the sender, of the keeper of the server and of
-//! the text's own advice have another. Where the text names nobody, the `To` of the returned mail does.
+//! Every address of the text is a [`RecipientCandidate`], weighed by how it appears. The one with the largest
+//! weight is chosen, and with it those of the same shape: all items of a list of recipients have one shape,
+//! and the addresses of the sender, of the administrator and in advice have another. If the text names no
+//! recipient, the `To` of the returned mail is used.
 
 mod candidate;
 
 use super::super::address;
 use super::super::bytes::trim;
-use super::super::draft::Draft;
 use super::super::dsn::RECIPIENTS_MAX;
-use super::Text;
+use super::super::partial_finding::PartialFinding;
+use super::ReportText;
 use crate::reader::unfold;
 
 pub use candidate::RecipientCandidate;
 use candidate::{AddressShape, CandidateLine};
 
-/// What the text says about recipients.
+/// The recipients that a text names.
 pub(in crate::received) struct ProseReading {
-    pub(in crate::received) drafts: Vec<Draft>,
+    pub(in crate::received) findings: Vec<PartialFinding>,
     pub(in crate::received) candidates: Vec<RecipientCandidate>,
     /// The feature of the address family, and its weight.
     pub(in crate::received) feature: (&'static str, i32),
 }
 
-/// How much lighter than the weightiest another recipient of the same shape may be: words of its own on one line and not on the other.
+/// How much less another recipient of the same shape may weigh: one line may have text that the other lacks.
 const SAME_SHAPE_SLACK: i32 = 15;
 
-/// Reads a text; none if it names nobody.
-pub(super) fn read(text: &Text<'_>) -> Option<ProseReading> {
-    let drafts = named_in_header(text);
-    if !drafts.is_empty() {
-        return Some(ProseReading { drafts, candidates: Vec::new(), feature: ("named_in_the_header", 25) });
+/// Reads a text; `None` if it names no recipient.
+pub(super) fn read(text: &ReportText<'_>) -> Option<ProseReading> {
+    let findings = named_in_header(text);
+    if !findings.is_empty() {
+        return Some(ProseReading { findings, candidates: Vec::new(), feature: ("named_in_the_header", 25) });
     }
-    let mut found = candidate::all(text);
+    let mut found = candidate::weigh_all(text);
     let best = found.iter().map(|line| line.candidate.weight).max().filter(|weight| *weight > 0);
     let Some(best) = best else {
         let (address, name) = named_elsewhere(text)?;
         let candidates = found.into_iter().map(|line| line.candidate).collect();
-        let drafts = vec![Draft::of(address, text.report)];
-        return Some(ProseReading { drafts, candidates, feature: (name, 10) });
+        let findings = vec![PartialFinding::new(address, text.report)];
+        return Some(ProseReading { findings, candidates, feature: (name, 10) });
     };
     take(&mut found, best, text.report);
-    let drafts = drafts_of(&found, text.report);
+    let findings = findings_of(&found, text.report);
     let feature = match best {
         30.. => ("stands_as_a_recipient", 25),
         20.. => ("stands_as_an_address", 20),
         _ => ("stands_in_the_text", 15),
     };
     let candidates = found.into_iter().map(|line| line.candidate).collect();
-    Some(ProseReading { drafts, candidates, feature })
+    Some(ProseReading { findings, candidates, feature })
 }
 
-/// The recipients that a field of the header names.
-fn named_in_header(text: &Text<'_>) -> Vec<Draft> {
-    let head = text.mail.head();
+/// The recipients that a header field names.
+fn named_in_header(text: &ReportText<'_>) -> Vec<PartialFinding> {
+    let head = text.mail.header();
     let fields = head.all(b"x-failed-recipients").chain(head.all(b"x-bounced-address"));
-    let mut drafts: Vec<Draft> = Vec::new();
+    let mut findings: Vec<PartialFinding> = Vec::new();
     for value in fields {
         let value = unfold(value);
         let named = value.split(|&b| b == b',').filter_map(address::first);
-        drafts.extend(named.take(RECIPIENTS_MAX).map(|address| Draft::of(address, text.report)));
+        findings.extend(named.take(RECIPIENTS_MAX).map(|address| PartialFinding::new(address, text.report)));
     }
-    drafts
+    findings
 }
 
-/// A recipient that the words do not name: the one of the returned mail, one in the subject, or one that a mailing list wrote into the
-/// address that the report went to, as in `users-bounces+ada=example.org@list.example`.
-fn named_elsewhere(text: &Text<'_>) -> Option<(String, &'static str)> {
+/// A recipient that the text does not name: that of the returned mail, one in the subject, or one that a
+/// mailing list encoded in the return address, as in `users-bounces+ada=example.org@list.example`.
+fn named_elsewhere(text: &ReportText<'_>) -> Option<(String, &'static str)> {
     if let Some(to) = text.original.to.clone() {
         return Some((to, "only_in_the_returned_mail"));
     }
-    let head = text.mail.head();
+    let head = text.mail.header();
     let to: Vec<String> = [&b"to"[..], b"delivered-to"]
         .into_iter()
         .filter_map(|name| address::first(&unfold(head.get(name)?)))
@@ -83,7 +84,8 @@ fn named_elsewhere(text: &Text<'_>) -> Option<(String, &'static str)> {
     to.iter().find_map(|to| encoded(to)).map(|address| (address, "only_in_the_return_address"))
 }
 
-/// The address that a return address carries: `ada@example.org` of `users-bounces+ada=example.org@list.example`.
+/// The address that is encoded in a return address: `ada@example.org` of
+/// `users-bounces+ada=example.org@list.example`.
 fn encoded(address: &str) -> Option<String> {
     let (local, _) = address.rsplit_once('@')?;
     let (user, host) = local.rsplit_once('=')?;
@@ -92,7 +94,7 @@ fn encoded(address: &str) -> Option<String> {
     (is_host && !user.is_empty()).then(|| address::first(format!("{user}@{host}").as_bytes())).flatten()
 }
 
-/// Marks the first of the weightiest, and those that stand in the same way.
+/// Marks the first candidate with the largest weight, and those of the same shape.
 fn take(found: &mut [CandidateLine], best: i32, report: &[u8]) {
     let Some(first) = found.iter().position(|line| line.candidate.weight == best) else { return };
     let shape = found[first].candidate.shape;
@@ -107,7 +109,8 @@ fn take(found: &mut [CandidateLine], best: i32, report: &[u8]) {
     }
 }
 
-/// Marks what is enumerated after an address in a sentence: `a@example.org, b@example.org and c@example.org`.
+/// Marks the addresses enumerated after the first in a sentence: `a@example.org, b@example.org and
+/// c@example.org`.
 fn take_enumerated(found: &mut [CandidateLine], first: usize, report: &[u8]) {
     for next in first + 1..found.len() {
         let (end, begin) = (found[next - 1].end, found[next].begin);
@@ -121,12 +124,12 @@ fn take_enumerated(found: &mut [CandidateLine], first: usize, report: &[u8]) {
     }
 }
 
-/// The drafts of those who are taken. Words below an address are its own; where there are none, those below the last or above the
-/// first are everybody's.
-fn drafts_of(found: &[CandidateLine], report: &[u8]) -> Vec<Draft> {
+/// The findings of the chosen candidates. Text below an address belongs to it. Without such text, the text
+/// below the last or above the first address belongs to all.
+fn findings_of(found: &[CandidateLine], report: &[u8]) -> Vec<PartialFinding> {
     let taken: Vec<&CandidateLine> = found.iter().filter(|line| line.candidate.is_taken).collect();
     if let [only] = taken.as_slice() {
-        return vec![Draft::of(only.candidate.address.clone(), report)];
+        return vec![PartialFinding::new(only.candidate.address.clone(), report)];
     }
     let (Some(first), Some(last)) = (taken.first(), taken.last()) else { return Vec::new() };
     let below = &report[last.end..];
@@ -138,17 +141,17 @@ fn drafts_of(found: &[CandidateLine], report: &[u8]) -> Vec<Draft> {
             let until = taken.get(number + 1).map_or(report.len(), |next| next.begin);
             let own = &report[line.end.min(until)..until];
             let words = if says_something(own) { own } else { shared };
-            let mut draft = Draft::of(line.candidate.address.clone(), b"");
-            draft.add(trim(&words[..words.len().min(WORDS_OCTETS_MAX)]));
-            draft
+            let mut finding = PartialFinding::new(line.candidate.address.clone(), b"");
+            finding.add(trim(&words[..words.len().min(WORDS_OCTETS_MAX)]));
+            finding
         })
         .collect()
 }
 
-/// The most words that one of several recipients gets.
+/// The maximum of text for one of several recipients.
 const WORDS_OCTETS_MAX: usize = 2_000;
 
-/// Whether there are words in a text, and not only punctuation.
+/// Whether a text has words, and not only punctuation.
 fn says_something(text: &[u8]) -> bool {
     text.split(|b| !b.is_ascii_alphanumeric() && b.is_ascii()).filter(|word| word.len() > 2).nth(1).is_some()
 }

@@ -1,15 +1,17 @@
-//! The mail that came back: its ids and addresses, from its own part or from below a line that announces it.
+//! Reads the ids and addresses of the returned mail, from its own part or from the text below a line that
+//! announces it.
 
 use std::{ops::Range, sync::LazyLock};
 
 use aho_corasick::AhoCorasick;
 
 use super::bytes::{after, indent, lines, squeeze, starts_with, trim};
-use super::mail::{Mail, PartKind};
+use super::mail::{ReportMail, ReportPartKind};
 use super::report::Original;
 use crate::reader::{HeaderBlock, HeaderField, unfold};
 
-/// How much of a returned mail is read: its header, and a bit of its body when that quotes another header.
+/// How much of a returned mail is read: its header, and the beginning of its body, which may quote another
+/// header.
 const RETURNED_OCTETS_MAX: usize = 64 * 1024;
 
 /// The longest value that is kept.
@@ -18,8 +20,7 @@ const VALUE_OCTETS_MAX: usize = 998;
 /// The longest line that announces a mail.
 const ANNOUNCEMENT_LINE_OCTETS_MAX: usize = 160;
 
-/// The lines by which servers announce the mail that they give back. In lower case; only what is inside a
-/// line.
+/// Phrases that announce a returned mail, in lower case, without the decoration around them.
 const ANNOUNCEMENTS: &[&str] = &[
     "this is a copy of the message, including",
     "this is a copy of your message, including",
@@ -72,11 +73,11 @@ static AUTOMATON: LazyLock<AhoCorasick> = LazyLock::new(|| {
         .expect("the announcements are far below the limits of the automaton")
 });
 
-/// Parts the words of a report from the mail that it gives back in the same text.
+/// Separates the text of a report from the returned mail in the same text.
 ///
-/// The returned mail begins at an announcement that a header follows, or where a `Received` or `Return-Path`
-/// field stands at the beginning of a line.
-pub(super) fn split(text: &[u8]) -> (&[u8], Option<&[u8]>) {
+/// The returned mail begins after an announcement that is followed by a header, or at a line that begins with
+/// a `Received` or `Return-Path` field.
+pub(super) fn split_text(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     for found in AUTOMATON.find_iter(text) {
         if let Some(line) = short_line(text, found.range())
             && header_follows(&text[line.end..])
@@ -90,8 +91,8 @@ pub(super) fn split(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// The line around a place, its end included, unless it is too long to announce anything. What is further away is not
-/// searched: a text may be one line of announcements.
+/// The line around a match, including its ending, unless it is too long to be an announcement. Nothing beyond
+/// that length is searched, because a text may be one long line of announcements.
 fn short_line(text: &[u8], place: Range<usize>) -> Option<Range<usize>> {
     let from = place.start.saturating_sub(ANNOUNCEMENT_LINE_OCTETS_MAX);
     let until = text.len().min(place.end + ANNOUNCEMENT_LINE_OCTETS_MAX);
@@ -108,8 +109,7 @@ fn short_line(text: &[u8], place: Range<usize>) -> Option<Range<usize>> {
     (end - start <= ANNOUNCEMENT_LINE_OCTETS_MAX).then_some(start..end)
 }
 
-/// Whether the next line is a header field, or there is none; a line of dashes or of an mbox may come before
-/// it.
+/// Whether the next line is a header field or the text ends; a line of dashes or of an mbox may precede it.
 fn header_follows(text: &[u8]) -> bool {
     let mut lines = lines(text).map(trim).filter(|line| line.iter().any(u8::is_ascii_alphanumeric));
     match lines.next() {
@@ -120,13 +120,13 @@ fn header_follows(text: &[u8]) -> bool {
 }
 
 fn is_field(line: &[u8]) -> bool {
-    HeaderField::of_line(line).is_some_and(|field| {
+    HeaderField::from_line(line).is_some_and(|field| {
         field.name.len() > 1
             && field.name.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
     })
 }
 
-/// Where a header begins that nothing announces.
+/// The offset of a header without an announcement.
 fn bare_header(text: &[u8]) -> Option<usize> {
     let mut all = lines(text);
     loop {
@@ -154,63 +154,64 @@ fn begins_header(line: &[u8]) -> bool {
     received.iter().any(|name| starts_with(line, name))
 }
 
-/// What is known about the mail that a report is about. `below` is what [`split`] found in the text.
-pub(super) fn original(mail: &Mail<'_>, report: &[u8], below: Option<&[u8]>) -> Original {
+/// Reads what is known about the original mail. `below` is the returned mail that [`split_text`] found.
+pub(super) fn read_original(mail: &ReportMail<'_>, report: &[u8], below: Option<&[u8]>) -> Original {
     let mut original = Original::default();
     if let Some(below) = below {
         read(&below[..below.len().min(RETURNED_OCTETS_MAX)], &mut original);
     }
-    if let Some(part) = mail.part(PartKind::Returned) {
+    if let Some(part) = mail.part(ReportPartKind::Returned) {
         let content = part.content();
         read(&content[..content.len().min(RETURNED_OCTETS_MAX)], &mut original);
     }
     if original.message_id.is_none() {
-        // Some quote the ids among the words: "Message-ID: <…>" on a line of its own.
+        // Some reports contain the id in their text: "Message-ID: <…>" on a separate line.
         original.message_id = lines(report).map(trim).find_map(|line| {
             let value =
                 after_label(line, &[b"message-id:", b"message id:", b"messageid:", b"original message-id:"])?;
-            id(value)
+            bare_id(value)
         });
     }
     original
 }
 
-/// Who sent the returned mail, and to whom it went.
+/// The sender and the recipients of the original mail.
 #[derive(Debug, Default)]
-pub(super) struct ReturnedParties {
+pub(super) struct OriginalParties {
     pub(super) sender: Option<String>,
     pub(super) return_path: Option<String>,
     pub(super) recipients: Vec<String>,
 }
 
-/// The most recipients of a returned mail that are read.
+/// The maximum number of recipients that are read.
 const PARTIES_MAX: usize = 100;
 
-/// The parties of the mail that a report is about. `below` is what [`split`] found in the text.
-pub(super) fn parties(mail: &Mail<'_>, below: Option<&[u8]>) -> ReturnedParties {
-    let mut parties = ReturnedParties::default();
+/// Reads the sender and the recipients of the original mail. `below` is the returned mail that [`split_text`]
+/// found.
+pub(super) fn read_parties(mail: &ReportMail<'_>, below: Option<&[u8]>) -> OriginalParties {
+    let mut parties = OriginalParties::default();
     if let Some(below) = below {
         let text = skip_to_header(&below[..below.len().min(RETURNED_OCTETS_MAX)]);
-        read_parties(&HeaderBlock::read(text), &mut parties);
+        add_parties(&HeaderBlock::read(text), &mut parties);
     }
-    if let Some(part) = mail.part(PartKind::Returned) {
+    if let Some(part) = mail.part(ReportPartKind::Returned) {
         let content = part.content();
         let text = skip_to_header(&content[..content.len().min(RETURNED_OCTETS_MAX)]);
-        read_parties(&HeaderBlock::read(text), &mut parties);
+        add_parties(&HeaderBlock::read(text), &mut parties);
     }
     parties
 }
 
-/// Whether a mail is given back to who sent it: to the address in its `From` or `Return-Path`.
-pub(super) fn is_to_sender(mail: &Mail<'_>, below: Option<&[u8]>) -> bool {
-    let Some(to) = mail.head().get(b"to").and_then(|value| super::address::first(&unfold(value))) else {
+/// Whether the report goes to the sender of the returned mail: to the address in its `From` or `Return-Path`.
+pub(super) fn is_to_sender(mail: &ReportMail<'_>, below: Option<&[u8]>) -> bool {
+    let Some(to) = mail.header().get(b"to").and_then(|value| super::address::first(&unfold(value))) else {
         return false;
     };
-    let parties = parties(mail, below);
+    let parties = read_parties(mail, below);
     [parties.sender, parties.return_path].into_iter().flatten().any(|sender| sender.eq_ignore_ascii_case(&to))
 }
 
-fn read_parties(block: &HeaderBlock<'_>, parties: &mut ReturnedParties) {
+fn add_parties(block: &HeaderBlock<'_>, parties: &mut OriginalParties) {
     let head = block.fields();
     let sender = head.get(b"from").and_then(|value| super::address::first(&unfold(value)));
     parties.sender = parties.sender.take().or(sender);
@@ -245,7 +246,7 @@ fn read(text: &[u8], original: &mut Original) {
     let text = skip_to_header(text);
     let shift = indent(text);
     if shift > 0 {
-        // The whole mail is indented; take that away, but leave the folds.
+        // The whole mail is indented: the indentation is removed, the folds are kept.
         let mut shifted = Vec::with_capacity(text.len());
         for line in lines(text) {
             shifted.extend_from_slice(&line[indent(line).min(shift)..]);
@@ -256,7 +257,7 @@ fn read(text: &[u8], original: &mut Original) {
     read_head(&HeaderBlock::read(text), original);
 }
 
-/// From the first line on that is a field.
+/// The text from the first header field on.
 fn skip_to_header(text: &[u8]) -> &[u8] {
     let mut all = lines(text);
     loop {
@@ -277,16 +278,18 @@ fn read_head(block: &HeaderBlock<'_>, original: &mut Original) {
             .filter(|value| !value.is_empty())
     };
     if original.message_id.is_none() {
-        original.message_id = head.all(b"message-id").find_map(|value| id(&unfold(value)));
+        original.message_id = head.all(b"message-id").find_map(|value| bare_id(&unfold(value)));
     }
     if original.message_id.is_none() && !head.has(b"from") {
-        // The header was torn apart by a blank line.
+        // A blank line divides the header.
         let rest = HeaderBlock::read(block.body);
-        original.message_id = rest.fields().get(b"message-id").and_then(|value| id(&unfold(value)));
+        original.message_id = rest.fields().get(b"message-id").and_then(|value| bare_id(&unfold(value)));
     }
     original.postway_id = original.postway_id.take().or_else(|| value(b"x-postway-id"));
-    original.return_path =
-        original.return_path.take().or_else(|| head.get(b"return-path").and_then(|value| id(&unfold(value))));
+    original.return_path = original
+        .return_path
+        .take()
+        .or_else(|| head.get(b"return-path").and_then(|value| bare_id(&unfold(value))));
     original.to = original
         .to
         .take()
@@ -296,7 +299,7 @@ fn read_head(block: &HeaderBlock<'_>, original: &mut Original) {
 }
 
 /// An id without its angle brackets.
-pub(super) fn id(value: &[u8]) -> Option<String> {
+pub(super) fn bare_id(value: &[u8]) -> Option<String> {
     let value = trim(value);
     let inner = match after(value, b"<") {
         Some(inner) => &inner[..memchr::memchr(b'>', inner).unwrap_or(inner.len())],
@@ -317,15 +320,15 @@ mod tests {
         let text =
             b"It failed.\n\n------ This is a copy of the message, including all the headers. ------\n\n\
             Received: x\nMessage-ID: <a@b>\n\nbody";
-        let (report, below) = split(text);
+        let (report, below) = split_text(text);
         assert_eq!(report, b"It failed.\n\n");
-        let mail = Mail::parse(b"\n");
-        assert_eq!(original(&mail, report, below).message_id.as_deref(), Some("a@b"));
+        let mail = ReportMail::parse(b"\n");
+        assert_eq!(read_original(&mail, report, below).message_id.as_deref(), Some("a@b"));
     }
 
     #[test]
     fn a_header_that_nothing_announces_ends_the_report_too() {
-        let (report, below) = split(b"failed\nReceived: from x by y\nMessage-Id: <c@d>\n");
+        let (report, below) = split_text(b"failed\nReceived: from x by y\nMessage-Id: <c@d>\n");
         assert_eq!(report, b"failed\n");
         assert!(below.is_some());
     }
@@ -344,7 +347,7 @@ mod tests {
 
     #[test]
     fn ids_may_come_without_brackets() {
-        assert_eq!(id(b" a@b (c)").as_deref(), Some("a@b"));
-        assert_eq!(id(b"<>"), None);
+        assert_eq!(bare_id(b" a@b (c)").as_deref(), Some("a@b"));
+        assert_eq!(bare_id(b"<>"), None);
     }
 }

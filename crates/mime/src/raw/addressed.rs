@@ -1,34 +1,36 @@
-//! A finished mail for an API that reads the recipients from the header.
+//! Prepares a finished mail for an API that reads the recipients from the header.
 //!
-//! Whoever stands in `To`, `Cc` or `Bcc` there is sent to. A header may name more people than the envelope: somebody who is
-//! suppressed, who has the mail already, or who was only mentioned. They are taken out. Recipients whom the header does not name
-//! go into a `Bcc`, which such APIs remove. A header that names exactly the recipients stays as it is.
+//! Such an API sends to every address in `To`, `Cc` and `Bcc`. A header may name more people than the
+//! envelope: recipients that are suppressed or have the mail already, or people who were only mentioned. They
+//! are removed. Recipients that the header does not name are written to a `Bcc`, which such APIs remove. A
+//! header that names exactly the recipients is not changed.
 
 use std::collections::HashSet;
 
 use postway_domain::{EmailAddress, address::Mailbox};
 
+use super::header::{RawError, RawHeader};
 use crate::{
-    field::write_mailboxes,
-    raw_header::{RawError, RawHeader},
+    header::write::write_mailboxes,
     reader::{HeaderAddress, addresses},
 };
 
-/// Addresses of one field that are read; a header with more is written anew with those of them that are recipients.
+/// The maximum number of addresses read from one field. A header with more is rewritten with the recipients
+/// among them.
 const ADDRESSES_MAX: usize = 1_000;
 /// The fields that name recipients.
 const RECIPIENT_FIELDS: [&str; 3] = ["To", "Cc", "Bcc"];
 
-/// A mail whose header names its recipients and nobody else.
+/// A mail whose header names exactly its recipients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressedMail {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Whether people were taken out of its header. Signatures over it are gone then.
+    /// Whether addresses were removed from its header. Signatures over the header are removed then, too.
     pub is_shortened: bool,
 }
 
-/// The mail with a header for exactly these recipients.
+/// Rewrites the header so that it names exactly these recipients.
 pub fn address_mail(mail: &[u8], recipients: &[&str]) -> Result<AddressedMail, RawError> {
     let header = RawHeader::read_whole(mail)?;
     let wanted: HashSet<String> = recipients.iter().map(|to| EmailAddress::key_of(to)).collect();
@@ -37,9 +39,9 @@ pub fn address_mail(mail: &[u8], recipients: &[&str]) -> Result<AddressedMail, R
     let mut named: HashSet<String> = HashSet::new();
     let mut is_shortened = false;
     for field in header.fields.iter().filter(|field| field.is("To") || field.is("Cc")) {
-        let found = addresses(field.value, ADDRESSES_MAX);
-        is_shortened |= found.len() == ADDRESSES_MAX;
-        let with_address = found.into_iter().filter(|one| one.address.is_some());
+        let addressed = addresses(field.value, ADDRESSES_MAX);
+        is_shortened |= addressed.len() == ADDRESSES_MAX;
+        let with_address = addressed.into_iter().filter(|one| one.address.is_some());
         let (to, others): (Vec<_>, Vec<_>) = with_address.partition(is_recipient);
         is_shortened |= !others.is_empty();
         named.extend(to.iter().filter_map(key_of));
@@ -47,9 +49,7 @@ pub fn address_mail(mail: &[u8], recipients: &[&str]) -> Result<AddressedMail, R
     let mut out = Vec::with_capacity(mail.len() + 256);
     for field in &header.fields {
         let names_recipients = RECIPIENT_FIELDS.iter().any(|name| field.is(name));
-        let is_signature =
-            field.is("DKIM-Signature") || field.is("ARC-Message-Signature") || field.is("ARC-Seal");
-        match names_recipients && (is_shortened || field.is("Bcc")) || is_signature && is_shortened {
+        match names_recipients && (is_shortened || field.is("Bcc")) || field.is_signature() && is_shortened {
             true => {}
             false => field.write(&mut out),
         }
@@ -57,14 +57,15 @@ pub fn address_mail(mail: &[u8], recipients: &[&str]) -> Result<AddressedMail, R
     if is_shortened {
         for name in ["To", "Cc"] {
             let fields = header.fields.iter().filter(|field| field.is(name));
-            let found = fields.flat_map(|field| addresses(field.value, ADDRESSES_MAX));
-            let kept: Vec<Mailbox> = found.filter(is_recipient).filter_map(|one| mailbox(&one)).collect();
-            write_field(name, &kept, &mut out);
+            let addressed = fields.flat_map(|field| addresses(field.value, ADDRESSES_MAX));
+            let remaining: Vec<Mailbox> =
+                addressed.filter(is_recipient).filter_map(|one| to_mailbox(&one)).collect();
+            write_field(name, &remaining, &mut out);
         }
     }
     let hidden = recipients.iter().filter(|to| !named.contains(&EmailAddress::key_of(to)));
     let hidden: Vec<Mailbox> = hidden
-        .filter_map(|to| mailbox(&HeaderAddress { name: None, address: Some((*to).to_owned()) }))
+        .filter_map(|to| to_mailbox(&HeaderAddress { name: None, address: Some((*to).to_owned()) }))
         .collect();
     write_field("Bcc", &hidden, &mut out);
     out.extend_from_slice(b"\r\n");
@@ -78,9 +79,9 @@ fn write_field(name: &str, mailboxes: &[Mailbox], out: &mut Vec<u8>) {
     }
 }
 
-fn mailbox(one: &HeaderAddress) -> Option<Mailbox> {
+fn to_mailbox(one: &HeaderAddress) -> Option<Mailbox> {
     let address: EmailAddress = one.address.as_deref()?.parse().ok()?;
-    // A name that no header can carry is left out rather than the recipient.
+    // If the name cannot be written to a header, the address is written without it.
     Mailbox::new(one.name.as_deref(), address.clone()).or_else(|_| Mailbox::new(None, address)).ok()
 }
 
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_no_recipient_is_taken_out_with_the_signature_over_it() {
+    fn an_address_that_is_not_a_recipient_is_removed_with_the_signature_over_it() {
         let head = "DKIM-Signature: v=1; h=to\r\nTo: \"Ann, A\" <a@x.example>, gone@x.example\r\nCc: also-gone@x.example\r\nBcc: forged@x.example\r\n";
         let (made, is_shortened) = addressed(head, &["a@x.example"]);
         assert!(

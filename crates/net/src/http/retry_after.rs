@@ -1,15 +1,15 @@
-//! When a host asks to be asked again: `Retry-After`, in seconds or as a date (RFC 9110, 10.2.3).
+//! Reads `Retry-After`, in seconds or as a date (RFC 9110, 10.2.3).
 //!
-//! A date is taken relative to the answer's own `Date`, so that only the host's clock counts.
+//! A date is relative to the `Date` of the same response, so that only the host's clock counts.
 
 use std::time::Duration;
 
 use reqwest::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
 
-/// The longest wait that is believed.
+/// The longest wait that is accepted.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long an answer asks to wait, a day at most.
+/// How long a response asks to wait, a day at most.
 pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
     let asked = text(RETRY_AFTER)?;

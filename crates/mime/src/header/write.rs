@@ -1,8 +1,9 @@
 //! Writing header fields: folding, encoded words (RFC 2047) and address lists.
 //!
-//! The encoders are mail-builder's. It is not asked where its output could not be read back: it leaves ASCII
-//! that looks like an encoded word as it is, and it encodes long ASCII that only needs folding. Callers have
-//! checked names and values (no CR, LF, NUL); lines come out at 78 octets where a fold is possible.
+//! The encoders are mail-builder's. They are not used if their output could not be read back: mail-builder
+//! does not encode ASCII that looks like an encoded word, and it encodes long ASCII that only needs folding.
+//! Callers have checked names and values (no CR, LF, NUL). Lines have at most 78 octets if a fold is
+//! possible.
 
 use mail_builder::encoders::Base64Encoder;
 use mail_builder::headers::{Header, address::EmailAddress as Address, raw::Raw, text::Text};
@@ -12,16 +13,16 @@ const FOLD_AT: usize = 78;
 /// The longest unfoldable piece of a raw value; with a name of 76 the line is still under 998.
 const RAW_PIECE_MAX: usize = 900;
 
-/// Writes the subject so that it reads back exactly: what folding could change is encoded, and so is a piece
-/// too long for a line, since nobody reads the raw form.
+/// Writes the subject so that it reads back exactly: text that folding could change is encoded, and so is a
+/// piece too long for a line, since people never see the raw form.
 pub(crate) fn write_subject(value: &str, out: &mut Vec<u8>) {
     // Readers trim, shrink white space at a fold, and take a tab for a space.
     let exact = value.trim_ascii() == value && !value.contains("  ") && !value.contains('\t');
     write_unstructured("Subject", value, exact, FOLD_AT - "Subject: ".len(), out);
 }
 
-/// Writes a user's own field. White space is not content there, and a long piece stays raw as long as it may,
-/// for it is often a URL or an id.
+/// Writes a field that a user added. White space is not content there, and a long piece stays raw if it fits,
+/// because it is often a URL or an id.
 pub(crate) fn write_extra(name: &str, value: &str, out: &mut Vec<u8>) {
     write_unstructured(name, value, true, RAW_PIECE_MAX, out);
 }
@@ -55,7 +56,7 @@ fn longest_piece(value: &str) -> usize {
     longest.max(value.len() - start)
 }
 
-/// Writes ASCII as encoded words, one a line, for what must not be read as it is.
+/// Writes ASCII as encoded words, one per line, for text that must not be read literally.
 fn write_words(value: &str, column: usize, out: &mut Vec<u8>) {
     // 30 octets make a word of 55.
     for (index, chunk) in value.as_bytes().chunks(30).enumerate() {
@@ -100,7 +101,7 @@ fn write_mailbox(mailbox: &Mailbox, column: usize, out: &mut Vec<u8>) {
             out.push(b'>');
         }
         name => {
-            // One column is left for the comma that may follow.
+            // One column is reserved for a comma that may follow.
             let address = Address { name: name.map(Into::into), email: email.into() };
             address.write_header(out, column + 1);
             out.truncate(out.len() - 2);

@@ -1,57 +1,58 @@
-//! Writing ready-made mail on: as it is, unless no server may take it so.
+//! Writes ready-made mail unchanged, unless no server may accept it.
 //!
-//! A header line over 998 octets is folded, header text beyond ASCII is encoded unless somebody signed it, a part with lines
-//! that are too long is encoded. Each such change is noted.
+//! A header line over 998 octets is folded, header text beyond ASCII is encoded unless it is signed, and a
+//! part with long lines is encoded. Each change is recorded.
 
 use std::collections::BTreeSet;
 
-use crate::{
+use super::{
+    ascii_header::write_in_ascii,
     downgrade::charset,
-    header_text::write_in_ascii,
-    lines::{Lines, are_short},
-    raw_header::{Field, RawHeader, SignedFields},
-    recode::{Unwanted, recode},
+    header::{RawField, RawHeader, SignedFields},
+    recode::{UnwantedOctets, recode},
 };
+use crate::wire::lines::{TextLines, are_short};
 
-/// Something that was changed in a ready-made mail.
+/// A change to a ready-made mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RawChange {
-    /// It named no author with an address, so it got one; what stood there is in `X-Original-From`.
+    /// It named no author with a valid address, so one was added; the original is in `X-Original-From`.
     FromCompleted,
-    /// It had several `From` or `Sender` fields: the first that can be used counts, others are in `X-Original-…`.
+    /// It had several `From` or `Sender` fields: the first valid one is used, the others are in
+    /// `X-Original-…`.
     AuthorRepeated,
     /// It had no Message-ID.
     MessageIdAdded,
-    /// It had something else in place of a Message-ID, or several; the first is in `X-Original-Message-ID`.
+    /// It had an invalid Message-ID, or several; the first is in `X-Original-Message-ID`.
     MessageIdReplaced,
     /// It had no Date.
     DateAdded,
     /// It had no MIME-Version.
     MimeVersionAdded,
-    /// Fields by which the reader leaves its stream were added.
+    /// Unsubscribe fields of its stream were added.
     UnsubscribeAdded,
-    /// `Bcc` is gone.
+    /// `Bcc` was removed.
     BccRemoved,
-    /// Fields that speak to other services are gone.
+    /// Fields that control other services were removed.
     ServiceFieldsRemoved,
-    /// A header without an end got one.
+    /// A header that did not end with a blank line was ended.
     HeaderEnded,
     /// Header text beyond ASCII was encoded.
     HeaderEncoded,
     /// Header lines that were too long were folded.
     HeaderFolded,
-    /// Octets beyond ASCII in the body were encoded, so that our signature lasts.
+    /// Octets beyond ASCII in the body were encoded, so that no relay breaks our signature.
     BodyEncoded,
     /// Parts with lines that were too long were encoded.
     LongLinesEncoded,
-    /// Lines that were too long were broken where no encoding could help.
+    /// Long lines were broken because they could not be encoded.
     LongLinesBroken,
-    /// Something was changed that somebody had signed.
+    /// Signed content was changed.
     SignedContentChanged,
 }
 
 impl RawChange {
-    /// The word users see.
+    /// The name that users see.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::FromCompleted => "from_completed",
@@ -74,16 +75,16 @@ impl RawChange {
     }
 }
 
-/// A mail that is being written on.
+/// Writes a ready-made mail and records the changes.
 pub(crate) struct RawWriter {
     pub(crate) signed: SignedFields,
-    /// What header text that is not UTF-8 is taken for.
+    /// The charset assumed for header text that is not UTF-8.
     charset: Option<Vec<u8>>,
     pub(crate) out: Vec<u8>,
     pub(crate) changes: BTreeSet<RawChange>,
 }
 
-/// A mail that has been written on.
+/// A mail that was written, with its changes.
 pub(crate) struct WrittenRaw {
     pub(crate) bytes: Vec<u8>,
     pub(crate) eight_bit: bool,
@@ -92,7 +93,7 @@ pub(crate) struct WrittenRaw {
 }
 
 impl RawWriter {
-    /// For the mail with this header.
+    /// A writer for the mail with this header.
     pub(crate) fn new(bytes: &[u8], header: &RawHeader<'_>) -> Self {
         let is_ascii = header.fields.iter().all(|field| field.value.is_ascii());
         Self {
@@ -103,13 +104,13 @@ impl RawWriter {
         }
     }
 
-    /// Whether a field of that name may be added: there is none, and nobody signed that there is none.
+    /// Whether a field of that name may be added: it is absent, and its absence is not signed.
     pub(crate) fn lacks(&self, header: &RawHeader<'_>, name: &str) -> bool {
         header.first(name).is_none() && !self.signed.cover(name.as_bytes())
     }
 
-    /// A field as it is, unless no server may take it so.
-    pub(crate) fn write(&mut self, field: &Field<'_>) {
+    /// Writes a field unchanged, unless no server may accept it.
+    pub(crate) fn write(&mut self, field: &RawField<'_>) {
         let is_signed = self.signed.cover(field.name);
         let is_kept = field.value.is_ascii() || (is_signed && std::str::from_utf8(field.value).is_ok());
         if is_kept && field.is_short() {
@@ -128,18 +129,19 @@ impl RawWriter {
         self.changes.extend(is_signed.then_some(RawChange::SignedContentChanged));
     }
 
-    /// Ends the header and writes the body. Where the mail is to be signed by us, octets beyond ASCII are encoded first, so
-    /// that no relay has to do it afterwards (RFC 6376, 5.3), but never what somebody else has signed.
+    /// Ends the header and writes the body. If we are going to sign the mail, octets beyond ASCII are encoded
+    /// first, so that no relay has to do it afterwards (RFC 6376, 5.3), but never content that is already
+    /// signed.
     pub(crate) fn finish(self, body: &[u8], is_to_be_signed: bool) -> WrittenRaw {
         let Self { mut out, mut changes, signed, .. } = self;
         let smtputf8 = !out.is_ascii();
         out.extend_from_slice(b"\r\n");
-        for (line, _) in Lines::new(body) {
+        for (line, _) in TextLines::new(body) {
             out.extend_from_slice(line);
             out.extend_from_slice(b"\r\n");
         }
         let is_ascii = body.is_ascii();
-        let unwanted = Unwanted {
+        let unwanted = UnwantedOctets {
             eight_bit: is_to_be_signed && !signed.is_signed && !is_ascii,
             long_lines: !are_short(body),
         };

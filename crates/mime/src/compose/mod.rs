@@ -1,46 +1,59 @@
 //! Composing: a draft becomes an RFC 5322 message with an RFC 2045 body.
 //!
-//! The structure is `mixed(alternative(text, …, related(html, inline…), calendar), attachments…)`, with every level that
-//! would have one child left out (`alternative.rs` has the order). The bytes depend on the draft alone: date, Message-ID and uid are given, and
-//! boundaries come from the uid, so composing again after a crash gives the same message.
+//! The structure is `mixed(alternative(text, …, related(html, inline…), calendar), attachments…)`, with every
+//! level that would have one child left out (`alternative.rs` defines the order). The bytes depend on the
+//! draft alone: the caller supplies date, Message-ID and uid, and boundaries derive from the uid, so
+//! composing again after a crash gives the same message.
 //!
-//! A boundary starts with `=_`, which occurs neither in base64 nor in quoted-printable; a plain part that
-//! happens to contain one is encoded. Hence no boundary is ever found in content.
+//! A boundary starts with `=_`, which occurs neither in base64 nor in quoted-printable. A plain part that
+//! happens to contain a boundary is encoded, so content never contains one.
 //!
-//! There is no field for Bcc: the envelope knows those recipients, the message does not. Local parts outside
-//! ASCII go into the header as they are (RFC 6532) and set [`Composed::smtputf8`]; domains are A-labels. All else is
-//! ASCII, but for mails that are attached as they are.
+//! There is no field for Bcc: only the envelope names those recipients. Local parts outside ASCII are written
+//! to the header unchanged (RFC 6532) and set [`Composed::smtputf8`]; domains are A-labels. Everything else
+//! is ASCII, except attached mails, which are not encoded.
 
 use mail_builder::headers::date::Date;
 use postway_domain::address::Mailbox;
 
-use crate::alternative::Alternative;
-use crate::attachment::{Attachment, FILENAME_CHARS_MAX};
-use crate::body::{Encoding, survey, write_base64, write_text};
-use crate::field::{write_extra, write_mailboxes, write_subject};
-use crate::header::{HEADER_COUNT_MAX, HeaderError, check_header, check_subject, reserved_header};
+pub mod deliverability;
+
+mod alternative;
+mod attachment;
+
+pub use alternative::{ALTERNATIVES_MAX, Alternative, AlternativeError, AlternativeKind};
+pub use attachment::Attachment;
+
+use attachment::FILENAME_CHARS_MAX;
+
+use crate::{
+    header::{
+        HEADER_COUNT_MAX, HeaderError, check_header, check_subject, reserved_header,
+        write::{write_extra, write_mailboxes, write_subject},
+    },
+    wire::transfer_encoding::{BodyEncoding, survey, write_base64, write_text},
+};
 
 /// The longest uid; a boundary made of it has at most 70 characters (RFC 2046, 5.1.1).
 const UID_OCTETS_MAX: usize = 60;
 /// The longest Message-ID without its brackets.
 const MESSAGE_ID_OCTETS_MAX: usize = 320;
 
-/// Everything a message is made of.
+/// The content of a message to compose.
 #[derive(Debug, Clone, Copy)]
 pub struct Draft<'a> {
     /// The author.
     pub from: &'a Mailbox,
-    /// Who sends on the author's behalf, if someone else does.
+    /// The sender, if it is not the author.
     pub sender: Option<&'a Mailbox>,
     /// The recipients named in `To`.
     pub to: &'a [Mailbox],
     /// The recipients named in `Cc`.
     pub cc: &'a [Mailbox],
-    /// Where answers go.
+    /// The addresses that replies go to.
     pub reply_to: &'a [Mailbox],
     /// The subject line.
     pub subject: &'a str,
-    /// The plain text, if any; it or the html must be there.
+    /// The plain text, if any. At least one of text and html is required.
     pub text: Option<&'a str>,
     /// The html, if any.
     pub html: Option<&'a str>,
@@ -63,9 +76,9 @@ pub struct Draft<'a> {
 pub struct Composed {
     /// The message, ending with CRLF, not dot-stuffed.
     pub bytes: Vec<u8>,
-    /// Whether there is an octet over 127 in it, so that it needs 8BITMIME.
+    /// Whether it contains an octet over 127, so that it needs 8BITMIME.
     pub eight_bit: bool,
-    /// Whether its header needs SMTPUTF8. (Envelope addresses may need it too: ask them.)
+    /// Whether its header needs SMTPUTF8. Envelope addresses may need it too, which this does not say.
     pub smtputf8: bool,
 }
 
@@ -108,14 +121,14 @@ pub enum ComposeError {
         /// The start of the content id.
         value: String,
     },
-    /// The ids that this message was given are unfit for a header.
+    /// The ids of this message cannot be written into a header.
     #[error(transparent)]
-    Id(#[from] IdError),
+    Id(#[from] MailIdError),
 }
 
-/// Why a Message-ID or uid cannot be written. It means a mistake in the program, not in the user's input.
+/// Why a Message-ID or uid cannot be written. This is a mistake of the program, not of the user's input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum IdError {
+pub enum MailIdError {
     /// The Message-ID is malformed.
     #[error("message id {0:?} is not of the form unique@domain")]
     MessageId(String),
@@ -124,31 +137,31 @@ pub enum IdError {
     Uid(String),
 }
 
-pub(crate) fn check_ids(message_id: &str, uid: &str) -> Result<(), IdError> {
+pub(crate) fn check_ids(message_id: &str, uid: &str) -> Result<(), MailIdError> {
     let visible = |c: char| !c.is_control() && !c.is_whitespace() && !matches!(c, '<' | '>');
     let sides = message_id.split_once('@');
     if message_id.len() > MESSAGE_ID_OCTETS_MAX
         || !sides.is_some_and(|(left, right)| !left.is_empty() && !right.is_empty())
         || !message_id.chars().all(visible)
     {
-        return Err(IdError::MessageId(message_id.to_owned()));
+        return Err(MailIdError::MessageId(message_id.to_owned()));
     }
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
     if uid.is_empty() || uid.len() > UID_OCTETS_MAX || !uid.bytes().all(is_good) {
-        return Err(IdError::Uid(uid.to_owned()));
+        return Err(MailIdError::Uid(uid.to_owned()));
     }
     Ok(())
 }
 
-/// Makes the message, or says which part of the draft forbids it.
+/// Composes the message, or returns what is wrong with the draft.
 pub fn compose(draft: &Draft<'_>) -> Result<Composed, ComposeError> {
     check(draft)?;
     let mut out = Vec::with_capacity(estimate(draft));
     write_header(draft, &mut out);
-    // Header fields end here; all that follows is ASCII, but for mails that are attached.
+    // The header ends here. The rest is ASCII, except attached mails.
     let smtputf8 = !out.is_ascii();
     let header_end = out.len();
-    write_node(&root(draft)?, &mut Boundaries::new(draft), &mut out);
+    write_node(&root(draft)?, &mut PartBoundaries::new(draft), &mut out);
     if !out.ends_with(b"\r\n") {
         out.extend_from_slice(b"\r\n");
     }
@@ -177,7 +190,7 @@ fn check(draft: &Draft<'_>) -> Result<(), ComposeError> {
     draft.attachments.iter().try_for_each(Attachment::check)
 }
 
-/// Room for the message without growing in the common case.
+/// A capacity at which the buffer usually does not grow.
 fn estimate(draft: &Draft<'_>) -> usize {
     let alternatives: usize = draft.alternatives.iter().map(|one| one.content().len() * 3).sum();
     let texts = draft.text.map_or(0, str::len) + draft.html.map_or(0, str::len) + alternatives;
@@ -210,79 +223,85 @@ fn write_header(draft: &Draft<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"MIME-Version: 1.0\r\n");
 }
 
-/// Writes the two fields by which we know our own mail again.
+/// Writes the two fields that identify our own mail.
 pub(crate) fn write_own_fields(message_id: &str, uid: &str, out: &mut Vec<u8>) {
     for piece in ["Message-ID: <", message_id, ">\r\nX-Postway-ID: ", uid, "\r\n"] {
         out.extend_from_slice(piece.as_bytes());
     }
 }
 
-/// The body's tree. Every node writes its header fields, a blank line and its content without a last CRLF.
-enum Node<'a> {
+/// The tree of body parts. Every node writes its header fields, a blank line and its content without a last
+/// CRLF.
+enum BodyNode<'a> {
     Text(&'static str, &'a str),
     Alternative(&'a Alternative<'a>),
-    /// A calendar as a file.
+    /// A calendar, attached as a file.
     Invitation(&'a Alternative<'a>),
     File(&'a Attachment),
-    Multipart(&'static str, Vec<Node<'a>>),
+    Multipart(&'static str, Vec<BodyNode<'a>>),
 }
 
-impl Node<'_> {
-    /// Whether it has octets over 127 as they are: what is around it must say so (RFC 2045, 6.4).
+impl BodyNode<'_> {
+    /// Whether it has unencoded octets over 127. The multiparts around it must then declare 8bit (RFC 2045,
+    /// 6.4).
     fn is_eight_bit(&self, marker: &str) -> bool {
         match self {
-            Node::File(file) => file.is_eight_bit(marker),
-            Node::Multipart(_, children) => children.iter().any(|child| child.is_eight_bit(marker)),
-            Node::Text(..) | Node::Alternative(_) | Node::Invitation(_) => false,
+            BodyNode::File(file) => file.is_eight_bit(marker),
+            BodyNode::Multipart(_, children) => children.iter().any(|child| child.is_eight_bit(marker)),
+            BodyNode::Text(..) | BodyNode::Alternative(_) | BodyNode::Invitation(_) => false,
         }
     }
 }
 
-fn root<'a>(draft: &Draft<'a>) -> Result<Node<'a>, ComposeError> {
+fn root<'a>(draft: &Draft<'a>) -> Result<BodyNode<'a>, ComposeError> {
     let goes_with_html =
         |file: &&Attachment| draft.html.is_some() && file.inline && file.content_id.is_some();
-    let text = draft.text.map(|text| Node::Text("plain", text));
+    let text = draft.text.map(|text| BodyNode::Text("plain", text));
     let html = draft.html.map(|html| {
-        let inline = draft.attachments.iter().filter(goes_with_html).map(Node::File);
-        wrap("related; type=\"text/html\"", Node::Text("html", html), inline)
+        let inline = draft.attachments.iter().filter(goes_with_html).map(BodyNode::File);
+        wrap("related; type=\"text/html\"", BodyNode::Text("html", html), inline)
     });
     if text.is_none() && html.is_none() {
         return Err(ComposeError::NoBody);
     }
     let (before, after): (Vec<&Alternative<'_>>, Vec<_>) = in_order(draft.alternatives);
-    let forms = text.into_iter().chain(before.into_iter().map(Node::Alternative)).chain(html);
-    let mut forms = forms.chain(after.into_iter().map(Node::Alternative));
+    let forms = text.into_iter().chain(before.into_iter().map(BodyNode::Alternative)).chain(html);
+    let mut forms = forms.chain(after.into_iter().map(BodyNode::Alternative));
     let first = forms.next().ok_or(ComposeError::NoBody)?;
     let words = wrap("alternative", first, forms);
-    let files = draft.attachments.iter().filter(|file| !goes_with_html(file)).map(Node::File);
-    let invitations = draft.alternatives.iter().filter(|one| one.is_attached()).map(Node::Invitation);
+    let files = draft.attachments.iter().filter(|file| !goes_with_html(file)).map(BodyNode::File);
+    let invitations = draft.alternatives.iter().filter(|one| one.is_attached()).map(BodyNode::Invitation);
     Ok(wrap("mixed", words, files.chain(invitations)))
 }
 
-/// Those that stand before the html and those that stand after it, each in their order.
+/// The alternatives before the html and those after it, each sorted by kind.
 fn in_order<'a>(alternatives: &'a [Alternative<'a>]) -> (Vec<&'a Alternative<'a>>, Vec<&'a Alternative<'a>>) {
     let mut sorted: Vec<&Alternative<'_>> = alternatives.iter().collect();
     sorted.sort_by_key(|one| one.kind());
     sorted.into_iter().partition(|one| one.is_before_html())
 }
 
-/// The first node alone, or in a multipart with the others.
-fn wrap<'a>(kind: &'static str, first: Node<'a>, others: impl Iterator<Item = Node<'a>>) -> Node<'a> {
+/// The first node alone, or a multipart if there are others.
+fn wrap<'a>(
+    kind: &'static str,
+    first: BodyNode<'a>,
+    others: impl Iterator<Item = BodyNode<'a>>,
+) -> BodyNode<'a> {
     let mut others = others.peekable();
     if others.peek().is_none() {
         return first;
     }
-    Node::Multipart(kind, std::iter::once(first).chain(others).collect())
+    BodyNode::Multipart(kind, std::iter::once(first).chain(others).collect())
 }
 
-/// The boundaries of one message, numbered; all begin with the marker.
-struct Boundaries {
+/// The numbered boundaries of one message. All begin with the marker.
+struct PartBoundaries {
     marker: String,
     used: u8,
     single_part: bool,
 }
 
-impl Boundaries {
+impl PartBoundaries {
     fn new(draft: &Draft<'_>) -> Self {
         let single_part = draft.attachments.is_empty()
             && draft.alternatives.is_empty()
@@ -296,9 +315,9 @@ impl Boundaries {
     }
 }
 
-fn write_node(node: &Node<'_>, boundaries: &mut Boundaries, out: &mut Vec<u8>) {
+fn write_node(node: &BodyNode<'_>, boundaries: &mut PartBoundaries, out: &mut Vec<u8>) {
     match node {
-        Node::Text(kind, text) => {
+        BodyNode::Text(kind, text) => {
             let marker = (!boundaries.single_part).then_some(boundaries.marker.as_str());
             let survey = survey(text.as_bytes(), marker);
             out.extend_from_slice(b"Content-Type: text/");
@@ -308,12 +327,12 @@ fn write_node(node: &Node<'_>, boundaries: &mut Boundaries, out: &mut Vec<u8>) {
             out.extend_from_slice(b"\r\n");
             write_text(text.as_bytes(), survey, out);
         }
-        Node::Alternative(alternative) => {
+        BodyNode::Alternative(alternative) => {
             let content = alternative.content().as_bytes();
             let mut survey = survey(content, Some(&boundaries.marker));
-            if survey.encoding != Encoding::SevenBit {
-                // Calendar programs are poor at quoted-printable.
-                survey.encoding = Encoding::Base64;
+            if survey.encoding != BodyEncoding::SevenBit {
+                // Many calendar programs cannot read quoted-printable.
+                survey.encoding = BodyEncoding::Base64;
             }
             for piece in ["Content-Type: ", &alternative.content_type(), "\r\n"] {
                 out.extend_from_slice(piece.as_bytes());
@@ -322,23 +341,23 @@ fn write_node(node: &Node<'_>, boundaries: &mut Boundaries, out: &mut Vec<u8>) {
             out.extend_from_slice(b"\r\n");
             write_text(content, survey, out);
         }
-        Node::Invitation(calendar) => {
+        BodyNode::Invitation(calendar) => {
             out.extend_from_slice(
                 b"Content-Type: application/ics;\r\n name=\"invite.ics\"\r\n\
                   Content-Disposition: attachment;\r\n filename=\"invite.ics\"\r\n",
             );
-            out.extend_from_slice(Encoding::Base64.field());
+            out.extend_from_slice(BodyEncoding::Base64.field());
             out.extend_from_slice(b"\r\n");
             write_base64(calendar.content().as_bytes(), out);
         }
-        Node::File(file) => file.write(&boundaries.marker, out),
-        Node::Multipart(kind, children) => {
+        BodyNode::File(file) => file.write(&boundaries.marker, out),
+        BodyNode::Multipart(kind, children) => {
             let boundary = boundaries.next();
             for piece in ["Content-Type: multipart/", kind, ";\r\n boundary=\"", &boundary, "\"\r\n"] {
                 out.extend_from_slice(piece.as_bytes());
             }
             if children.iter().any(|child| child.is_eight_bit(&boundaries.marker)) {
-                out.extend_from_slice(Encoding::EightBit.field());
+                out.extend_from_slice(BodyEncoding::EightBit.field());
             }
             out.extend_from_slice(b"\r\n");
             for child in children {

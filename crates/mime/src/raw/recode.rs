@@ -1,63 +1,66 @@
-//! Bodies that not every server takes, in another transfer encoding.
+//! Re-encodes bodies that not every server accepts.
 //!
-//! A line over 998 octets is illegal on the wire, and octets beyond ASCII are taken only by a server that offers 8BITMIME.
-//! Both vanish when a part is encoded as quoted-printable or base64, and its content stays what it is. The parts are those
-//! that the one reader finds; mail inside mail, which may not be encoded itself, is gone into, but not for ever.
+//! A line over 998 octets is illegal on the wire, and only a server that offers 8BITMIME accepts octets
+//! beyond ASCII. Encoding a part as quoted-printable or base64 removes both and does not change its content.
+//! The parts are those that [`crate::reader`] finds. A mail inside a mail may not be encoded itself, so its
+//! parts are encoded, down to a limited depth.
 //!
-//! What cannot be followed (a multipart without parts, more parts than the reader tells apart, text outside of all parts) has
-//! its long lines broken as Postfix breaks them, and keeps its octets. What somebody signed (`multipart/signed`) keeps its
-//! octets too, for a server may well take them; its long lines are encoded, since no server may take those.
+//! Text outside the parts that the reader finds (a multipart without parts, parts beyond its limit) has its
+//! long lines broken as Postfix does, and keeps its octets. Signed parts (`multipart/signed`) keep their
+//! octets too, because a server may well accept them; their long lines are encoded, because no server may
+//! accept those.
 
 use memchr::memchr;
 
+use super::{ascii_header::write_in_ascii, header::RawField};
 use crate::{
-    body::write_base64,
-    header_text::write_in_ascii,
-    lines::{Lines, are_short, write_wrapped},
-    raw_header::Field,
     reader::{MailPart, ReadMail, TransferEncoding},
+    wire::{
+        lines::{TextLines, are_short, write_wrapped},
+        transfer_encoding::write_base64,
+    },
 };
 
-/// How many mails inside each other are gone into.
+/// How many levels of mail inside mail are re-encoded.
 const DEPTH_MAX: usize = 4;
 /// Columns of a line of quoted-printable, its soft break included.
 const QUOTED_COLUMNS: usize = 76;
 
-/// What may not stay in a body.
+/// What to remove from a body by encoding it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unwanted {
+pub(crate) struct UnwantedOctets {
     /// Octets beyond ASCII.
     pub(crate) eight_bit: bool,
     /// Lines over 998 octets.
     pub(crate) long_lines: bool,
 }
 
-impl Unwanted {
+impl UnwantedOctets {
     fn is_in(self, text: &[u8]) -> bool {
         (self.eight_bit && !text.is_ascii()) || (self.long_lines && !are_short(text))
     }
 }
 
-/// A mail with other encodings.
+/// A re-encoded mail.
 #[derive(Debug, Default)]
 pub(crate) struct RecodedMail {
     pub(crate) bytes: Vec<u8>,
     /// Whether a part was encoded.
     pub(crate) is_encoded: bool,
-    /// Whether a line was broken, which changes what is read.
+    /// Whether a line was broken, which changes the content.
     pub(crate) is_broken: bool,
-    /// Whether something was changed that somebody had signed.
+    /// Whether signed content was changed.
     pub(crate) is_signed_part_changed: bool,
 }
 
-/// Encodes whatever part of a mail with CR LF endings holds what is unwanted. Of its own header only the transfer encoding is
-/// changed.
-pub(crate) fn recode(mail: &[u8], unwanted: Unwanted) -> RecodedMail {
+/// Encodes every part of a mail that contains unwanted octets. The mail has CR LF endings. Of its own header
+/// only the transfer encoding is changed.
+pub(crate) fn recode(mail: &[u8], unwanted: UnwantedOctets) -> RecodedMail {
     let mut recoded = recode_parts(mail, unwanted, 0);
     if unwanted.long_lines && !are_short(&recoded.bytes) {
         let long = std::mem::take(&mut recoded.bytes);
         recoded.bytes.reserve(long.len() + long.len() / 256);
-        for (line, _) in Lines::new(&long) {
+        for (line, _) in TextLines::new(&long) {
             write_wrapped(line, &mut recoded.bytes);
             recoded.bytes.extend_from_slice(b"\r\n");
         }
@@ -66,7 +69,7 @@ pub(crate) fn recode(mail: &[u8], unwanted: Unwanted) -> RecodedMail {
     recoded
 }
 
-fn recode_parts(mail: &[u8], unwanted: Unwanted, depth: usize) -> RecodedMail {
+fn recode_parts(mail: &[u8], unwanted: UnwantedOctets, depth: usize) -> RecodedMail {
     let read = ReadMail::read(mail);
     let mut recoded = RecodedMail::default();
     recoded.bytes.reserve(mail.len() + mail.len() / 4);
@@ -75,7 +78,7 @@ fn recode_parts(mail: &[u8], unwanted: Unwanted, depth: usize) -> RecodedMail {
     for part in leaves {
         let (entity, body) = (part.entity_range(), part.body_range());
         let header = &mail[entity.start..body.start];
-        // The header of the whole mail is its owner's matter; that of a mail inside it is a part's.
+        // The caller handles the header of the outer mail; that of a mail inside it is handled here.
         let is_inner = part.index() > 0 || depth > 0;
         let is_touched = unwanted.is_in(part.body()) || (is_inner && unwanted.is_in(header));
         let is_signed = is_signed(&part);
@@ -94,7 +97,7 @@ fn recode_parts(mail: &[u8], unwanted: Unwanted, depth: usize) -> RecodedMail {
     recoded
 }
 
-/// Whether somebody's signature is over this part.
+/// Whether a signature covers this part.
 fn is_signed(part: &MailPart<'_, '_>) -> bool {
     let mut around = part.parent();
     while let Some(multipart) = around {
@@ -106,11 +109,11 @@ fn is_signed(part: &MailPart<'_, '_>) -> bool {
     false
 }
 
-/// The body of a part in an encoding without what is unwanted, and that encoding's name where it is another; none where it
-/// may not be encoded.
+/// The re-encoded body of a part, with the name of the encoding if it is a new one; `None` if the part may
+/// not be encoded.
 fn content(
     part: &MailPart<'_, '_>,
-    unwanted: Unwanted,
+    unwanted: UnwantedOctets,
     depth: usize,
 ) -> Option<(Option<&'static str>, Vec<u8>)> {
     let body = part.body();
@@ -134,7 +137,7 @@ fn content(
             None
         }
         TransferEncoding::Identity if media.is_message() => {
-            // A mail inside the mail has a form of its own, and may not be encoded as a whole.
+            // A mail inside the mail may not be encoded as a whole; its parts are.
             if depth >= DEPTH_MAX {
                 return None;
             }
@@ -157,16 +160,16 @@ fn content(
     Some((encoding, out))
 }
 
-/// Whether quoted-printable is shorter: an escape costs two octets more, base64 a third of the whole.
+/// Whether quoted-printable is shorter: an escape costs two more octets, base64 a third of the text.
 fn is_better_quoted(body: &[u8]) -> bool {
     let escapes: usize = body.iter().map(|byte| usize::from(!byte.is_ascii() || *byte == b'=')).sum();
     escapes * 6 <= body.len()
 }
 
-/// Writes lines as quoted-printable; in a text that is quoted already what is escaped stays so.
+/// Writes lines as quoted-printable. If `is_quoted`, existing escapes are kept.
 fn write_quoted(text: &[u8], is_quoted: bool, out: &mut Vec<u8>) {
     let mut is_first = true;
-    for (line, _) in Lines::new(text) {
+    for (line, _) in TextLines::new(text) {
         if !is_first {
             out.extend_from_slice(b"\r\n");
         }
@@ -192,7 +195,7 @@ fn write_quoted_line(line: &[u8], is_quoted: bool, out: &mut Vec<u8>) {
             && matches!(after, [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
         let is_plain = match byte {
             b'=' => false,
-            // Some take white space away at the end of a line.
+            // Some servers remove white space at the end of a line.
             b' ' | b'\t' => !is_last || is_soft,
             // At the start of a line a hyphen could begin a boundary, and a dot an end.
             b'-' | b'.' => column > 0,
@@ -221,12 +224,12 @@ fn write_quoted_line(line: &[u8], is_quoted: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes the header of a part, with another transfer encoding where one is given.
+/// Writes the header of a part, with a new transfer encoding if `encoding` is given.
 fn write_header(
     header: &[u8],
     encoding: Option<&str>,
     is_inner: bool,
-    unwanted: Unwanted,
+    unwanted: UnwantedOctets,
     out: &mut Vec<u8>,
 ) {
     let mut at = 0;
@@ -234,12 +237,12 @@ fn write_header(
         let end = field_end(header, at);
         let text = &header[at..end];
         at = end;
-        // The blank line at its end is written below; those before it are no part of it.
+        // The blank line at its end is written below; blank lines before it are dropped.
         if text.starts_with(b"\r\n") {
             continue;
         }
         let field = memchr(b':', text)
-            .map(|colon| Field { name: text[..colon].trim_ascii(), value: &text[colon + 1..] });
+            .map(|colon| RawField { name: text[..colon].trim_ascii(), value: &text[colon + 1..] });
         match field {
             Some(field) if encoding.is_some() && field.is("Content-Transfer-Encoding") => {}
             Some(field) if is_inner && unwanted.eight_bit => write_in_ascii(&field, None, out),
@@ -253,7 +256,7 @@ fn write_header(
     out.extend_from_slice(b"\r\n");
 }
 
-/// Where the field ends that begins at `start`: behind the line that no other goes on with.
+/// The end of the field that begins at `start`, with its continuation lines.
 fn field_end(header: &[u8], start: usize) -> usize {
     let mut at = start;
     loop {
@@ -273,7 +276,7 @@ mod tests {
 
     use super::*;
 
-    const BOTH: Unwanted = Unwanted { eight_bit: true, long_lines: true };
+    const BOTH: UnwantedOctets = UnwantedOctets { eight_bit: true, long_lines: true };
 
     fn mail(body: &str) -> Vec<u8> {
         let parts = "From: a@b.example\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n";
@@ -364,7 +367,7 @@ mod tests {
                 .into_bytes()
         };
         let short = signed("Gr\u{fc}\u{df}e");
-        let recoded = recode(&short, Unwanted { eight_bit: true, long_lines: false });
+        let recoded = recode(&short, UnwantedOctets { eight_bit: true, long_lines: false });
         assert_eq!((recoded.bytes == short, recoded.is_encoded), (true, false));
         let recoded = recode(&signed(&"x".repeat(2_000)), BOTH);
         assert!(are_short(&recoded.bytes) && recoded.is_signed_part_changed);

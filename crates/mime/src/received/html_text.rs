@@ -1,7 +1,7 @@
-//! The text of html, as far as finding words and addresses in a report needs it.
+//! Extracts text from html, well enough to find words and addresses in a report.
 //!
-//! Lenient by design, and one pass. Charsets are left alone, for the words that machines write into reports are ASCII in
-//! all of them.
+//! It is lenient and works in one pass. Charsets are ignored, because the words that servers write into
+//! reports are ASCII in all of them.
 
 use super::bytes::{find, starts_with};
 
@@ -37,7 +37,7 @@ pub(super) fn text_of_html(html: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Writes the character of an entity; gives what comes after it.
+/// Writes the character of an entity, and returns the text after it.
 fn entity<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
     let known: [(&[u8], u8); 10] = [
         (b"&lt;", b'<'),

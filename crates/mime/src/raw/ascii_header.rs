@@ -1,11 +1,11 @@
-//! Header fields that hold octets beyond ASCII, written so that every server takes them.
+//! Writes header fields with octets beyond ASCII so that every server accepts them.
 //!
-//! Text becomes encoded words (RFC 2047): whole fields where nothing but people read them, names and comments beside
-//! addresses; file names and other parameters become what RFC 2231 has for them. The left side of an address cannot be
-//! encoded, and neither can an id: those stay as they are, and need SMTPUTF8, unless they are not even UTF-8.
+//! Text becomes encoded words (RFC 2047): the whole value of fields that only people read, and names and
+//! comments beside addresses. File names and other parameters are encoded by RFC 2231. Local parts of
+//! addresses and ids cannot be encoded: they are not changed and need SMTPUTF8, unless they are not UTF-8.
 //!
-//! What the octets mean is not said anywhere: they are UTF-8 where they can be, else in the charset of the mail's own text,
-//! else in Windows-1252, which is what is sent by most who do not say so.
+//! Nothing declares the charset of these octets. They are read as UTF-8 if they are valid UTF-8, else in the
+//! charset of the mail's text, else as Windows-1252, the most common undeclared charset.
 
 use std::borrow::Cow;
 
@@ -13,12 +13,10 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use mail_builder::headers::{Header, text::Text};
 use postway_domain::EmailAddress;
 
-use crate::{
-    raw_header::Field,
-    reader::{in_charset, unfold, unstructured},
-};
+use super::header::RawField;
+use crate::reader::{in_charset, unfold, unstructured};
 
-/// Fields of addresses with names.
+/// Fields that contain addresses with names.
 const ADDRESSES: [&str; 15] = [
     "From",
     "Sender",
@@ -36,9 +34,9 @@ const ADDRESSES: [&str; 15] = [
     "Errors-To",
     "Mail-Followup-To",
 ];
-/// Fields of a word with parameters.
+/// Fields that contain a word with parameters.
 const LABELS: [&str; 2] = ["Content-Type", "Content-Disposition"];
-/// Fields that programs read, in which an encoded word would be nothing.
+/// Fields that programs read, in which an encoded word has no meaning.
 const EXACT: [&str; 13] = [
     "Message-ID",
     "Resent-Message-ID",
@@ -54,13 +52,13 @@ const EXACT: [&str; 13] = [
     "DKIM-Signature",
     "Authentication-Results",
 ];
-/// What is taken for the charset where none is known.
+/// The charset that is assumed if none is known.
 const USUAL_CHARSET: &[u8] = b"windows-1252";
 /// Octets of text in one encoded word, and in one piece of a parameter.
 const WORD_OCTETS: usize = 30;
 
-/// Writes a field with as little beyond ASCII as can be. `charset` is that of the mail's text.
-pub(crate) fn write_in_ascii(field: &Field<'_>, charset: Option<&[u8]>, out: &mut Vec<u8>) {
+/// Writes a field in ASCII as far as possible. `charset` is that of the mail's text.
+pub(crate) fn write_in_ascii(field: &RawField<'_>, charset: Option<&[u8]>, out: &mut Vec<u8>) {
     if field.value.is_ascii() {
         return field.write_folded(out);
     }
@@ -84,14 +82,14 @@ pub(crate) fn write_in_ascii(field: &Field<'_>, charset: Option<&[u8]>, out: &mu
         let text = unstructured(text.as_bytes()).replace(char::is_control, " ");
         Text::new(text).write_header(&mut value, field.name.len() + 2);
     }
-    Field { name: field.name, value: &value }.write_folded(out);
+    RawField { name: field.name, value: &value }.write_folded(out);
 }
 
 fn without_odd_octets(value: &[u8]) -> String {
     value.iter().map(|byte| if byte.is_ascii() { char::from(*byte) } else { '?' }).collect()
 }
 
-/// Writes text as encoded words, one a line.
+/// Writes text as encoded words, one per line.
 fn write_words(text: &str, out: &mut Vec<u8>) {
     let mut rest = text;
     while !rest.is_empty() {
@@ -107,9 +105,10 @@ fn write_words(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a list of addresses whose names are not all ASCII: names and comments are encoded, the rest stays as it is.
+/// Writes a list of addresses whose names are not all ASCII: names and comments are encoded, everything else
+/// is copied.
 fn write_addresses(text: &str, out: &mut Vec<u8>) {
-    // Where the words of the name begin that is being read.
+    // The offset at which the current name begins.
     let mut name_from = None;
     let mut at = 0;
     while let Some(first) = text[at..].chars().next() {
@@ -139,7 +138,8 @@ fn write_addresses(text: &str, out: &mut Vec<u8>) {
     write_name(&text[name_from.unwrap_or(at)..], out);
 }
 
-/// What begins a text: white space, a quoted string, a comment, an address in brackets, a mark, or a word.
+/// The first token of a text: white space, a quoted string, a comment, an address in brackets, a separator,
+/// or a word.
 fn token(text: &str, first: char) -> &str {
     let end = match first {
         ' ' | '\t' => text.find(|character| !matches!(character, ' ' | '\t')),
@@ -160,7 +160,7 @@ fn token(text: &str, first: char) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Where what the first character opens is closed, behind backslashes or not.
+/// The end of the token that the first character opens, backslash escapes considered.
 fn closed(text: &str, mut ends: impl FnMut(&mut usize, char) -> bool) -> Option<usize> {
     let (mut depth, mut is_escaped) = (0, false);
     for (at, character) in text.char_indices().skip(1) {
@@ -196,7 +196,7 @@ fn write_name(name: &str, out: &mut Vec<u8>) {
     out.push(b' ');
 }
 
-/// Writes an address, in brackets or not, in the spelling that goes into an envelope, if that is ASCII; else as it is.
+/// Writes an address, with or without brackets, in its envelope form if that is ASCII, else unchanged.
 fn write_address(token: &str, out: &mut Vec<u8>) {
     let bare = token.strip_prefix('<').and_then(|token| token.strip_suffix('>'));
     match bare.unwrap_or(token).trim().parse::<EmailAddress>() {
@@ -227,7 +227,7 @@ fn unescaped(text: &str) -> String {
     out
 }
 
-/// Writes a word with parameters; those beyond ASCII as RFC 2231 has it.
+/// Writes a word with parameters; those beyond ASCII are encoded by RFC 2231.
 fn write_label(text: &str, out: &mut Vec<u8>) {
     let mut rest = text;
     let mut is_first = true;
@@ -284,7 +284,7 @@ mod tests {
 
     fn written(name: &str, value: &[u8], charset: Option<&[u8]>) -> String {
         let mut out = Vec::new();
-        write_in_ascii(&Field { name: name.as_bytes(), value }, charset, &mut out);
+        write_in_ascii(&RawField { name: name.as_bytes(), value }, charset, &mut out);
         String::from_utf8(out).unwrap()
     }
 

@@ -1,17 +1,17 @@
-//! What somebody wrote in a reply, without what it quotes.
+//! The new text of a reply, without the quoted mail.
 //!
-//! Mail programs quote in three ways: with `>` before each line and a line before them that says who wrote it, with a line of dashes or
-//! words such as "Original Message", or with the header of the old mail as a block of fields. Answers between quoted lines are kept. Where
-//! nothing is left, because somebody wrote only inside the quote, the whole text is the answer: to say too much is better than to say
-//! nothing.
+//! Mail programs quote in three ways: with `>` before each line and an attribution line above them, with a
+//! divider such as "-----Original Message-----", or with the header of the old mail as a block of fields.
+//! Answers between quoted lines are kept. If nothing is left, because the author wrote only inside the quote,
+//! the whole text is returned: too much text is better than none.
 
-/// Lines before a quote that may say who wrote it: long ones are broken.
+/// The maximum number of lines of an attribution; long ones are wrapped.
 const ATTRIBUTION_LINES_MAX: usize = 3;
-/// The longest such lines together, in characters.
+/// The maximum length of an attribution, in characters.
 const ATTRIBUTION_CHARS_MAX: usize = 400;
-/// Fields in a row that make a header of an old mail.
+/// The minimum number of consecutive fields that make a header of an old mail.
 const HEADER_FIELDS_MIN: usize = 3;
-/// Lines of such a header that are looked at.
+/// The maximum number of lines of such a header that are read.
 const HEADER_LINES_MAX: usize = 12;
 /// The longest name of a field in such a header, in characters.
 const FIELD_NAME_CHARS_MAX: usize = 16;
@@ -27,7 +27,7 @@ pub fn new_text(text: &str) -> String {
         if is_quoted && !in_quote {
             drop_attribution(&mut kept);
         }
-        // A blank line inside a quote is part of neither.
+        // A blank line inside a quote does not end the quote.
         in_quote = is_quoted || (in_quote && line.trim().is_empty());
         if !is_quoted {
             kept.push(line);
@@ -37,7 +37,7 @@ pub fn new_text(text: &str) -> String {
     if new.is_empty() { joined(&lines) } else { new }
 }
 
-/// The lines as a text, with no more than one blank line in a row and none around it.
+/// Joins the lines, with at most one blank line in a row and none at the ends.
 fn joined(lines: &[&str]) -> String {
     let mut text = String::new();
     let mut blank = false;
@@ -55,8 +55,8 @@ fn joined(lines: &[&str]) -> String {
     text
 }
 
-/// Takes away the line before a quote that says who wrote it and when: it ends with a colon, and has a date or an address. Where it
-/// was broken, the lines before it that have one of these belong to it.
+/// Removes the attribution before a quote, which says who wrote it and when: it ends with a colon and has a
+/// date or an address. If it was wrapped, preceding lines with a date or an address belong to it.
 fn drop_attribution(kept: &mut Vec<&str>) {
     let window = kept.len().saturating_sub(2 * ATTRIBUTION_LINES_MAX);
     let Some(last) = (window..kept.len()).rfind(|at| !kept[*at].trim().is_empty()) else { return };
@@ -76,7 +76,7 @@ fn drop_attribution(kept: &mut Vec<&str>) {
     }
 }
 
-/// Whether an old mail begins at this line, so that nothing new follows.
+/// Whether the old mail begins at this line, so that no new text follows.
 fn begins_old_mail(lines: &[&str], at: usize) -> bool {
     let line = lines[at].trim();
     is_divider(line) || (is_field(line) && is_header(lines, at))
@@ -89,8 +89,8 @@ fn is_divider(line: &str) -> bool {
     dashes >= 4 && line.ends_with("----") && !inner.is_empty() && inner.chars().count() <= 60
 }
 
-/// Whether fields of an old mail's header stand here: several in a row, the first behind a blank line or a rule, one of them with an
-/// address or a date.
+/// Whether the header of an old mail begins here: several fields in a row, the first after a blank line or a
+/// rule, one of them with an address or a date.
 fn is_header(lines: &[&str], at: usize) -> bool {
     let is_rule =
         |line: &str| line.chars().count() >= 5 && line.chars().all(|c| matches!(c, '_' | '-' | '='));
@@ -107,7 +107,7 @@ fn is_header(lines: &[&str], at: usize) -> bool {
     fields >= HEADER_FIELDS_MIN && (has_address || has_date) && head[0].chars().any(char::is_uppercase)
 }
 
-/// `From: somebody`, or the same in bold as some programs write it.
+/// `From: somebody`, also in bold (`*From:* somebody`) as some programs write it.
 fn is_field(line: &str) -> bool {
     let line = line.trim_start_matches('*');
     let Some((name, value)) = line.split_once([':', '：']) else { return false };

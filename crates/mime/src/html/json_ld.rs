@@ -1,37 +1,38 @@
-//! JSON-LD: `<script type="application/ld+json">`, which Gmail and Outlook read for orders, flights and buttons.
+//! JSON-LD: `<script type="application/ld+json">`, which Gmail and Outlook read for orders, flights and
+//! buttons.
 //!
-//! Browsers run no script of a type they do not know, so it is inert where it is read as the standard says. Not every
-//! reader of mail does, so more is asked for: this type to the letter and given once, in html and not in SVG, no
-//! attribute that fetches anything, an end tag, and content that is JSON and nothing that a simpler parser could take for
-//! a tag or a comment. What looks like more than that is refused.
+//! Browsers do not run a script of an unknown type, so JSON-LD is inert for a program that follows the
+//! standard. Not every mail program does, so more is required: exactly this type, given once, in html and not
+//! in SVG, no attribute that fetches anything, an end tag, and JSON content without anything that a simpler
+//! parser could take for a tag or a comment. Everything else is refused.
 
 use html5ever::tokenizer::Tag;
 use serde::de::IgnoredAny;
 
 use super::parse::HtmlToken;
-use super::{FaultKind, HtmlFault};
+use super::{HtmlFault, HtmlFaultKind};
 
-/// The type of data that is let through, whatever its case.
+/// The only type of data that is allowed, in any case.
 const JSON_LD: &str = "application/ld+json";
 /// Attributes that only name an element.
 const NAMING_ATTRIBUTES: [&str; 2] = ["class", "id"];
 
-/// A `<script>` of data that has begun, and what it has said so far.
+/// An open `<script>` of data, and its content so far.
 pub(super) struct DataScript {
     content: String,
 }
 
-/// How it goes on after a token.
+/// The state of a data script after a token.
 pub(super) enum DataStep {
     /// It has not ended yet.
-    Goes(DataScript),
-    /// It has ended, well or not.
-    Ends(Option<HtmlFault>),
+    Open(DataScript),
+    /// It has ended, with a fault or without.
+    Ended(Option<HtmlFault>),
 }
 
 impl DataScript {
-    /// The data that begins with this start tag; none if it could be a script to anybody.
-    pub(super) fn of(tag: &Tag, is_foreign: bool) -> Option<Self> {
+    /// The data script that begins with this start tag; `None` if a mail program could run it as a script.
+    pub(super) fn from_start_tag(tag: &Tag, is_foreign: bool) -> Option<Self> {
         let mut is_data = false;
         for attribute in &tag.attrs {
             let name = &*attribute.name.local;
@@ -41,22 +42,22 @@ impl DataScript {
                 return None;
             }
         }
-        // Of two types this tokenizer keeps the first; another reader may keep the last.
+        // Of two `type` attributes this tokenizer keeps the first; another program may keep the last.
         let is_plain = !is_foreign && !tag.self_closing && !tag.had_duplicate_attributes;
         (is_data && is_plain).then(|| Self { content: String::new() })
     }
 
-    /// Takes the next token: text, until the end tag.
-    pub(super) fn see(mut self, token: &HtmlToken<'_>) -> DataStep {
+    /// Takes the next token, which is text until the end tag.
+    pub(super) fn take_token(mut self, token: &HtmlToken<'_>) -> DataStep {
         match token {
             HtmlToken::Text(text) => {
                 self.content.push_str(text);
-                DataStep::Goes(self)
+                DataStep::Open(self)
             }
-            HtmlToken::End("script") => DataStep::Ends(self.fault()),
-            // The tokenizer did not take it for a script: neither may we.
+            HtmlToken::End("script") => DataStep::Ended(self.fault()),
+            // The tokenizer does not treat this as a script, so it is not accepted as data.
             HtmlToken::Start { .. } | HtmlToken::End(_) | HtmlToken::Other => {
-                DataStep::Ends(Some(fault("it has tags within")))
+                DataStep::Ended(Some(fault("it has tags within")))
             }
         }
     }
@@ -76,5 +77,5 @@ impl DataScript {
 }
 
 fn fault(detail: &str) -> HtmlFault {
-    HtmlFault::new(FaultKind::Data, detail)
+    HtmlFault::new(HtmlFaultKind::Data, detail)
 }

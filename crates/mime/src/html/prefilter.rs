@@ -1,17 +1,18 @@
-//! A look at the bytes that spares ordinary mails the parser.
+//! A fast scan of the bytes that spares most mails the parser.
 //!
-//! Says "clean" only where [`super::check_parsed`] certainly would; a doubt costs the parse, nothing else. Why that
-//! holds, fault by fault:
+//! It reports "clean" only if [`super::check_parsed`] certainly would; in doubt, the html is parsed. Why this
+//! is correct, fault by fault:
 //!
-//! - an element, URL or attribute with script in it needs the letters `script`, `srcdoc` or `data:` (letters of a
-//!   URL may have tabs and line breaks between them, or be written as `&#…;`; of the named entities only `&Tab;`,
-//!   `&NewLine;`, `&colon;` and `&sol;` stand for a character that matters);
-//! - an event handler needs white space, a quote or a slash, then `on…`, then `=`: entities are not decoded in names;
+//! - an element, URL or attribute with script in it needs the letters `script`, `srcdoc` or `data:` (letters
+//!   of a URL may have tabs and line breaks between them, or be written as `&#…;`; of the named entities only
+//!   `&Tab;`, `&NewLine;`, `&colon;` and `&sol;` decode to a character that matters);
+//! - an event handler needs white space, a quote or a slash, then `on…`, then `=`: entities are not decoded
+//!   in names;
 //! - a start tag opens at most two elements beside its own, so few tags cannot be deep or many;
 //! - an attribute needs white space, a quote or a slash before it, so few of these cannot make too many.
 //!
-//! Control characters, which parsers drop or replace, are always a doubt. A property test holds this against the
-//! parser.
+//! Control characters, which parsers drop or replace, always lead to a parse. A property test compares this
+//! scan with the parser.
 
 use super::{ATTRIBUTES_MAX, DEPTH_MAX};
 
@@ -20,8 +21,8 @@ const BYTES_MAX: usize = 16 * 1024;
 const START_TAGS_MAX: u32 = DEPTH_MAX / 3 - 10;
 const TAGS_MAX: u32 = 2_000;
 
-/// Whether parsing would certainly find nothing.
-pub(super) fn certainly_clean(html: &str) -> bool {
+/// Whether parsing would certainly find no fault.
+pub(super) fn is_certainly_clean(html: &str) -> bool {
     let bytes = html.as_bytes();
     if bytes.len() > BYTES_MAX {
         return false;
@@ -40,7 +41,7 @@ pub(super) fn certainly_clean(html: &str) -> bool {
                 tags += 1;
                 start_tags += u32::from(rest.get(1).is_some_and(u8::is_ascii_alphabetic));
             }
-            b'&' if is_telling_entity(&rest[1..]) => return false,
+            b'&' if is_significant_entity(&rest[1..]) => return false,
             b's' | b'S' if spelled(rest, b"script") || spelled(rest, b"srcdoc") => return false,
             b'd' | b'D' if spelled(rest, b"data:") => return false,
             0..0x20 | 0x7f => return false,
@@ -50,7 +51,8 @@ pub(super) fn certainly_clean(html: &str) -> bool {
     start_tags <= START_TAGS_MAX && tags <= TAGS_MAX && separators <= ATTRIBUTES_MAX
 }
 
-/// Whether the letters stand there, in any case, with tabs and line breaks between them or not.
+/// Whether the bytes begin with the letters of `word`, in any case, possibly with tabs and line breaks
+/// between them.
 fn spelled(bytes: &[u8], word: &[u8]) -> bool {
     let mut left = word;
     for byte in bytes {
@@ -77,11 +79,11 @@ fn is_handler(bytes: &[u8]) -> bool {
     sign == Some(&b'=')
 }
 
-fn is_telling_entity(name: &[u8]) -> bool {
+fn is_significant_entity(name: &[u8]) -> bool {
     [&b"#"[..], b"Tab", b"NewLine", b"colon", b"sol"].iter().any(|entity| name.starts_with(entity))
 }
 
-/// Whether `word`, in lower case, stands somewhere in the html.
+/// Whether the html contains `word`, which is in lower case.
 pub(super) fn contains_ignoring_case(html: &str, word: &[u8]) -> bool {
     html.as_bytes().windows(word.len()).any(|window| window.eq_ignore_ascii_case(word))
 }

@@ -1,18 +1,19 @@
-//! Mail for a relay that lacks an extension which the mail would need.
+//! Prepares mail for a relay that lacks an extension that the mail needs.
 //!
-//! A header in UTF-8 needs SMTPUTF8, a body with octets beyond ASCII needs 8BITMIME (RFC 6152). Where the relay offers neither,
-//! the text of the header becomes encoded words, and parts of the body are encoded. A body over which there is a DKIM
-//! signature, or a part that is signed, is passed on as it is: most relays take it all the same, and encoding it would be sure to break
-//! the signature. A header is encoded even then, for the mail would not leave at all.
+//! A header in UTF-8 needs SMTPUTF8, and a body with octets beyond ASCII needs 8BITMIME (RFC 6152). If the
+//! relay lacks them, header text becomes encoded words and body parts are encoded. A body with a DKIM
+//! signature, and a signed part, are not changed: most relays accept them anyway, and encoding would
+//! certainly break the signature. The header is encoded even then, because the relay would not accept the
+//! mail otherwise.
 
-use crate::{
-    header_text::write_in_ascii,
-    raw_header::RawHeader,
-    reader::ReadMail,
-    recode::{Unwanted, recode},
+use super::{
+    ascii_header::write_in_ascii,
+    header::RawHeader,
+    recode::{UnwantedOctets, recode},
 };
+use crate::reader::ReadMail;
 
-/// What a relay does not offer.
+/// The extensions that a relay does not offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RelayLacks {
     /// 8BITMIME.
@@ -21,14 +22,14 @@ pub struct RelayLacks {
     pub smtputf8: bool,
 }
 
-/// A mail as such a relay takes it.
+/// A mail that was changed for such a relay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DowngradedMail {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Whether there are still octets beyond ASCII in it.
+    /// Whether it still has octets beyond ASCII.
     pub eight_bit: bool,
-    /// Whether there are still some in its header, as in an address.
+    /// Whether its header still has such octets, for example in an address.
     pub smtputf8: bool,
     /// Whether its header was changed.
     pub header_encoded: bool,
@@ -36,7 +37,8 @@ pub struct DowngradedMail {
     pub body_encoded: bool,
 }
 
-/// The mail without what the relay cannot take; none where nothing can be done about it. Its lines end with CR LF.
+/// Changes a mail so that the relay can accept it; `None` if nothing can be changed. The lines of the mail
+/// end with CR LF.
 pub fn downgrade(mail: &[u8], lacks: RelayLacks) -> Option<DowngradedMail> {
     let header = RawHeader::read(mail).ok()?;
     let is_signed = header.signed().is_signed;
@@ -55,7 +57,7 @@ pub fn downgrade(mail: &[u8], lacks: RelayLacks) -> Option<DowngradedMail> {
     let body_start = if encode_header { bytes.len() - header.body.len() } else { header_end };
     let mut body_encoded = false;
     if lacks.eight_bit_mime && !is_signed && !header.body.is_ascii() {
-        let unwanted = Unwanted { eight_bit: true, long_lines: false };
+        let unwanted = UnwantedOctets { eight_bit: true, long_lines: false };
         let recoded = recode(if encode_header { &bytes } else { mail }, unwanted);
         body_encoded = recoded.is_encoded;
         if body_encoded {
@@ -79,13 +81,13 @@ pub fn downgrade(mail: &[u8], lacks: RelayLacks) -> Option<DowngradedMail> {
     })
 }
 
-/// The charset of the mail's text, which its header was most likely written in as well.
+/// The charset of the mail's text. Its header most likely has the same.
 pub(crate) fn charset(mail: &[u8]) -> Option<Vec<u8>> {
     let read = ReadMail::read(mail);
     let of_part = |part: crate::reader::MailPart<'_, '_>| {
         let charset = part.content_type()?.parameter("charset")?.into_owned();
-        let is_told = !charset.eq_ignore_ascii_case(b"utf-8") && !charset.eq_ignore_ascii_case(b"us-ascii");
-        is_told.then_some(charset)
+        let is_other = !charset.eq_ignore_ascii_case(b"utf-8") && !charset.eq_ignore_ascii_case(b"us-ascii");
+        is_other.then_some(charset)
     };
     read.parts().find_map(of_part)
 }

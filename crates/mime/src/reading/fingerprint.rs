@@ -1,70 +1,76 @@
-//! What a mail says, apart from how it was written down.
+//! A fingerprint of a mail's content that does not depend on how the mail was encoded.
 //!
-//! A program that makes its mail anew when it tries again, as most do, gives it another Date, another Message-ID, other
-//! boundaries and other ids of its parts. By its gist it is the same mail: who wrote it to whom, its subject, and its parts with
-//! what is in them.
+//! Most programs compose a mail again when they retry, with a new Date, Message-ID, boundaries and content
+//! ids. The fingerprint stays the same: it contains author, recipients, subject, and the parts with their
+//! decoded content.
 
 use std::collections::HashMap;
 
 use crate::reader::{DecodeBudget, PartClass, ReadMail};
 
-/// Fields that say something.
-const SAID: [&str; 6] = ["From", "Sender", "Reply-To", "To", "Cc", "Subject"];
-/// Where the id of a part ends that html refers to.
+/// The header fields that are compared.
+const COMPARED_FIELDS: [&str; 6] = ["From", "Sender", "Reply-To", "To", "Cc", "Subject"];
+/// The characters that end a content id in html.
 const ID_ENDS: [char; 7] = ['"', '\'', '>', ' ', ')', '\r', '\n'];
 
-/// The gist of a mail, to be compared with that of another. Of one whose parts cannot all be told, or hold nothing, all of it.
+/// The fingerprint of a mail, to be compared with that of another. If the mail passes a limit of the reader
+/// or has no content, this is the whole mail.
 pub fn gist(raw: &[u8]) -> Vec<u8> {
     let mail = ReadMail::read(raw);
     let mut leaves = mail.parts().filter(|part| !part.has_children());
     if !mail.passed().is_empty() || leaves.all(|part| part.body().is_empty()) {
         return raw.to_vec();
     }
-    let mut gist = Vec::with_capacity(raw.len());
+    let mut fingerprint = Vec::with_capacity(raw.len());
     for field in mail.root().header().iter() {
-        if let Some(said) = SAID.iter().find(|said| field.name.eq_ignore_ascii_case(said.as_bytes())) {
+        if let Some(name) =
+            COMPARED_FIELDS.iter().find(|name| field.name.eq_ignore_ascii_case(name.as_bytes()))
+        {
             let value = String::from_utf8_lossy(field.value);
-            tell(&mut gist, said.as_bytes());
-            tell(&mut gist, value.split_whitespace().collect::<Vec<_>>().join(" ").as_bytes());
+            append_item(&mut fingerprint, name.as_bytes());
+            append_item(&mut fingerprint, value.split_whitespace().collect::<Vec<_>>().join(" ").as_bytes());
         }
     }
-    let places = places(&mail);
+    let positions = part_positions(&mail);
     let mut budget = DecodeBudget::default();
     for part in mail.parts().filter(|part| !part.has_children()) {
         let media = part.content_type().map(|label| label.media_type());
         let word = |of: Option<&[u8]>| of.unwrap_or_default().to_ascii_lowercase();
-        tell(&mut gist, &word(media.map(|media| media.kind)));
-        tell(&mut gist, &word(media.map(|media| media.subtype)));
-        tell(&mut gist, part.file_name().unwrap_or_default().as_bytes());
+        append_item(&mut fingerprint, &word(media.map(|media| media.kind)));
+        append_item(&mut fingerprint, &word(media.map(|media| media.subtype)));
+        append_item(&mut fingerprint, part.file_name().unwrap_or_default().as_bytes());
         match PartClass::of(&part) {
-            PartClass::Html => tell(&mut gist, without_ids(&part.text(&mut budget), &places).as_bytes()),
-            class if class.is_text() => tell(&mut gist, part.text(&mut budget).as_bytes()),
-            _ => tell(&mut gist, &part.content(&mut budget)),
+            PartClass::Html => append_item(
+                &mut fingerprint,
+                replace_content_ids(&part.text(&mut budget), &positions).as_bytes(),
+            ),
+            class if class.is_text() => append_item(&mut fingerprint, part.text(&mut budget).as_bytes()),
+            _ => append_item(&mut fingerprint, &part.content(&mut budget)),
         }
     }
-    if budget.is_passed() { raw.to_vec() } else { gist }
+    if budget.is_passed() { raw.to_vec() } else { fingerprint }
 }
 
-/// One thing after another, so that none can be taken for a part of its neighbour.
-fn tell(gist: &mut Vec<u8>, said: &[u8]) {
-    gist.extend_from_slice(&(said.len() as u64).to_le_bytes());
-    gist.extend_from_slice(said);
+/// Appends an item with its length, so that it cannot be confused with its neighbours.
+fn append_item(fingerprint: &mut Vec<u8>, item: &[u8]) {
+    fingerprint.extend_from_slice(&(item.len() as u64).to_le_bytes());
+    fingerprint.extend_from_slice(item);
 }
 
-/// Where the parts stand that html may refer to, by their ids.
-fn places<'a>(mail: &ReadMail<'a>) -> HashMap<&'a str, usize> {
+/// The positions of the parts that html may refer to, by content id.
+fn part_positions<'a>(mail: &ReadMail<'a>) -> HashMap<&'a str, usize> {
     mail.parts().filter_map(|part| Some((part.content_id()?, part.index()))).collect()
 }
 
-/// Html with the places of parts for their ids.
-fn without_ids(html: &str, places: &HashMap<&str, usize>) -> String {
+/// Replaces content ids in html by the positions of the parts.
+fn replace_content_ids(html: &str, positions: &HashMap<&str, usize>) -> String {
     let mut pieces = html.split("cid:");
     let mut written = String::with_capacity(html.len());
     written.extend(pieces.next());
     for piece in pieces {
         let (id, rest) = piece.split_at(piece.find(ID_ENDS).unwrap_or(piece.len()));
-        match places.get(id) {
-            Some(place) => written += &format!("cid:{place}{rest}"),
+        match positions.get(id) {
+            Some(position) => written += &format!("cid:{position}{rest}"),
             None => written += &format!("cid:{piece}"),
         }
     }
@@ -75,7 +81,7 @@ fn without_ids(html: &str, places: &HashMap<&str, usize>) -> String {
 mod tests {
     use super::*;
 
-    /// As a program makes it: what it says, and what it makes up.
+    /// A mail as a program composes it: the content, and the generated ids.
     fn mail(subject: &str, text: &str, file: &str, made_up: &str) -> Vec<u8> {
         format!(
             "From: Shop <shop@example.com>\r\nTo: ada@example.net\r\nSubject: {subject}\r\nDate: {made_up}\r\n\
@@ -102,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mail_in_a_mail_and_text_alone_are_told_apart() {
+    fn a_mail_in_a_mail_and_text_alone_are_distinguished() {
         let plain = |text: &str| format!("From: a@b.example\r\nDate: {text}\r\n\r\nHi\r\n").into_bytes();
         assert_eq!(gist(&plain("x")), gist(&plain("y")));
         let around = |inner: &[u8]| {

@@ -1,55 +1,60 @@
-//! Ready-made mail, as handed in over SMTP, by `postway send --eml` or raw submission: carried, not judged.
+//! Ready-made mail that was submitted over SMTP, by `postway send --eml` or by raw submission. It is
+//! delivered as it was written, if possible.
 //!
-//! [`inspect_raw`] reads from whom and to whom it says it is. [`finish_raw`] makes the mail ours: CRLF everywhere, `Bcc` and
-//! `Return-Path` gone, `X-Postway-ID` and what was missing (`Message-ID`, `Date`, `MIME-Version`, an author) in front of it.
-//! All else is passed on byte for byte, above all what somebody signed, unless no server may take it so: lines over 998
-//! octets are folded or encoded, and so is a header that is not ASCII. What was changed is told ([`RawChange`]). Refused are
-//! only NUL and a header over 256 KiB.
+//! [`inspect_raw`] reads the author and the recipients that its header names. [`finish_raw`] makes the mail
+//! ours: it has CRLF line endings only, no `Bcc` and no `Return-Path`, and in front of it `X-Postway-ID` and
+//! the missing fields (`Message-ID`, `Date`, `MIME-Version`, an author). Everything else is passed on byte
+//! for byte, above all signed content, unless no server may accept it: lines over 998 octets are folded or
+//! encoded, and so is a header that is not ASCII. Each change is reported ([`RawChange`]). Only NUL and a
+//! header over 256 KiB are refused.
 //!
-//! A Message-ID that is one is kept. Of all other `X-Postway-…` fields only marks against loops stay ([`crate::MARK_FIELD`]): another
-//! gateway may have made them. Fields by which other services are spoken to go as well, for they mean nothing to readers.
+//! A valid Message-ID is kept. Of the `X-Postway-…` fields only loop marks stay ([`crate::MARK_FIELD`]),
+//! because another gateway may have written them. Fields that control other services are removed as well,
+//! because they mean nothing to readers.
 
 use std::{collections::BTreeSet, net::IpAddr};
 
 use mail_builder::headers::date::Date;
 use postway_domain::address::{AddressError, EmailAddress, Mailbox};
 
+use super::{
+    header::{HEADER_BLOCK_OCTETS_MAX, RawError, RawField, RawHeader},
+    writer::{RawChange, RawWriter, WrittenRaw},
+};
 use crate::{
     compose::check_ids,
-    field::{write_extra, write_mailboxes},
-    lines::Lines,
-    raw_header::{Field, HEADER_BLOCK_OCTETS_MAX, RawError, RawHeader},
-    raw_writer::{RawChange, RawWriter, WrittenRaw},
+    header::write::{write_extra, write_mailboxes},
     reader::{HeaderAddress, addresses, unstructured},
+    wire::lines::TextLines,
 };
 
-/// How many marks a mail keeps. Far more than a mail may have and still be forwarded.
+/// How many loop marks a mail keeps: far more than a mail may have and still be forwarded.
 const MARKS_MAX: usize = 32;
-/// Fields by which Postmark and Resend are spoken to over SMTP. What they choose is read before ([`own_fields`]).
+/// Fields that control Postmark and Resend over SMTP. [`own_fields`] reads their values first.
 const OF_OTHER_SERVICES: [&str; 2] = ["X-PM-", "Resend-Idempotency-Key"];
 
-/// What a ready-made mail says about itself.
+/// What the header of a ready-made mail says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RawInfo {
-    /// The first author with an address that can be used.
+    /// The first author with a valid address.
     pub from: Option<Mailbox>,
-    /// What an author without such an address is called.
+    /// The name of an author without such an address.
     pub from_name: Option<String>,
-    /// The recipients in `To`, groups dissolved.
+    /// The recipients in `To`, with groups expanded.
     pub to: Vec<Mailbox>,
     /// The recipients in `Cc`.
     pub cc: Vec<Mailbox>,
     /// The recipients in `Bcc`, which will not be in the finished mail.
     pub bcc: Vec<Mailbox>,
-    /// The first recipient that is none. It matters only to who has no other list of recipients.
+    /// The first invalid recipient. It matters only if the caller has no envelope recipients.
     pub bad_recipient: Option<RawError>,
-    /// Why the header ends where it does, if it is not whole.
+    /// Why the header ends early, if it is incomplete.
     pub bad_header: Option<RawError>,
     /// The subject, decoded.
     pub subject: Option<String>,
 }
 
-/// What a ready-made mail is finished with.
+/// What [`finish_raw`] adds to a ready-made mail.
 #[derive(Debug, Clone, Copy)]
 pub struct RawFinish<'a> {
     /// The Message-ID for a mail without one, `uid@domain`, without angle brackets.
@@ -58,55 +63,57 @@ pub struct RawFinish<'a> {
     pub uid: &'a str,
     /// The time for a mail without a Date, in seconds since 1970.
     pub date_unix: i64,
-    /// The author of a mail that names none that can be used.
+    /// The author of a mail whose header has no valid author.
     pub author: Option<&'a Mailbox>,
-    /// How it came, if it came over SMTP.
+    /// The SMTP session it came from, if it came over SMTP.
     pub trace: Option<Trace<'a>>,
-    /// Fields by which the reader leaves a list, for a mail that has none of its own.
+    /// Unsubscribe fields for a mail that has none.
     pub unsubscribe: &'a [(&'a str, String)],
-    /// Whether we sign it: then octets beyond ASCII are encoded first, so that no relay has to (RFC 6376, 5.3).
+    /// Whether we sign it. Octets beyond ASCII are then encoded first, so that no relay has to (RFC 6376,
+    /// 5.3).
     pub is_to_be_signed: bool,
 }
 
-/// A ready-made mail, ready for the wire.
+/// A ready-made mail that can be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FinishedRaw {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Its Message-ID, without angle brackets: its own, or the one it was given.
+    /// Its Message-ID, without angle brackets: its own, or the one that was added.
     pub message_id: String,
-    /// Whether there is an octet over 127 in it, so that it needs 8BITMIME.
+    /// Whether it contains an octet over 127, so that it needs 8BITMIME.
     pub eight_bit: bool,
-    /// Whether there is one in its header, so that it needs SMTPUTF8.
+    /// Whether its header contains one, so that it needs SMTPUTF8.
     pub smtputf8: bool,
-    /// What was changed.
+    /// The changes that were made.
     pub changes: BTreeSet<RawChange>,
 }
 
-/// Reads the header.
+/// Reads the header of a ready-made mail.
 pub fn inspect_raw(bytes: &[u8]) -> Result<RawInfo, RawError> {
     let header = RawHeader::read(bytes)?;
     let mut info = RawInfo { bad_header: header.fault.clone(), ..RawInfo::default() };
     let authors = header.fields.iter().filter(|field| field.is("From"));
-    for found in authors.flat_map(|field| addresses(field.value, HEADER_BLOCK_OCTETS_MAX)) {
-        match mailbox(&found) {
+    for named in authors.flat_map(|field| addresses(field.value, HEADER_BLOCK_OCTETS_MAX)) {
+        match to_mailbox(&named) {
             Ok(author) => {
                 info.from = Some(author);
                 break;
             }
-            Err(_) => info.from_name = info.from_name.or(found.name),
+            Err(_) => info.from_name = info.from_name.or(named.name),
         }
     }
-    info.to = recipients("To", &header, &mut info.bad_recipient);
-    info.cc = recipients("Cc", &header, &mut info.bad_recipient);
-    info.bcc = recipients("Bcc", &header, &mut info.bad_recipient);
-    // An encoded word may hold any character; nobody who shows or stores a subject wants a line break.
+    info.to = read_recipients("To", &header, &mut info.bad_recipient);
+    info.cc = read_recipients("Cc", &header, &mut info.bad_recipient);
+    info.bcc = read_recipients("Bcc", &header, &mut info.bad_recipient);
+    // An encoded word may contain any character, but a subject that is shown or stored must have no line
+    // break.
     let subject = header.first("Subject").map(|field| unstructured(field.value));
     info.subject = subject.filter(|text| !text.is_empty()).map(|text| text.replace(char::is_control, " "));
     Ok(info)
 }
 
-/// Makes the mail ours and ready for the wire.
+/// Makes the mail ours and ready to be sent.
 pub fn finish_raw(bytes: &[u8], finish: &RawFinish<'_>) -> Result<FinishedRaw, RawError> {
     check_ids(finish.message_id, finish.uid)?;
     let header = RawHeader::read(bytes)?;
@@ -120,7 +127,7 @@ pub fn finish_raw(bytes: &[u8], finish: &RawFinish<'_>) -> Result<FinishedRaw, R
     if header.fault.is_some() {
         writer.changes.insert(RawChange::HeaderEnded);
     }
-    // Encoding makes text longer, and the next server has a bound as well.
+    // Encoding makes text longer, and the next server has a limit as well.
     if writer.out.len() > HEADER_BLOCK_OCTETS_MAX {
         return Err(RawError::HeaderTooLong);
     }
@@ -130,9 +137,10 @@ pub fn finish_raw(bytes: &[u8], finish: &RawFinish<'_>) -> Result<FinishedRaw, R
     Ok(FinishedRaw { bytes, message_id, eight_bit, smtputf8, changes })
 }
 
-/// Whether what stands behind a broken header looks like its rest and has a `Bcc`, which everybody would then read.
+/// Whether the text behind a broken header looks like the rest of the header and has a `Bcc`, which every
+/// recipient would then see.
 fn hides_bcc(rest: &[u8]) -> bool {
-    let header = Lines::new(rest).map(|(line, _)| line).take_while(|line| !line.is_empty());
+    let header = TextLines::new(rest).map(|(line, _)| line).take_while(|line| !line.is_empty());
     let is_bcc = |line: &[u8]| {
         let line = line.trim_ascii_start();
         let name =
@@ -142,8 +150,8 @@ fn hides_bcc(rest: &[u8]) -> bool {
     header.take(10_000).any(is_bcc)
 }
 
-/// Our own fields, before those of the mail: a signature counts fields of one name from the end. A field that somebody signed as
-/// missing stays so.
+/// Writes our own fields before those of the mail, because a signature counts fields of one name from the
+/// end. A field whose absence is signed is not added.
 fn write_in_front(
     writer: &mut RawWriter,
     header: &RawHeader<'_>,
@@ -184,10 +192,10 @@ fn write_in_front(
     }
 }
 
-/// The fields of the mail, in their order.
+/// Writes the fields of the mail, in their order.
 fn write_fields(writer: &mut RawWriter, header: &RawHeader<'_>, keeps_id: bool, has_other_author: bool) {
-    let is_usable = |field: &Field<'_>| {
-        addresses(field.value, HEADER_BLOCK_OCTETS_MAX).iter().any(|one| mailbox(one).is_ok())
+    let is_usable = |field: &RawField<'_>| {
+        addresses(field.value, HEADER_BLOCK_OCTETS_MAX).iter().any(|one| to_mailbox(one).is_ok())
     };
     let mut authors = header.fields.iter().enumerate().filter(|(_, field)| field.is("From"));
     let author = match header.count("From") {
@@ -196,7 +204,7 @@ fn write_fields(writer: &mut RawWriter, header: &RawHeader<'_>, keeps_id: bool, 
     };
     let author = author.map(|(at, _)| at);
     let sender = header.fields.iter().position(|field| field.is("Sender"));
-    let is_of_a_service = |field: &Field<'_>| OF_OTHER_SERVICES.iter().any(|prefix| field.begins(prefix));
+    let is_of_a_service = |field: &RawField<'_>| OF_OTHER_SERVICES.iter().any(|prefix| field.begins(prefix));
     let (mut marks, mut ids) = (0, 0);
     for (at, field) in header.fields.iter().enumerate() {
         if field.is("Bcc") || field.is("Resent-Bcc") {
@@ -204,7 +212,7 @@ fn write_fields(writer: &mut RawWriter, header: &RawHeader<'_>, keeps_id: bool, 
         } else if field.is("Message-ID") && !keeps_id {
             ids += 1;
             if ids == 1 {
-                writer.write(&Field { name: b"X-Original-Message-ID", value: field.value });
+                writer.write(&RawField { name: b"X-Original-Message-ID", value: field.value });
             }
         } else if field.is("Return-Path") || (field.is("X-Original-Message-ID") && !keeps_id) {
             continue;
@@ -214,10 +222,10 @@ fn write_fields(writer: &mut RawWriter, header: &RawHeader<'_>, keeps_id: bool, 
                 field.write(&mut writer.out);
             }
         } else if field.is("From") && (has_other_author || author != Some(at)) {
-            writer.write(&Field { name: b"X-Original-From", value: field.value });
+            writer.write(&RawField { name: b"X-Original-From", value: field.value });
             writer.changes.extend((!has_other_author).then_some(RawChange::AuthorRepeated));
         } else if field.is("Sender") && sender != Some(at) {
-            writer.write(&Field { name: b"X-Original-Sender", value: field.value });
+            writer.write(&RawField { name: b"X-Original-Sender", value: field.value });
             writer.changes.insert(RawChange::AuthorRepeated);
         } else if is_of_a_service(field) && !writer.signed.cover(field.name) {
             writer.changes.insert(RawChange::ServiceFieldsRemoved);
@@ -227,35 +235,37 @@ fn write_fields(writer: &mut RawWriter, header: &RawHeader<'_>, keeps_id: bool, 
     }
 }
 
-/// The fields of a mail that speak to Postway, `X-Postway-…`, or to a service that it stands in for, `X-PM-…` and
-/// `Resend-Idempotency-Key`: their names and what they say, unfolded and decoded, in order: what is not ASCII, or is long, mail
-/// programs write as encoded words. Only marks against loops are in the finished mail. Looks at the header only.
+/// The fields of a mail that control Postway (`X-Postway-…`) or a service that it replaces (`X-PM-…`,
+/// `Resend-Idempotency-Key`), in order: names, and values unfolded and decoded, since mail programs write
+/// long or non-ASCII values as encoded words. Of these only loop marks are in the finished mail. Reads the
+/// header only.
 pub fn own_fields(bytes: &[u8]) -> Result<Vec<(String, String)>, RawError> {
     let header = RawHeader::read(bytes)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let speaks =
-        |field: &&Field<'_>| field.is_ours() || OF_OTHER_SERVICES.iter().any(|prefix| field.begins(prefix));
-    let spoken = header.fields.iter().filter(speaks);
-    Ok(spoken.map(|field| (text(field.name), unstructured(field.value).trim().to_owned())).collect())
+    let is_control_field = |field: &&RawField<'_>| {
+        field.is_ours() || OF_OTHER_SERVICES.iter().any(|prefix| field.begins(prefix))
+    };
+    let control_fields = header.fields.iter().filter(is_control_field);
+    Ok(control_fields.map(|field| (text(field.name), unstructured(field.value).trim().to_owned())).collect())
 }
 
-/// From whom a mail was taken over SMTP, as its trace field tells (RFC 5321, 4.4).
+/// The SMTP session that a mail was received in, for its trace field (RFC 5321, 4.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trace<'a> {
-    /// What the client called itself.
+    /// The name that the client gave in EHLO.
     pub greeted_as: &'a str,
-    /// From where it came.
+    /// The client's address.
     pub peer: IpAddr,
-    /// What we call ourselves.
+    /// Our own host name.
     pub by: &'a str,
     /// The protocol's name, such as `ESMTPSA`.
     pub with: &'static str,
-    /// Our name for the transaction.
+    /// Our id of the transaction.
     pub id: &'a str,
 }
 
 impl Trace<'_> {
-    /// The field. What a client calls itself is its own invention: where it is no host's name, it is not repeated.
+    /// The `Received` field. A client can give any name: one that is not a host name is not repeated.
     pub fn field(&self, date_unix: i64) -> String {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
         let named = (1..=255).contains(&self.greeted_as.len()) && self.greeted_as.bytes().all(is_name);
@@ -269,17 +279,18 @@ impl Trace<'_> {
     }
 }
 
-fn mailbox(found: &HeaderAddress) -> Result<Mailbox, AddressError> {
-    let address: EmailAddress = found.address.as_deref().unwrap_or_default().parse()?;
-    Mailbox::new(found.name.as_deref(), address)
+fn to_mailbox(named: &HeaderAddress) -> Result<Mailbox, AddressError> {
+    let address: EmailAddress = named.address.as_deref().unwrap_or_default().parse()?;
+    Mailbox::new(named.name.as_deref(), address)
 }
 
-/// The mailboxes in the fields of that name, groups dissolved; the first that is none is noted.
-fn recipients(name: &'static str, header: &RawHeader<'_>, bad: &mut Option<RawError>) -> Vec<Mailbox> {
+/// The mailboxes in the fields named `name`, with groups expanded. The first invalid address is stored in
+/// `bad`.
+fn read_recipients(name: &'static str, header: &RawHeader<'_>, bad: &mut Option<RawError>) -> Vec<Mailbox> {
     let fields = header.fields.iter().filter(|field| field.is(name));
-    // The header is bounded, and so is what it can name.
-    let found = fields.flat_map(|field| addresses(field.value, HEADER_BLOCK_OCTETS_MAX));
-    let good = found.filter_map(|found| match mailbox(&found) {
+    // The header is bounded, so the number of addresses is, too.
+    let named = fields.flat_map(|field| addresses(field.value, HEADER_BLOCK_OCTETS_MAX));
+    let good = named.filter_map(|one| match to_mailbox(&one) {
         Ok(mailbox) => Some(mailbox),
         Err(error) => {
             bad.get_or_insert(RawError::Address { field: name, error });

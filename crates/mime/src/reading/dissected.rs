@@ -1,10 +1,11 @@
-//! A finished mail taken apart into the fields that providers' APIs ask for: author, recipients, subject, text, html, files and
-//! the remaining header fields.
+//! Takes a finished mail apart into the fields that providers' APIs ask for: author, recipients, subject,
+//! text, html, files and the remaining header fields.
 //!
-//! Some providers take no MIME. Their APIs compose the mail anew from fields, so what has no field would be lost without a
-//! word. Everything that would be lost is refused here instead ([`DissectError`]): a second text, a signed or encrypted mail, a
-//! report, and whatever passes a limit of the reader. Left out on purpose is what the provider writes itself: `Date`, the MIME
-//! fields, trace fields and signatures, which are over bytes that no longer exist.
+//! Some providers do not accept MIME. Their APIs compose the mail again from fields, and content without a
+//! field would be lost silently. A mail with such content is refused instead ([`DissectError`]): a second
+//! text, a signed or encrypted mail, a report, and mail that passes a limit of the reader. Fields that the
+//! provider writes itself are left out: `Date`, the MIME fields, trace fields, and signatures, which cover
+//! bytes that no longer exist.
 
 use std::borrow::Cow;
 
@@ -12,12 +13,12 @@ use crate::reader::{
     DecodeBudget, HeaderAddress, MailPart, PartClass, ReadMail, addresses, limit::PARTS_MAX, unstructured,
 };
 
-/// Addresses of one field that are read.
+/// The maximum number of addresses read from one field.
 const ADDRESSES_MAX: usize = 1_000;
-/// Characters of a subtype that are used as the ending of a file without a name.
+/// The longest subtype that is used as the extension of a file without a name.
 const ENDING_CHARS_MAX: usize = 8;
 
-/// Fields that the provider writes itself, or that have a place of their own in its API.
+/// Fields that the provider writes itself, or that its API has a property for.
 const LEFT_OUT: [&str; 14] = [
     "from",
     "to",
@@ -34,42 +35,42 @@ const LEFT_OUT: [&str; 14] = [
     "authentication-results",
     "delivered-to",
 ];
-/// Beginnings of further such fields.
+/// Prefixes of further such fields.
 const LEFT_OUT_FAMILIES: [&str; 2] = ["content-", "arc-"];
 
-/// A mail in fields.
+/// A mail as fields.
 #[derive(Debug, Clone)]
 pub struct DissectedMail<'a> {
-    /// Its author; the address is always there.
+    /// Its author, always with an address.
     pub from: HeaderAddress,
-    /// Where answers go.
+    /// The addresses that replies go to.
     pub reply_to: Vec<HeaderAddress>,
-    /// Whom `To` names, with an address.
+    /// The people in `To` who have an address.
     pub to: Vec<HeaderAddress>,
-    /// Whom `Cc` names, with an address.
+    /// The people in `Cc` who have an address.
     pub cc: Vec<HeaderAddress>,
-    /// Its subject; empty where it has none.
+    /// Its subject; empty if it has none.
     pub subject: String,
     /// Its text.
     pub text: Option<Cow<'a, str>>,
     /// Its html.
     pub html: Option<Cow<'a, str>>,
-    /// Other forms of the text, each with its media type, such as `text/calendar`.
+    /// Alternatives of the text, each with its media type, such as `text/calendar`.
     pub alternatives: Vec<(String, Cow<'a, str>)>,
-    /// What is attached or shown inside the html.
+    /// Files that are attached or shown inside the html.
     pub files: Vec<DissectedFile<'a>>,
-    /// All other fields in their order, values decoded.
+    /// All other fields in their order, with decoded values.
     pub headers: Vec<(String, String)>,
 }
 
 /// A file of a mail.
 #[derive(Debug, Clone)]
 pub struct DissectedFile<'a> {
-    /// Its name; one is made up where it has none, because APIs insist on it.
+    /// Its name. A file without one gets a made-up name, because APIs require it.
     pub name: String,
     /// Its media type without parameters.
     pub content_type: String,
-    /// The id by which html refers to it.
+    /// The content id that html refers to.
     pub content_id: Option<&'a str>,
     /// Whether it is shown inside the html rather than attached.
     pub is_inline: bool,
@@ -77,7 +78,7 @@ pub struct DissectedFile<'a> {
     pub content: Cow<'a, [u8]>,
 }
 
-/// Why a mail cannot be put into fields.
+/// Why a mail cannot be expressed as fields.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DissectError {
     /// There is not exactly one author.
@@ -86,10 +87,10 @@ pub enum DissectError {
     /// A multipart whose meaning would be lost.
     #[error("its part {0} must be sent byte for byte")]
     Structure(String),
-    /// More than one body of a form.
+    /// More than one text body, or more than one html body.
     #[error("it has {1} {0} parts one after the other, and one is possible")]
     Bodies(&'static str, usize),
-    /// The reader stopped.
+    /// The mail passes a limit of the reader.
     #[error("it has more than is read of a mail: {0}")]
     Limit(String),
 }
@@ -110,7 +111,7 @@ pub fn dissect(raw: &[u8]) -> Result<DissectedMail<'_>, DissectError> {
     }
 }
 
-/// Multiparts other than these say something about the bytes inside them.
+/// Checks the structure: multiparts of other types depend on the exact bytes inside them.
 fn check_structure(mail: &ReadMail<'_>) -> Result<(), DissectError> {
     for part in mail.parts() {
         let media = part.media_type();
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn another_form_of_the_text_is_told_apart_from_a_file() {
+    fn an_alternative_of_the_text_is_not_a_file() {
         let raw = "From: a@x.example\r\nContent-Type: multipart/alternative; boundary=a\r\n\r\n--a\r\n\r\nhi\r\n--a\r\n\
             Content-Type: text/calendar; method=REQUEST\r\n\r\nBEGIN:VCALENDAR\r\n--a--\r\n";
         let mail = dissect(raw.as_bytes()).unwrap();

@@ -1,39 +1,38 @@
-//! A finding in the making: what a recogniser saw of one recipient, before codes and reason are drawn from
-//! it.
+//! What a recogniser found about one recipient, before codes and reason are derived from it.
 
 use super::bytes::{contains, squeeze};
-use super::diagnosis::{self, Codes, Phase, Status};
-use super::reason::{self, Evidence, Reason};
+use super::diagnosis::{self, DiagnosticCodes, EnhancedStatus, SmtpPhase};
+use super::reason::{self, FailureEvidence, Reason};
 use super::report::{Action, BounceType, Class, Finding};
 
 /// The longest diagnostic that is kept.
 pub(super) const DIAGNOSTIC_OCTETS_MAX: usize = 2_000;
 
-/// What a recogniser saw of one recipient.
+/// A finding about one recipient, before it is completed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Draft {
+pub(super) struct PartialFinding {
     pub(super) address: String,
     pub(super) original_address: Option<String>,
     pub(super) action: Option<Action>,
     /// The status that a field states.
-    pub(super) status: Option<Status>,
-    /// The words of the server, as they stand in the mail.
+    pub(super) status: Option<EnhancedStatus>,
+    /// The server's text, as it is in the mail.
     pub(super) words: Vec<u8>,
-    /// Whether the words are those of a program, not of an SMTP server.
+    /// Whether the text is from a local program, not from an SMTP server.
     pub(super) program: bool,
     pub(super) remote_mta: Option<String>,
-    pub(super) phase: Option<Phase>,
-    /// The reason, when the recogniser knows it.
+    pub(super) phase: Option<SmtpPhase>,
+    /// The reason, if the recogniser knows it.
     pub(super) reason: Option<Reason>,
 }
 
-impl Draft {
-    /// A draft about an address and the words that go with it.
-    pub(super) fn of(address: String, words: &[u8]) -> Self {
+impl PartialFinding {
+    /// A finding about an address, with the text about it.
+    pub(super) fn new(address: String, words: &[u8]) -> Self {
         Self { address, words: words.to_vec(), ..Self::default() }
     }
 
-    /// Adds a line of words.
+    /// Adds a line of text.
     pub(super) fn add(&mut self, line: &[u8]) {
         if self.words.len() < 4 * DIAGNOSTIC_OCTETS_MAX {
             if !self.words.is_empty() {
@@ -43,7 +42,7 @@ impl Draft {
         }
     }
 
-    /// Draws codes and reason from the words; `context` are the words of the whole report that concern the
+    /// Derives codes and reason from the text. `context` is the text of the whole report that concerns the
     /// recipient.
     pub(super) fn finish(self, context: &[u8]) -> Finding {
         let diagnostic = squeeze(&self.words, DIAGNOSTIC_OCTETS_MAX);
@@ -63,7 +62,7 @@ impl Draft {
             None if delivered => Reason::Delivered,
             None => self.reason_by_words(&diagnostic, status.as_deref(), smtp_code, context),
         };
-        // As long as the server goes on trying, it is not sure.
+        // While the server still retries, the failure is not certain.
         let is_hard = reason.is_hard(class) && self.action != Some(Action::Delayed);
         let kind = (!delivered).then_some(if is_hard { BounceType::Hard } else { BounceType::Soft });
         Finding {
@@ -80,16 +79,16 @@ impl Draft {
         }
     }
 
-    /// The status and the reply code: those of the words, or else of the context. A reply code of another class than
-    /// the status belongs to something else.
-    fn codes(&self, diagnostic: &[u8], context: &[u8]) -> (Option<Status>, Option<u16>) {
+    /// The status and the reply code of the text, or else of the context. A reply code of another class than
+    /// the status is ignored.
+    fn codes(&self, diagnostic: &[u8], context: &[u8]) -> (Option<EnhancedStatus>, Option<u16>) {
         let own = diagnosis::codes(diagnostic);
         let around = match own.reply {
-            Some(_) => Codes::default(),
+            Some(_) => DiagnosticCodes::default(),
             None => diagnosis::codes(context),
         };
         let mut status = choose(self.status, own.status);
-        if status.is_none_or(Status::is_general)
+        if status.is_none_or(EnhancedStatus::is_general)
             && let Some(found) = around.status
             && !found.is_general()
             && status.is_none_or(|status| status.class == found.class)
@@ -100,7 +99,7 @@ impl Draft {
         (status, own.reply.or(around.reply).filter(agrees))
     }
 
-    /// The class of a failure without a code: for good, unless the words say otherwise.
+    /// The class of a failure without a code: permanent, unless the text says otherwise.
     fn class_by_words(&self, diagnostic: &[u8], context: &[u8]) -> Class {
         let passing: [&[u8]; 5] = [
             b"temporar",
@@ -115,7 +114,7 @@ impl Draft {
         if is_passing { Class::Transient } else { Class::Permanent }
     }
 
-    /// The reason by the words, or by the context where they say little.
+    /// The reason by the text, or by the context if the text says little.
     fn reason_by_words(
         &self,
         diagnostic: &str,
@@ -126,7 +125,7 @@ impl Draft {
         let text = diagnostic.as_bytes();
         let phase = self.phase.or_else(|| diagnosis::phase(text)).or_else(|| diagnosis::phase(context));
         let delayed = self.action == Some(Action::Delayed);
-        let evidence = Evidence { text, status, code, phase, program: self.program, delayed };
+        let evidence = FailureEvidence { text, status, code, phase, program: self.program, delayed };
         let reason = reason::decide(evidence);
         let says_little = match reason {
             Reason::Undefined => true,
@@ -137,12 +136,13 @@ impl Draft {
             return reason;
         }
         let context = squeeze(context, 2 * DIAGNOSTIC_OCTETS_MAX);
-        reason::decide(Evidence { text: context.as_bytes(), ..evidence })
+        reason::decide(FailureEvidence { text: context.as_bytes(), ..evidence })
     }
 }
 
-/// The status that says more: the one in the words, unless it says only its class, only what it is about, or that time is over.
-fn choose(stated: Option<Status>, found: Option<Status>) -> Option<Status> {
+/// The more specific status: that of the text, unless it contains only its class, only its subject, or an
+/// expiry.
+fn choose(stated: Option<EnhancedStatus>, found: Option<EnhancedStatus>) -> Option<EnhancedStatus> {
     match (stated, found) {
         (Some(stated), Some(found))
             if found.is_general()
@@ -159,8 +159,8 @@ fn choose(stated: Option<Status>, found: Option<Status>) -> Option<Status> {
 mod tests {
     use super::*;
 
-    fn status(text: &str) -> Option<Status> {
-        Status::leading(text.as_bytes())
+    fn status(text: &str) -> Option<EnhancedStatus> {
+        EnhancedStatus::leading(text.as_bytes())
     }
 
     #[test]

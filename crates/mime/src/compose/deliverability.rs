@@ -1,9 +1,9 @@
-//! Header fields that mailbox providers ask of those who send much: a way to unsubscribe, a mark for mail made by
-//! machines, and an id by which complaints are counted.
+//! Header fields that mailbox providers require of bulk senders: how to unsubscribe, a mark for automatic
+//! mail, and an id to count complaints by.
 //!
-//! The values come out as extra fields of a draft. They are printable ASCII and have no piece too long for a
-//! line, so a URL is written as it is: neither folded inside nor encoded, for no reader would put it together
-//! again. What cannot be written so is refused.
+//! The values become extra fields of a draft. They are printable ASCII and fit on a line, so a URL is neither
+//! folded nor encoded: no mail program would reassemble it. A value that cannot be written like this is
+//! refused.
 
 use postway_domain::EmailAddress;
 
@@ -11,10 +11,10 @@ use postway_domain::EmailAddress;
 const UNSUBSCRIBE_OCTETS_MAX: usize = 890;
 /// The longest part of a Feedback-ID before the sender.
 const FEEDBACK_PART_OCTETS_MAX: usize = 64;
-/// How long the sender's part of a Feedback-ID may be, as Google wants it.
+/// The length that Google requires of the sender's part of a Feedback-ID.
 const FEEDBACK_SENDER_OCTETS: std::ops::RangeInclusive<usize> = 5..=15;
 
-/// What is asked for; nothing by default.
+/// Which fields to write; none by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Deliverability<'a> {
     /// An `https` address that unsubscribes.
@@ -25,11 +25,11 @@ pub struct Deliverability<'a> {
     pub one_click: bool,
     /// Whether a program wrote the mail, so that other programs do not answer it (RFC 3834).
     pub auto_submitted: bool,
-    /// By what complaints are counted.
+    /// The id that complaints are counted by.
     pub feedback: Option<Feedback<'a>>,
 }
 
-/// Google's Feedback-ID: three parts of the sender's choice, which may be empty, and the sender.
+/// Google's Feedback-ID: three parts that the sender chooses, which may be empty, and the sender's name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Feedback<'a> {
     /// The parts, such as campaign, customer and kind of mail.
@@ -51,7 +51,7 @@ pub enum DeliverabilityError {
         "unsubscribe address {0:?} is not valid: use user@example.com or user@example.com?subject=… in ASCII, at most {UNSUBSCRIBE_OCTETS_MAX} characters, no spaces or angle brackets"
     )]
     Mailto(String),
-    /// One-click was asked for and there is no URL to post to.
+    /// One-click was requested without a URL to post to.
     #[error("one-click unsubscribe needs an https URL: give one, or do not ask for it")]
     OneClick,
     /// The sender of a Feedback-ID cannot be used.
@@ -59,7 +59,7 @@ pub enum DeliverabilityError {
     FeedbackSender(String),
 }
 
-/// The fields as names and values, in the order in which they are written.
+/// Makes the fields as names and values, in the order in which they are written.
 pub fn deliverability_fields(
     wanted: &Deliverability<'_>,
 ) -> Result<Vec<(&'static str, String)>, DeliverabilityError> {
@@ -69,9 +69,9 @@ pub fn deliverability_fields(
     if wanted.one_click && url.is_none() {
         return Err(DeliverabilityError::OneClick);
     }
-    let ways: Vec<String> = [url, mailto].into_iter().flatten().map(|way| format!("<{way}>")).collect();
-    if !ways.is_empty() {
-        fields.push(("List-Unsubscribe", ways.join(", ")));
+    let links: Vec<String> = [url, mailto].into_iter().flatten().map(|link| format!("<{link}>")).collect();
+    if !links.is_empty() {
+        fields.push(("List-Unsubscribe", links.join(", ")));
     }
     if wanted.one_click {
         fields.push(("List-Unsubscribe-Post", "List-Unsubscribe=One-Click".to_owned()));
@@ -107,10 +107,10 @@ fn checked_mailto(text: &str) -> Result<String, DeliverabilityError> {
     }
 }
 
-/// The URI as it can stand between angle brackets in one piece.
+/// The URI if it can be written between angle brackets without a fold.
 fn unbroken(uri: &str) -> Option<String> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>' | b'"' | b'\\');
-    // Where an encoded word could begin the composer would encode the field. This says the same in a URI.
+    // The composer would encode a field in which an encoded word could begin. `%3F` means the same in a URI.
     let uri = uri.replace("=?", "=%3F");
     (uri.len() <= UNSUBSCRIBE_OCTETS_MAX && uri.bytes().all(is_plain)).then_some(uri)
 }
@@ -120,7 +120,7 @@ fn feedback_id(feedback: &Feedback<'_>) -> Result<String, DeliverabilityError> {
     if !FEEDBACK_SENDER_OCTETS.contains(&feedback.sender.len()) || !feedback.sender.chars().all(is_good) {
         return Err(DeliverabilityError::FeedbackSender(shown(feedback.sender)));
     }
-    // A colon would shift the parts; what else is replaced could break the line.
+    // A colon would shift the parts; the other replaced characters could break the line.
     let clean = |part: &str| -> String {
         part.chars().take(FEEDBACK_PART_OCTETS_MAX).map(|c| if is_good(c) { c } else { '_' }).collect()
     };
@@ -128,7 +128,7 @@ fn feedback_id(feedback: &Feedback<'_>) -> Result<String, DeliverabilityError> {
     Ok(format!("{first}:{second}:{third}:{}", feedback.sender))
 }
 
-/// A refused value, short enough for a message.
+/// The beginning of a refused value, for an error message.
 fn shown(value: &str) -> String {
     value.chars().take(80).collect()
 }

@@ -1,16 +1,17 @@
-//! Files beside the text: attached, or shown inside the html.
+//! Files of a mail: attached, or shown inside the html.
 //!
-//! Content is always base64 and comes out octet for octet, with one exception that RFC 2046 (5.2.1) demands:
-//! a `message/rfc822` part may not be encoded, so it goes as 7bit or 8bit text when it can and otherwise as
-//! `application/octet-stream`. Other `message/…` parts must be 7bit.
+//! Content is always base64 and decodes to the same octets, with one exception that RFC 2046 (5.2.1) demands:
+//! a `message/rfc822` part may not be encoded, so it is sent as 7bit or 8bit text if possible and otherwise
+//! as `application/octet-stream`. Other `message/…` parts must be 7bit.
 //!
-//! A name stands in `filename` by RFC 2231, and once more in `name` of the type, where old Outlooks look for it: there as
-//! they write it themselves, with encoded words in the quotes.
+//! The file name is written to `filename` by RFC 2231, and again to the `name` parameter of the content type,
+//! which old versions of Outlook read: there in the form that Outlook writes, with encoded words inside the
+//! quotes.
 
 use mail_builder::headers::{Header, content_type::ContentType, raw::Raw};
 
-use crate::body::{Encoding, Survey, survey_mail, write_base64, write_text};
-use crate::compose::ComposeError;
+use super::ComposeError;
+use crate::wire::transfer_encoding::{BodyEncoding, TextSurvey, survey_mail, write_base64, write_text};
 
 /// The longest file name, in characters.
 pub const FILENAME_CHARS_MAX: usize = 255;
@@ -26,16 +27,16 @@ pub struct Attachment {
     pub filename: String,
     /// The media type, such as `application/pdf`, with parameters if need be.
     pub content_type: String,
-    /// The content as it is.
+    /// The content, not encoded.
     pub content: Vec<u8>,
     /// The name by which the html refers to it (`cid:…`), without angle brackets.
     pub content_id: Option<String>,
-    /// Whether it is shown inside the text; with a content id it travels together with the html.
+    /// Whether it is shown inside the text. With a content id it is a part of the html's `multipart/related`.
     pub inline: bool,
 }
 
 impl Attachment {
-    /// Checks everything that goes into a header; the content may be anything.
+    /// Checks every value that is written to a header. The content is not checked.
     pub fn check(&self) -> Result<(), ComposeError> {
         let name = &self.filename;
         if name.is_empty() || name.chars().count() > FILENAME_CHARS_MAX || name.contains(char::is_control) {
@@ -75,34 +76,34 @@ impl Attachment {
                 write_text(&self.content, survey, out);
             }
             None => {
-                out.extend_from_slice(Encoding::Base64.field());
+                out.extend_from_slice(BodyEncoding::Base64.field());
                 out.extend_from_slice(b"\r\n");
                 write_base64(&self.content, out);
             }
         }
     }
 
-    /// Whether it is mail itself, or a part of mail, which may not be encoded.
+    /// Whether it is a mail or a part of one, which may not be encoded.
     pub(crate) fn is_message(&self) -> bool {
         starts_with_ignore_case(&self.content_type, "message/")
     }
 
-    /// Whether its octets over 127 are written as they are.
+    /// Whether its octets over 127 are written unencoded.
     pub(crate) fn is_eight_bit(&self, marker: &str) -> bool {
-        self.message_survey(marker).is_some_and(|survey| survey.encoding == Encoding::EightBit)
+        self.message_survey(marker).is_some_and(|survey| survey.encoding == BodyEncoding::EightBit)
     }
 
-    fn message_survey(&self, marker: &str) -> Option<Survey> {
+    fn message_survey(&self, marker: &str) -> Option<TextSurvey> {
         let essence = self.content_type.split(';').next().unwrap_or_default().trim();
         // Only this one may be 8bit (RFC 2046, 5.2.2 and 5.2.3).
         let may_be_eight_bit = essence.eq_ignore_ascii_case("message/rfc822");
         self.is_message()
             .then(|| survey_mail(&self.content, marker))
             .flatten()
-            .filter(|survey| may_be_eight_bit || survey.encoding == Encoding::SevenBit)
+            .filter(|survey| may_be_eight_bit || survey.encoding == BodyEncoding::SevenBit)
     }
 
-    /// Adds the name to the content type that was written last.
+    /// Adds the name to the content type that was just written.
     fn write_name(&self, out: &mut Vec<u8>) {
         out.truncate(out.len() - b"\r\n".len());
         out.extend_from_slice(b";\r\n name=\"");
@@ -124,7 +125,7 @@ impl Attachment {
         }
         out.extend_from_slice(kind.as_bytes());
         if survives_quoting(&self.filename) {
-            // Not folded inside the quotes, as mail-builder would do: readers keep the line break.
+            // Not folded inside the quotes as mail-builder would do, because readers keep the line break.
             out.extend_from_slice(b";\r\n filename=\"");
             push_quoted(&self.filename, out);
             out.extend_from_slice(b"\"\r\n");
@@ -147,9 +148,9 @@ fn push_quoted(name: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a name as encoded words (RFC 2047), one on a line, none of which splits a character.
+/// Writes a name as encoded words (RFC 2047), one per line. No word splits a character.
 fn write_words(name: &str, out: &mut Vec<u8>) {
-    /// Octets of a word, so that it has at most 75 characters with all that is around it.
+    /// Octets of text in a word, so that the encoded word has at most 75 characters.
     const OCTETS_MAX: usize = 42;
     let mut rest = name;
     while !rest.is_empty() {
@@ -168,12 +169,12 @@ fn write_words(name: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a content type has a name of its own.
+/// Whether a content type has a `name` parameter.
 fn has_name(content_type: &str) -> bool {
     content_type.split(';').skip(1).any(|parameter| starts_with_ignore_case(parameter.trim_start(), "name"))
 }
 
-/// Whether readers find an ASCII name again in a quoted string, which they trim, unfold and decode too eagerly.
+/// Whether an ASCII name survives in a quoted string: readers trim, unfold and decode those too eagerly.
 fn survives_quoting(name: &str) -> bool {
     !name.contains("=?") && !name.contains("  ") && !name.starts_with(' ') && !name.ends_with(' ')
 }
@@ -200,7 +201,7 @@ fn is_content_id(id: &str) -> bool {
         && id.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>'))
 }
 
-/// `type/subtype` and parameters, as in RFC 2045, 5.1; a multipart cannot be attached from outside.
+/// `type/subtype` and parameters, as in RFC 2045, 5.1; a multipart cannot be attached.
 fn is_media_type(value: &str) -> bool {
     if value.len() > CONTENT_TYPE_OCTETS_MAX || starts_with_ignore_case(value, "multipart/") {
         return false;
@@ -266,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn media_types_are_told_from_what_is_not() {
+    fn media_types_are_recognised_and_other_texts_refused() {
         for good in [
             "application/pdf",
             "text/plain; charset=utf-8",

@@ -1,27 +1,27 @@
-//! Further forms of a mail's text: an invitation, an interactive mail, a form for watches.
+//! Alternative bodies of a mail: an invitation, an interactive mail, a version for watches.
 //!
-//! They stand beside text and html in `multipart/alternative`, from which a reader takes the last that it knows. So the order
-//! is fixed: text, `text/watch-html` and `text/x-amp-html` before the html, as Apple and Gmail ask for, and the calendar last,
-//! where Outlook and Gmail make an invitation of it.
+//! They are parts of `multipart/alternative`, beside text and html. A mail program shows the last part that
+//! it understands, so the order is fixed: text, then `text/watch-html` and `text/x-amp-html` before the html,
+//! as Apple and Gmail require, and the calendar last, because Outlook and Gmail then show an invitation.
 //!
-//! A calendar says twice what it is for, in its `METHOD` and in the parameter of its type, and programs believe either. What
-//! is said once is written in both places; what differs is refused.
+//! A calendar states its method twice, in its `METHOD` property and in the parameter of its content type, and
+//! programs use either. A method that is given once is written to both; two different methods are refused.
 
 use std::borrow::Cow;
 
 use crate::html;
 
-/// The most of them in one message; each kind can be there once.
+/// The maximum number of alternatives in one message. Each kind can occur once.
 pub const ALTERNATIVES_MAX: usize = 5;
 
-/// What a calendar may be for (RFC 5546, 1.4).
+/// The methods of a calendar (RFC 5546, 1.4).
 const METHODS: [&str; 8] =
     ["PUBLISH", "REQUEST", "REPLY", "ADD", "CANCEL", "REFRESH", "COUNTER", "DECLINECOUNTER"];
 
-/// What an alternative is.
+/// The kind of an alternative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AlternativeKind {
-    /// `text/watch-html`: a short form for watches.
+    /// `text/watch-html`: a short version for watches.
     Watch,
     /// `text/x-amp-html`: an interactive mail.
     Amp,
@@ -29,46 +29,46 @@ pub enum AlternativeKind {
     Calendar(&'static str),
 }
 
-/// One further form of the text, checked.
+/// One checked alternative body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alternative<'a> {
     kind: AlternativeKind,
     content: Cow<'a, str>,
-    /// Whether a calendar is attached as a file as well.
+    /// Whether a calendar is also attached as a file.
     attached: bool,
 }
 
 /// Why a text cannot be an alternative.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AlternativeError {
-    /// Its content type is none of those that are known.
+    /// The content type is not one of the known types.
     #[error(
         "must be text/calendar, text/x-amp-html or text/watch-html, with no parameters but charset=utf-8 and a calendar's method"
     )]
     ContentType,
-    /// Its method is none.
+    /// The method is missing or unknown.
     #[error(
         "has no valid method: use one of PUBLISH, REQUEST, REPLY, ADD, CANCEL, REFRESH, COUNTER, DECLINECOUNTER"
     )]
     Method,
-    /// Type and calendar differ.
+    /// The content type and the calendar name different methods.
     #[error("says method={parameter}, and the calendar says METHOD:{property}: make them the same")]
     OtherMethod {
-        /// What the type says.
+        /// The method in the content type.
         parameter: &'static str,
-        /// What the calendar says.
+        /// The method in the calendar.
         property: &'static str,
     },
-    /// The content is not what its type says.
+    /// The content does not match its type.
     #[error("{0}")]
     Content(String),
-    /// Only a calendar can be attached as well.
+    /// Only a calendar can also be attached.
     #[error("only a calendar can be attached as a file as well")]
     Attached,
 }
 
 impl AlternativeError {
-    /// The field that is at fault.
+    /// The request field that is wrong.
     pub fn field(&self) -> &'static str {
         match self {
             Self::ContentType | Self::Method | Self::OtherMethod { .. } => "content_type",
@@ -79,7 +79,7 @@ impl AlternativeError {
 }
 
 impl<'a> Alternative<'a> {
-    /// Checks a text of this content type; with `attach`, a calendar is attached as `invite.ics` too.
+    /// Checks a text of this content type; with `attach`, a calendar is also attached as `invite.ics`.
     pub fn new(content_type: &str, content: &'a str, attach: bool) -> Result<Self, AlternativeError> {
         let (essence, parameter) = read_type(content_type)?;
         if content.contains('\0') {
@@ -103,22 +103,22 @@ impl<'a> Alternative<'a> {
         self.kind
     }
 
-    /// What it says, with a calendar's method filled in.
+    /// The content, with a calendar's method filled in.
     pub fn content(&self) -> &str {
         &self.content
     }
 
-    /// Whether it is attached as a file as well.
+    /// Whether it is also attached as a file.
     pub(crate) fn is_attached(&self) -> bool {
         self.attached
     }
 
-    /// Whether it stands before the html.
+    /// Whether it comes before the html.
     pub(crate) fn is_before_html(&self) -> bool {
         !matches!(self.kind, AlternativeKind::Calendar(_))
     }
 
-    /// Its content type, as it is written.
+    /// The value of its `Content-Type` field.
     pub(crate) fn content_type(&self) -> String {
         match self.kind {
             AlternativeKind::Watch => "text/watch-html; charset=utf-8".to_owned(),
@@ -128,7 +128,7 @@ impl<'a> Alternative<'a> {
     }
 }
 
-/// The type in lower case and its method.
+/// The media type in lower case, and the method if there is one.
 fn read_type(content_type: &str) -> Result<(String, Option<&'static str>), AlternativeError> {
     let mut parts = content_type.split(';');
     let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -153,7 +153,7 @@ fn known_method(word: &str) -> Result<&'static str, AlternativeError> {
 const BEGIN: &str = "BEGIN:VCALENDAR";
 const END: &str = "END:VCALENDAR";
 
-/// Checks a calendar as far as its frame goes, and finds or fills in its method.
+/// Checks the first and last line of a calendar, and finds or fills in its method.
 fn calendar<'a>(
     parameter: Option<&'static str>,
     content: &'a str,
@@ -166,7 +166,7 @@ fn calendar<'a>(
         let message = format!("is no calendar: it must begin with {BEGIN} and end with {END}");
         return Err(AlternativeError::Content(message));
     }
-    // Properties of the calendar itself stand before its first component.
+    // The calendar's own properties come before its first component.
     let own =
         lines.take_while(|line| !line.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("BEGIN:")));
     let mut property = None;
@@ -193,7 +193,8 @@ fn calendar<'a>(
     }
 }
 
-/// AMP brings its own scripts, from one host that its readers know, so it is not judged as html; only that it is AMP.
+/// AMP loads its own scripts from a host that mail programs know, so it is not checked as html. This only
+/// checks that it is AMP.
 fn amp(content: &str) -> Result<AlternativeKind, AlternativeError> {
     let start: String = content.chars().take(1_000).collect::<String>().to_ascii_lowercase();
     let is_amp = start.contains("<html") && (start.contains("amp4email") || start.contains("\u{26a1}4email"));

@@ -1,36 +1,39 @@
-//! Mail that came in, sent on.
+//! Sends received mail on.
 //!
-//! [`resend`] adds a block of `Resent-` fields (RFC 5322, 3.6.6) in front of a mail that is otherwise as it was: author, date
-//! and Message-ID stay the author's, so that answers, threads and the author's signature still work. Our own Message-ID
-//! stands in `Resent-Message-ID`, our id in `X-Postway-ID`. It is never to be signed with a tenant's key: its author may be
-//! anybody who claims to be of the tenant's domain. [`compose_around`] puts a mail, whole and octet for octet, into a new one.
+//! [`resend`] adds a block of `Resent-` fields (RFC 5322, 3.6.6) in front of a mail that is otherwise
+//! unchanged: author, date and Message-ID stay the author's, so that replies, threads and the author's
+//! signature still work. Our own Message-ID is in `Resent-Message-ID`, our id in `X-Postway-ID`. The result
+//! must never be signed with a tenant's key: anybody can claim to be an author of the tenant's domain.
+//! [`compose_around`] attaches a mail, octet for octet, to a new one.
 //!
-//! Mail that others wrote need not be fit for the wire. [`resend`] folds and encodes what no server would take, unless it is
-//! signed, and then refuses it; [`compose_around`] encodes all of it.
+//! Received mail need not conform to SMTP. [`resend`] folds and encodes what no server would accept, and
+//! refuses such a mail if it is signed; [`compose_around`] encodes the mail as a file.
 
 use mail_builder::headers::date::Date;
+use memchr::memmem;
 use postway_domain::address::Mailbox;
 
+use super::{
+    header::{RawError, RawField, RawHeader},
+    writer::{RawChange, RawWriter, WrittenRaw},
+};
 use crate::{
-    Composed, RawError,
-    compose::{ComposeError, Draft, check_ids, compose},
-    field::write_mailboxes,
-    lines::{Lines, are_short},
-    raw_header::{Field, RawHeader},
-    raw_writer::{RawChange, RawWriter, WrittenRaw},
+    compose::{ComposeError, Composed, Draft, check_ids, compose},
+    header::write::write_mailboxes,
+    wire::lines::{TextLines, are_short},
 };
 
-/// What every composed header ends with; what follows belongs to the body.
+/// The last field of every composed header that does not describe the body.
 const HEADER_END: &[u8] = b"MIME-Version: 1.0\r\n";
 /// Octets on a line of base64.
 const BASE64_LINE_OCTETS: usize = 76;
 
-/// Who sends a mail on, to whom, and as which message.
+/// The `Resent-` fields of a mail: who sends it on, to whom, and as which message.
 #[derive(Debug, Clone, Copy)]
 pub struct Resent<'a> {
-    /// Who sends it on.
+    /// The mailbox that sends it on.
     pub from: &'a Mailbox,
-    /// To whom.
+    /// The mailboxes that it is sent to.
     pub to: &'a [Mailbox],
     /// Our Message-ID, `uid@domain`, without angle brackets.
     pub message_id: &'a str,
@@ -38,11 +41,11 @@ pub struct Resent<'a> {
     pub uid: &'a str,
     /// The time for `Resent-Date`, in seconds since 1970.
     pub date_unix: i64,
-    /// What is put in front of the subject, in ASCII; that breaks the author's signature.
+    /// An ASCII text to put in front of the subject, which breaks the author's signature.
     pub subject_prefix: Option<&'a str>,
 }
 
-/// The mail with `Resent-` fields in front of it.
+/// Puts `Resent-` fields in front of the mail.
 pub fn resend(bytes: &[u8], resent: &Resent<'_>) -> Result<Composed, RawError> {
     check_ids(resent.message_id, resent.uid)?;
     let header = RawHeader::read_whole(bytes)?;
@@ -74,83 +77,87 @@ pub fn resend(bytes: &[u8], resent: &Resent<'_>) -> Result<Composed, RawError> {
     }
 }
 
-/// A new mail with the text of the draft and the original as an attachment of this name. The draft has no html and no
-/// files of its own.
+/// Composes a new mail with the text of the draft and the original as an attachment named `filename`. The
+/// html and the files of the draft are ignored.
 pub fn compose_around(draft: &Draft<'_>, original: &[u8], filename: &str) -> Result<Composed, ComposeError> {
     let words = compose(&Draft { html: None, alternatives: &[], attachments: &[], ..*draft })?;
-    let end = find(&words.bytes, HEADER_END).map_or(0, |at| at + HEADER_END.len());
+    let end = memmem::find(&words.bytes, HEADER_END).map_or(0, |at| at + HEADER_END.len());
     let (header, text) = words.bytes.split_at(end);
     let boundary = format!("=_{}_0", draft.uid);
-    let original_form = form(original, &boundary);
+    let original_form = original_encoding(original, &boundary);
     let mut out = Vec::with_capacity(words.bytes.len() + original.len() / 2 * 3 + 1024);
     out.extend_from_slice(header);
     let mut write = |text: &str| out.extend_from_slice(text.as_bytes());
     write(&format!("Content-Type: multipart/mixed;\r\n boundary=\"{boundary}\"\r\n"));
-    if original_form == Form::EightBit {
-        // What a part needs, all around it needs as well (RFC 2045, 6.4).
+    if original_form == OriginalEncoding::EightBit {
+        // The multipart around an 8bit part must declare 8bit, too (RFC 2045, 6.4).
         write("Content-Transfer-Encoding: 8bit\r\n");
     }
     write(&format!("\r\n--{boundary}\r\n"));
     out.extend_from_slice(text.strip_suffix(b"\r\n").unwrap_or(text));
     let mut write = |text: &str| out.extend_from_slice(text.as_bytes());
     let (kind, encoding) = match original_form {
-        Form::SevenBit => ("message/rfc822", "7bit"),
-        Form::EightBit => ("message/rfc822", "8bit"),
-        Form::Encoded => ("application/octet-stream", "base64"),
+        OriginalEncoding::SevenBit => ("message/rfc822", "7bit"),
+        OriginalEncoding::EightBit => ("message/rfc822", "8bit"),
+        OriginalEncoding::Encoded => ("application/octet-stream", "base64"),
     };
     write(&format!("\r\n--{boundary}\r\nContent-Type: {kind}\r\n"));
-    write(&format!("Content-Disposition: attachment;\r\n filename=\"{}\"\r\n", plain(filename)));
+    write(&format!("Content-Disposition: attachment;\r\n filename=\"{}\"\r\n", plain_file_name(filename)));
     write(&format!("Content-Transfer-Encoding: {encoding}\r\n\r\n"));
     match original_form {
-        Form::SevenBit | Form::EightBit => write_lines(original, &mut out),
-        Form::Encoded => write_base64(original, &mut out),
+        OriginalEncoding::SevenBit | OriginalEncoding::EightBit => write_lines(original, &mut out),
+        OriginalEncoding::Encoded => write_base64(original, &mut out),
     }
     out.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
-    let eight_bit = words.eight_bit || original_form == Form::EightBit;
+    let eight_bit = words.eight_bit || original_form == OriginalEncoding::EightBit;
     Ok(Composed { bytes: out, eight_bit, smtputf8: words.smtputf8 })
 }
 
-/// Fields of an earlier hop that must not go out again, or that we write ourselves. What a stranger wrote to choose something
-/// of a gateway would choose it at the next one, in the tenant's name; marks against loops stay.
-fn is_ours_to_write(field: &Field<'_>) -> bool {
+/// Fields of an earlier hop that must not be sent again, and fields that we write ourselves. A stranger's
+/// `X-Postway-` field would select an option at the next gateway in the tenant's name, so they are removed;
+/// loop marks stay.
+fn is_ours_to_write(field: &RawField<'_>) -> bool {
     let is_of_a_hop = ["Bcc", "Resent-Bcc", "Return-Path"].iter().any(|name| field.is(name));
     is_of_a_hop || (field.is_ours() && !field.is_mark())
 }
 
-fn write_field(field: &Field<'_>, subject_prefix: Option<&str>, writer: &mut RawWriter) {
+fn write_field(field: &RawField<'_>, subject_prefix: Option<&str>, writer: &mut RawWriter) {
     match subject_prefix {
         Some(prefix) if field.is("Subject") => {
             let mut value = Vec::with_capacity(field.value.len() + prefix.len() + 3);
             value.extend_from_slice(b" ");
             value.extend_from_slice(prefix.as_bytes());
-            // On a line of its own, so that no line becomes too long by it.
+            // On a separate line, so that no line becomes too long.
             value.extend_from_slice(b"\r\n ");
             value.extend_from_slice(field.value.trim_ascii_start());
-            writer.write(&Field { name: field.name, value: &value });
+            writer.write(&RawField { name: field.name, value: &value });
         }
         _ => writer.write(field),
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum OriginalEncoding {
     SevenBit,
     EightBit,
     Encoded,
 }
 
-/// How a mail can travel inside another: as it is where the wire allows it, for a `message/` part may not be encoded.
-fn form(original: &[u8], boundary: &str) -> Form {
-    let Ok(RawHeader { fields, body, .. }) = RawHeader::read_whole(original) else { return Form::Encoded };
+/// How a mail can be attached to another: unencoded if the wire allows it, because a `message/` part may not
+/// be encoded.
+fn original_encoding(original: &[u8], boundary: &str) -> OriginalEncoding {
+    let Ok(RawHeader { fields, body, .. }) = RawHeader::read_whole(original) else {
+        return OriginalEncoding::Encoded;
+    };
     let is_plain = fields.iter().all(|field| field.name.is_ascii() && field.value.is_ascii());
-    if !is_plain || !are_short(original) || find(original, boundary.as_bytes()).is_some() {
-        return Form::Encoded;
+    if !is_plain || !are_short(original) || memmem::find(original, boundary.as_bytes()).is_some() {
+        return OriginalEncoding::Encoded;
     }
-    if body.is_ascii() { Form::SevenBit } else { Form::EightBit }
+    if body.is_ascii() { OriginalEncoding::SevenBit } else { OriginalEncoding::EightBit }
 }
 
 fn write_lines(bytes: &[u8], out: &mut Vec<u8>) {
-    for (line, _) in Lines::new(bytes) {
+    for (line, _) in TextLines::new(bytes) {
         out.extend_from_slice(line);
         out.extend_from_slice(b"\r\n");
     }
@@ -165,23 +172,10 @@ fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// A file name that needs no quoting.
-fn plain(name: &str) -> String {
+fn plain_file_name(name: &str) -> String {
     let is_plain =
         |character: &char| character.is_ascii_alphanumeric() || matches!(character, '.' | '-' | '_');
     name.chars().filter(is_plain).take(64).collect()
-}
-
-fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
-    let first = *part.first()?;
-    let mut at = 0;
-    while let Some(next) = bytes[at..].iter().position(|byte| *byte == first) {
-        at += next;
-        if bytes[at..].starts_with(part) {
-            return Some(at);
-        }
-        at += 1;
-    }
-    None
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! What reports ask of a header.
+//! Queries about header fields that reports need.
 
 use super::bytes::contains;
 use crate::reader::{HeaderFields, unstructured};
 
 /// Whether the field of that name contains the word, in any case.
-pub(super) fn says(head: HeaderFields<'_, '_>, name: &[u8], word: &[u8]) -> bool {
+pub(super) fn field_contains(head: HeaderFields<'_, '_>, name: &[u8], word: &[u8]) -> bool {
     head.get(name).is_some_and(|value| contains(value, word))
 }
 
@@ -15,7 +15,7 @@ pub(super) fn is_of_mail(head: HeaderFields<'_, '_>) -> bool {
 }
 
 /// A value in lower case, its encoded words (RFC 2047) decoded.
-pub(super) fn plain(value: &[u8]) -> String {
+pub(super) fn decoded_lowercase(value: &[u8]) -> String {
     unstructured(value).to_lowercase()
 }
 
@@ -26,9 +26,9 @@ mod tests {
     #[test]
     fn encoded_words_are_decoded() {
         assert_eq!(
-            plain(b"=?utf-8?Q?Delivery_Status?=\n =?utf-8?B?IChGYWlsdXJlKQ==?="),
+            decoded_lowercase(b"=?utf-8?Q?Delivery_Status?=\n =?utf-8?B?IChGYWlsdXJlKQ==?="),
             "delivery status (failure)"
         );
-        assert_eq!(plain(b"Failure NOTICE"), "failure notice");
+        assert_eq!(decoded_lowercase(b"Failure NOTICE"), "failure notice");
     }
 }

@@ -1,13 +1,14 @@
-//! Text as lines, whichever way they end: CRLF, a bare LF or a bare CR.
+//! Text as lines that end with CRLF, a bare LF or a bare CR.
 //!
-//! All of this crate looks at text through [`Lines`], so that what is checked is exactly what is written.
+//! All writers of this crate read text through [`TextLines`], so that the checks see exactly the lines that
+//! are written.
 
 /// The longest line of a message without its CRLF (RFC 5322, 2.1.1).
 pub(crate) const LINE_OCTETS_MAX: usize = 998;
 
 /// How a line ended in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum LineEnding {
     CrLf,
     Lf,
     Cr,
@@ -15,48 +16,50 @@ pub(crate) enum Ending {
     None,
 }
 
-/// The lines of some bytes without their endings; what follows the last ending is a line only if not empty.
+/// The lines of some bytes without their endings; the text after the last ending is a line only if it is not
+/// empty.
 #[derive(Debug, Clone)]
-pub(crate) struct Lines<'a> {
+pub(crate) struct TextLines<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Lines<'a> {
+impl<'a> TextLines<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// What has not been read yet.
+    /// The text that has not been read yet.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 }
 
-impl<'a> Iterator for Lines<'a> {
-    type Item = (&'a [u8], Ending);
+impl<'a> Iterator for TextLines<'a> {
+    type Item = (&'a [u8], LineEnding);
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;
         }
         let Some(end) = self.rest.iter().position(|byte| matches!(byte, b'\r' | b'\n')) else {
-            return Some((std::mem::take(&mut self.rest), Ending::None));
+            return Some((std::mem::take(&mut self.rest), LineEnding::None));
         };
         let (line, tail) = self.rest.split_at(end);
         let (ending, width) = match tail {
-            [b'\r', b'\n', ..] => (Ending::CrLf, 2),
-            [b'\r', ..] => (Ending::Cr, 1),
-            _ => (Ending::Lf, 1),
+            [b'\r', b'\n', ..] => (LineEnding::CrLf, 2),
+            [b'\r', ..] => (LineEnding::Cr, 1),
+            _ => (LineEnding::Lf, 1),
         };
         self.rest = &tail[width..];
         Some((line, ending))
     }
 }
 
-/// Whether no line is too long for the wire, whichever way lines end.
+/// Whether no line is too long for the wire, whatever the line endings are.
 pub(crate) fn are_short(bytes: &[u8]) -> bool {
     let mut rest = bytes;
-    // Most text has an ending in every stretch of this length, and only stretches without one are looked at closer.
+    // Jumps from one line ending to the last one within reach; most text has one in every stretch of this
+    // length.
     while rest.len() > LINE_OCTETS_MAX {
         match memchr::memrchr2(b'\r', b'\n', &rest[..=LINE_OCTETS_MAX]) {
             Some(end) => rest = &rest[end + 1..],
@@ -66,13 +69,13 @@ pub(crate) fn are_short(bytes: &[u8]) -> bool {
     true
 }
 
-/// Appends a line without its ending, broken so that none is over [`LINE_OCTETS_MAX`]: before the white space in front of a
-/// word, or, where a word is longer than a line, inside it and with a space in front of what follows. So a header goes on
-/// with its field, and no piece can be taken for a boundary.
+/// Appends a line without its ending, broken so that no piece exceeds [`LINE_OCTETS_MAX`]: before the white
+/// space in front of a word, or inside a word that is longer than a line, with a space in front of the rest.
+/// So a header field continues, and no piece can be mistaken for a boundary.
 pub(crate) fn write_wrapped(line: &[u8], out: &mut Vec<u8>) {
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
     let mut rest = line;
-    // What stands before the next piece.
+    // The separator before the next piece.
     let mut lead: &[u8] = b"";
     while rest.len() + 1 > LINE_OCTETS_MAX {
         // A line of white space alone would end a header.
@@ -89,7 +92,7 @@ pub(crate) fn write_wrapped(line: &[u8], out: &mut Vec<u8>) {
             |at: &usize| is_space(&rest[*at]) && rest.get(at + 1).is_some_and(|next| !is_space(next));
         let word = (2..=room).rev().find(begins_word);
         let end = word.unwrap_or_else(|| {
-            // Not inside a character: those of UTF-8 have at most three octets after their first.
+            // Not inside a character: in UTF-8 at most three octets follow the first.
             (room - 3..=room).rev().find(|at| rest[*at] & 0xc0 != 0x80).unwrap_or(room)
         });
         out.extend_from_slice(lead);
@@ -105,9 +108,9 @@ pub(crate) fn write_wrapped(line: &[u8], out: &mut Vec<u8>) {
 
 /// Appends `bytes` with every line ending as CRLF; an unfinished last line stays so.
 pub(crate) fn write_crlf(bytes: &[u8], out: &mut Vec<u8>) {
-    for (line, ending) in Lines::new(bytes) {
+    for (line, ending) in TextLines::new(bytes) {
         out.extend_from_slice(line);
-        if ending != Ending::None {
+        if ending != LineEnding::None {
             out.extend_from_slice(b"\r\n");
         }
     }
@@ -154,7 +157,7 @@ mod tests {
             [words.as_bytes(), solid.replace("\r\n", "").as_bytes(), &spaces, &[b' '; 2_000], &[0xbf; 5_000]]
         {
             let out = wrapped(line);
-            for (line, _) in Lines::new(&out) {
+            for (line, _) in TextLines::new(&out) {
                 assert!(line.len() <= LINE_OCTETS_MAX && !line.trim_ascii().is_empty());
             }
         }
@@ -162,7 +165,7 @@ mod tests {
 
     #[test]
     fn an_ending_at_the_end_starts_no_further_line() {
-        let lines: Vec<_> = Lines::new(b"a\n\n").collect();
-        assert_eq!(lines, [(&b"a"[..], Ending::Lf), (&b""[..], Ending::Lf)]);
+        let lines: Vec<_> = TextLines::new(b"a\n\n").collect();
+        assert_eq!(lines, [(&b"a"[..], LineEnding::Lf), (&b""[..], LineEnding::Lf)]);
     }
 }

@@ -1,14 +1,16 @@
-//! What a user may put into a header field.
+//! Checks of header fields that a user sets.
 //!
-//! Checked here once and for all fields: a name is an RFC 5322 `field-name`, a value has no control character
-//! but the tab. That is what makes header injection impossible: no CR, LF or NUL gets past these functions, and
-//! the composer calls them itself whether or not the door did.
+//! A name is an RFC 5322 `field-name`, and a value has no control character except the tab. This makes header
+//! injection impossible: no CR, LF or NUL passes these functions, and the composer calls them for every draft
+//! even if its caller has done so already.
 
-/// The longest field name: with its colon and a space it leaves room on a line of 78.
+pub(crate) mod write;
+
+/// The longest field name: with its colon and a space it fits on a line of 78.
 pub const HEADER_NAME_OCTETS_MAX: usize = 76;
 /// The longest field value before encoding and folding.
 pub const HEADER_VALUE_OCTETS_MAX: usize = 8 * 1024;
-/// The most header fields that a draft may add.
+/// The maximum number of header fields that a draft may add.
 pub const HEADER_COUNT_MAX: usize = 100;
 
 /// Why a header field is refused.
@@ -19,13 +21,13 @@ pub enum HeaderError {
         "header name {name:?} is not valid: use 1 to {HEADER_NAME_OCTETS_MAX} printable ASCII characters, no colon or space"
     )]
     Name {
-        /// The name as given, cut to a length fit for a message.
+        /// The beginning of the name.
         name: String,
     },
-    /// The name belongs to a field that Postway writes itself or that has its own place in the request.
+    /// Postway writes this field itself, or the request has a property for it.
     #[error("header {name} is reserved: it is set by postway or has a field of its own")]
     Reserved {
-        /// The name as given.
+        /// The name.
         name: String,
     },
     /// The value has a control character.
@@ -47,7 +49,7 @@ pub enum HeaderError {
     TooMany,
 }
 
-/// Whether a user's own headers may not contain this name.
+/// Whether a user may not set a header of this name.
 pub fn reserved_header(name: &str) -> bool {
     const NAMES: [&str; 12] = [
         "From",
@@ -69,7 +71,8 @@ pub fn reserved_header(name: &str) -> bool {
     NAMES.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) || PREFIXES.iter().any(begins_with)
 }
 
-/// Checks the syntax of one extra header; whether its name is reserved is [`reserved_header`]'s to say.
+/// Checks the syntax of one extra header; it does not check whether the name is reserved ([`reserved_header`]
+/// does).
 pub fn check_header(name: &str, value: &str) -> Result<(), HeaderError> {
     let is_ftext = |byte: u8| byte.is_ascii_graphic() && byte != b':';
     if name.is_empty() || name.len() > HEADER_NAME_OCTETS_MAX || !name.bytes().all(is_ftext) {

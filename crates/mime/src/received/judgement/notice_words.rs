@@ -1,23 +1,23 @@
-//! The phrases by which mail systems say that a mail did not arrive, found in one pass.
+//! Finds the phrases that mail systems use for undelivered mail, in one pass.
 //!
-//! The table is `notices.txt`. A text is searched in lower case, with single spaces, and as far as
-//! [`SEARCHED_OCTETS_MAX`]; so time is linear and bounded, whatever the text is.
+//! The table is `notices.txt`. The text must be in lower case with single spaces. It is searched up to
+//! [`SEARCHED_OCTETS_MAX`], so the time is bounded.
 
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-/// The longest text that is searched: a notice says early what it is, and may quote a whole mail.
+/// The longest text that is searched: a notice states its purpose early, and may quote a whole mail.
 const SEARCHED_OCTETS_MAX: usize = 16 * 1024;
 
-/// What the phrases of a text say.
+/// The phrases of a text, by their use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::received) struct NoticeWords {
-    /// A subject that reports have.
+    /// A phrase that is typical of the subject of a report.
     pub(in crate::received) subject: Option<&'static str>,
     /// Words that admit a failure.
     pub(in crate::received) admission: Option<&'static str>,
-    /// Words that say that the mail is late and still being tried.
+    /// Words that say that the mail is late and the server still retries.
     pub(in crate::received) delay: Option<&'static str>,
     /// Words that ask the sender to do something before the mail is delivered.
     pub(in crate::received) challenge: Option<&'static str>,
@@ -67,7 +67,7 @@ static TABLE: LazyLock<NoticeTable> = LazyLock::new(|| {
     NoticeTable { automaton, phrases }
 });
 
-/// The octets of a phrase as they look in a text whose charset is not known: each a character of Latin-1, in lower case.
+/// A phrase as it appears in a text of unknown charset: each octet as a character of Latin-1, in lower case.
 fn undecoded(octets: &str) -> String {
     let octet = |at: usize| {
         u8::from_str_radix(&octets[at..at + 2], 16).expect("the table has pairs of hexadecimal digits")
@@ -75,7 +75,7 @@ fn undecoded(octets: &str) -> String {
     (0..octets.len()).step_by(2).map(|at| char::from(octet(at))).collect::<String>().to_lowercase()
 }
 
-/// What the phrases of a text say; it is in lower case and has single spaces.
+/// Finds the phrases of a text, which is in lower case and has single spaces.
 pub(in crate::received) fn notice_words(text: &str) -> NoticeWords {
     let text = &text[..text.floor_char_boundary(SEARCHED_OCTETS_MAX)];
     let table = &*TABLE;
