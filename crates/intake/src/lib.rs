@@ -15,51 +15,33 @@
 //!
 //! Not here: who may send (the API's), what becomes of the message (dispatch's), and any SQL.
 
-mod allowed;
-mod assemble;
-mod batch;
-mod check;
-mod defaults;
-mod directory;
-mod door;
-mod fair;
+mod accept;
+mod budget;
+mod cache;
 mod fetch;
-mod forward;
 mod json;
 mod limits;
-mod links;
-mod memory;
 pub mod outbox;
-mod parse;
 mod prepare;
-pub mod proxy;
-mod raw;
 mod refusal;
-mod refused;
-mod repeat;
-mod request;
-mod shelf;
 pub mod signing;
 pub mod smtp;
 mod spool;
-mod surroundings;
-mod tally;
-mod unsubscribe;
-mod work;
 
-pub use batch::{BatchReceipt, RejectedItem};
-pub use door::{Door, DoorParts, Receipt, RequestContext};
-pub use fair::{FairBudget, FairShare};
+pub use accept::{
+    batch::{BatchReceipt, RejectedItem},
+    compose::{links::Followed, unsubscribe::UnsubscribeLink},
+    door::{Door, DoorParts, Receipt, RequestContext},
+    forward::{ForwardRequest, Given, MadeForward, Make},
+    raw::RawOptions,
+    refused_mail::RefusedMail,
+};
+pub use budget::{FairBudget, FairShare, weighed};
+pub use cache::template_cache::{Preview, PreviewOf};
 pub use fetch::{AttachmentFolder, FetchConfig};
-pub use forward::{ForwardRequest, Given, MadeForward, Make};
 pub use json::{JsonBounds, JsonFault, read_object, read_object_beside};
 pub use limits::{Limits, VARIABLES};
-pub use links::Followed;
 pub use prepare::{FETCH_DELAY_MAX, Preparer, Preparing};
-pub use raw::RawOptions;
 pub use refusal::{Code, FieldError, Refusal, count_refused};
-pub use refused::RefusedMail;
-pub use shelf::{Preview, PreviewOf};
+pub use smtp::proxy;
 pub use spool::Spool;
-pub use unsubscribe::UnsubscribeLink;
-pub use work::weighed;

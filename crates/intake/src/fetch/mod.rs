@@ -12,12 +12,13 @@
 //!
 //! Fails with [`FetchError`], which tells what may work later from what makes the message invalid.
 
+mod allowance;
 mod cache;
 mod config;
+mod content_type;
 mod error;
 mod folders;
-mod kind;
-mod room;
+mod slots;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -35,20 +36,21 @@ use tokio::time::timeout;
 use url::Url;
 
 use crate::{
-    fair::{FairBudget, FairShare},
+    budget::weighed,
+    budget::{FairBudget, FairShare},
     refusal::Refusal,
-    work::weighed,
 };
 
 pub use config::{AttachmentFolder, FetchConfig};
+pub(crate) use content_type::content_type;
 pub(crate) use error::FetchError;
-pub(crate) use kind::content_type;
+pub(crate) use slots::{DRY_RUN_WAIT_S_MAX, FetchPlaces};
 pub(crate) use source::{Source, infer_source};
 
+use allowance::Room;
 use cache::Cache;
 use error::{Fault, NO_MEMORY};
 use folders::Folders;
-use room::Room;
 
 /// What files that are being fetched may take in memory, of all messages together, at least.
 const MEMORY_BYTES_MIN: usize = 192 * 1024 * 1024;

@@ -9,10 +9,10 @@ use url::Url;
 
 use super::{
     Body, Errand, Fetcher, Sha256,
+    allowance::Room,
     cache::{Known, URL_FRESH_FOR},
     digest_of,
     error::Fault,
-    room::Room,
     source::endpoint_content_type,
 };
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, de::IgnoredAny};
 
 use super::error::OutboxError;
 use crate::{
-    door::{Door, RequestContext},
+    accept::door::{Door, RequestContext},
     refusal::Refusal,
 };
 

@@ -15,9 +15,9 @@ use super::{
     Source,
     address::Way,
     error::OutboxError,
-    message::Row,
     mysql::MysqlSource,
     postgres::{PostgresSource, TokenTable},
+    row::Row,
     sqlite::SqliteSource,
 };
 

@@ -14,24 +14,23 @@
 
 mod accept;
 mod address;
-mod crash;
 mod database;
-mod desk;
 mod error;
-mod follow;
+mod import_batch;
 pub mod install;
-mod keep;
-mod message;
+mod maintenance;
 mod mysql;
 mod postgres;
 pub mod rehearsal;
-mod round;
+mod row;
 mod runner;
 mod sqlite;
 mod status;
+mod status_api;
 mod token;
 mod verify;
 mod withdraw;
+mod write_back;
 
 use std::time::Duration;
 
@@ -40,10 +39,10 @@ use postway_domain::TenantId;
 use postway_store::StoreError;
 
 pub use address::SourceUrl;
-pub use desk::Desk;
 pub use error::OutboxError;
 pub use runner::Outbox;
 pub use status::{SourceStatus, Standing};
+pub use status_api::Desk;
 pub use token::LinkKey;
 pub use verify::{Finding, Presented};
 

@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, Connection, MySqlConnection, Row as _, mysql::MySqlCon
 use super::{
     database::{News, Room, STEP_S_MAX, SourceDb, Taken, Verdict, list, position, uid, within},
     error::OutboxError,
-    message::{COLUMNS, Form, Row},
+    row::{COLUMNS, Form, Row},
 };
 
 const SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \

@@ -14,15 +14,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     OutboxNode, Source,
-    crash::crash_point,
     database::{STEP_S_MAX, SourceDb, connect, within},
     error::OutboxError,
-    follow,
-    round::{ROUND_ROWS, Round},
+    import_batch::{ROUND_ROWS, Round},
     status::{Board, Standing},
     token::Mailer,
+    write_back,
 };
-use crate::door::Door;
+use crate::accept::{crash_point::crash_point, door::Door};
 
 /// How often the duty is asked for.
 const DUTY_EVERY: Duration = Duration::from_secs(1);
@@ -264,7 +263,7 @@ impl<'a> Serving<'a> {
     /// Writes back what became of rows; whether there is more.
     async fn follow(&mut self) -> Result<bool, OutboxError> {
         let outbox = self.outbox;
-        let told = follow::read(outbox.store(), outbox.tenant(), self.told).await?;
+        let told = write_back::read(outbox.store(), outbox.tenant(), self.told).await?;
         let Some(told) = told else { return Ok(false) };
         crash_point("outbox_before_write_back");
         let now = outbox.clock().now();

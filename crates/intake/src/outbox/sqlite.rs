@@ -14,7 +14,7 @@ use sqlx::{AssertSqlSafe, Connection, Row as _, SqliteConnection, sqlite::Sqlite
 use super::{
     database::{News, Room, STEP_S_MAX, SourceDb, Taken, Verdict, list, position, uid, within},
     error::OutboxError,
-    message::{COLUMNS, Form, Row},
+    row::{COLUMNS, Form, Row},
 };
 
 const INSTALLED: &str =

@@ -9,7 +9,7 @@ use postway_store::{
     record::{Change, Fence, MessageKey},
 };
 
-use crate::tally::count_entered;
+use crate::accept::store::state_metrics::count_entered;
 
 /// Cancels the message of this id, if there is one that can be. `false` where it must be looked at again: it is on the
 /// wire, and may come back from it unsent.

@@ -5,9 +5,8 @@
 //! few places, so one whose source is slow delays nobody else. A crash leaves a lease that others take back; a late
 //! preparer's write is refused by the fence.
 
-mod one;
+mod message;
 mod outcome;
-mod places;
 
 use std::{
     cmp::Reverse,
@@ -29,10 +28,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{door::Door, fair::FairShare, tally::count_entered};
+use crate::{accept::door::Door, accept::store::state_metrics::count_entered, budget::FairShare};
 pub use outcome::FETCH_DELAY_MAX;
 use outcome::Outcome;
-pub(crate) use places::FetchPlaces;
 
 /// How often the queue is polled.
 const POLL: Duration = Duration::from_secs(1);

@@ -13,7 +13,7 @@ use postway_store::{
 use rand::Rng;
 
 use crate::{
-    assemble::passed,
+    accept::compose::passed,
     fetch::FetchError,
     refusal::{FieldError, Refusal},
 };

@@ -6,13 +6,12 @@ use postway_mime::Trace;
 
 use super::{
     Service,
+    authenticator::{AdmittedSender, Denied, SmtpCredentials},
     conversation::Submission,
-    crash::crash_point,
-    gatekeeper::{AdmittedSender, Denied, SmtpCredentials},
     options::Options,
     reply::{NOT_STORED, Reply},
 };
-use crate::{Refusal, RequestContext};
+use crate::{Refusal, RequestContext, accept::crash_point::crash_point};
 
 /// Servers that a mail may have been through; one that has been through more goes in a circle (RFC 5321, 6.3).
 const HOPS_MAX: usize = 100;

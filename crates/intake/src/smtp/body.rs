@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::budget::{Budget, Share};
+use super::memory_budget::{Budget, Share};
 
 /// Why a mail was dropped while it came in. What is left of it is still read, and dropped too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -107,7 +107,7 @@ impl DataReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::smtp::budget::Budget;
+    use crate::smtp::memory_budget::Budget;
 
     /// Reads a stream that comes in these pieces: what became of it, the body, and what is left.
     fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Received, Vec<u8>, Vec<u8>) {

@@ -84,7 +84,7 @@ impl Normalizer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::smtp::budget::Budget;
+    use crate::smtp::memory_budget::Budget;
 
     #[test]
     fn only_cr_lf_ends_a_line() {

@@ -21,14 +21,14 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     OpenNetwork, Service, SmtpConfig,
-    budget::Budget,
     certificate::{Certificate, CertificateError},
+    connection_limit::{Full, Seats},
     conversation::{Conversation, Rules},
+    memory_budget::Budget,
     reply::Reply,
-    seats::{Full, Seats},
     session::{Session, part},
 };
-use crate::proxy::{ProxiedPeer, read_proxy_header};
+use crate::smtp::proxy::{ProxiedPeer, read_proxy_header};
 
 /// How long to wait after the system could not give a connection, as when file handles have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

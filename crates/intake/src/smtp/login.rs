@@ -5,7 +5,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use secrecy::SecretString;
 
 use super::{
-    gatekeeper::SmtpCredentials,
+    authenticator::SmtpCredentials,
     reply::Reply,
     scram::{ScramEnd, ScramExchange, ScramHello},
 };

@@ -19,31 +19,31 @@
 //! the binary), and what is wrong with a mail (the door says).
 
 mod accept;
+mod authenticator;
 mod body;
-mod budget;
 mod certificate;
 mod command;
+mod connection_limit;
 mod conversation;
-mod crash;
 mod data;
-mod gatekeeper;
 mod line;
 mod listener;
 mod login;
+mod memory_budget;
 mod offline;
 mod options;
+pub mod proxy;
 mod reply;
 mod scram;
-mod seats;
 mod session;
 #[cfg(test)]
 mod tests;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
+pub use authenticator::{AdmittedSender, Denied, Gatekeeper, OpenNetwork};
 pub use certificate::{CertificateError, CertificateFiles};
 pub use command::{Command, Fault, RecipientPath, parse as parse_command};
-pub use gatekeeper::{AdmittedSender, Denied, Gatekeeper, OpenNetwork};
 pub use listener::{BindError, Listener};
 pub use offline::{OfflineRules, OfflineSession};
 pub use reply::Reply;

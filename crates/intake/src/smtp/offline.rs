@@ -11,9 +11,9 @@ use postway_domain::{
 use secrecy::ExposeSecret;
 
 use super::{
-    budget::Budget,
+    authenticator::{Denied, SmtpCredentials},
     conversation::{Conversation, Rules, Step},
-    gatekeeper::{Denied, SmtpCredentials},
+    memory_budget::Budget,
     reply::Reply,
     scram::{ProvenKey, ScramCandidate, ScramOffer},
 };

@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Patience, Service,
     accept::{Sender, accept},
+    authenticator::Denied,
     certificate::Certificate,
+    connection_limit::Seat,
     conversation::{Conversation, Ending, Step},
-    gatekeeper::Denied,
     reply::Reply,
-    seats::Seat,
 };
 
 /// How much is read at once.

@@ -12,9 +12,9 @@ use postway_domain::{
 use secrecy::ExposeSecret;
 
 use super::{
-    budget::Budget,
+    authenticator::{Denied, OpenNetwork, SmtpCredentials},
     conversation::{Conversation, Ending, Rules, Step},
-    gatekeeper::{Denied, OpenNetwork, SmtpCredentials},
+    memory_budget::Budget,
     reply::Reply,
     scram::{ProvenKey, ScramCandidate, ScramOffer},
 };

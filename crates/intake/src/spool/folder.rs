@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use postway_domain::Time;
 
-use super::form;
+use super::request;
 use crate::refusal::Refusal;
 
 /// A file that is no JSON may still be being written for so long.
@@ -111,7 +111,7 @@ impl Folder {
         }
         let mut bytes = Vec::new();
         Read::by_ref(&mut held).take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
-        let request = form::request(&bytes).map(Bytes::from);
+        let request = request::request(&bytes).map(Bytes::from);
         match request {
             Err(_) if is_fresh(&held, now)? => Ok(Found::Nothing),
             request => Ok(Found::Request { request, held }),

@@ -11,7 +11,7 @@
 //! does not is waited for, for a few seconds.
 
 mod folder;
-mod form;
+mod request;
 
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::folder::{Folder, Found, TakenFile};
 use crate::{
-    door::{Door, RequestContext},
+    accept::door::{Door, RequestContext},
     refusal::Refusal,
 };
 
@@ -111,7 +111,7 @@ impl Spool {
             Err(refusal) => {
                 tracing::warn!(file = file.name, "a spooled file was refused and set aside");
                 let set_aside = move |folder: &Folder| {
-                    folder.set_aside(&file, &form::explain(&refusal)).inspect(|()| drop(held))
+                    folder.set_aside(&file, &request::explain(&refusal)).inspect(|()| drop(held))
                 };
                 self.blocking(set_aside).await?;
                 Ok(true)

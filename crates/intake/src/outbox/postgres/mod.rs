@@ -4,7 +4,7 @@
 //! changes or deletes a row meanwhile waits, and then sees that it was too late. Rows that somebody else has locked are
 //! passed over, and found the next time.
 
-mod ears;
+mod listen;
 mod tokens;
 
 use async_trait::async_trait;
@@ -14,12 +14,12 @@ use postway_store::record::FeedPosition;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row as _, postgres::PgConnectOptions};
 
 pub(super) use self::tokens::{TokenRow, TokenTable, TokenVerdict};
-use self::{ears::Ears, tokens::TokenSql};
+use self::{listen::Ears, tokens::TokenSql};
 use super::{
     Source,
     database::{News, Room, STEP_S_MAX, SourceDb, Taken, Verdict, list, position, uid, within},
     error::OutboxError,
-    message::{COLUMNS, Form, Row},
+    row::{COLUMNS, Form, Row},
 };
 
 /// A dead peer is noticed within a minute, and no lock of ours outlives us for long. Every statement has its index.

@@ -16,7 +16,7 @@ use super::{
     },
     Action, Link, TokenKeys, hex, sha256,
 };
-use crate::door::Door;
+use crate::accept::door::Door;
 
 /// Makes the mails of one source's tokens.
 pub(in super::super) struct Mailer {

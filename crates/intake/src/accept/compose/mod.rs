@@ -1,0 +1,7 @@
+//! Composing: from a checked request to the message that is stored.
+
+mod assemble;
+pub(crate) mod links;
+pub(crate) mod unsubscribe;
+
+pub(crate) use assemble::*;

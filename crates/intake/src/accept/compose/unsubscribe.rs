@@ -1,0 +1,216 @@
+//! Links by which a reader leaves a stream: made for a message, put into its header before it is signed, and followed later.
+//!
+//! A link says whose mail, which stream, which message and which reader, and is sealed: it cannot be forged, needs nothing that is
+//! stored, outlives its message, and tells nothing to whoever reads it in a log. What the secret key's predecessors made still opens.
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use postway_domain::{
+    MailStream, MessageUid, TenantId,
+    id::{BatchCode, StreamId},
+    secret::{Sealed, SecretKey},
+};
+use postway_mime::deliverability::{Deliverability, deliverability_fields};
+
+use crate::{
+    accept::check::Checked, accept::compose::Names, accept::door::Door, cache::settings_cache::House,
+};
+
+/// What the links' keys are derived and sealed for.
+const PURPOSE: &str = "unsubscribe link";
+/// Longer tokens are not even decoded.
+const TOKEN_CHARS_MAX: usize = 800;
+/// Where links lead.
+const PATH: &str = "/unsubscribe/";
+/// What stands for the link in the texts of a message.
+const PLACEHOLDER: &str = "%unsubscribe_url%";
+/// What a mail says that is written to leave a stream, before the token.
+const SUBJECT: &str = "unsubscribe";
+
+/// Seals and opens links. Never printed.
+pub(crate) struct UnsubscribeKey(SecretKey);
+
+/// What a link stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnsubscribeLink {
+    /// Whose mail it was.
+    pub tenant: TenantId,
+    /// The stream that the reader can leave.
+    pub stream: StreamId,
+    /// The message that the link was made for.
+    pub uid: MessageUid,
+    /// The reader, in lower case.
+    pub address: String,
+}
+
+impl UnsubscribeKey {
+    pub(crate) fn new(secret: &SecretKey) -> Self {
+        Self(derived(secret))
+    }
+
+    /// What stands in the address of a link.
+    fn token(&self, link: &UnsubscribeLink) -> Option<String> {
+        let UnsubscribeLink { tenant, stream, uid, address } = link;
+        // Only the address may have a space in it, and it is the last.
+        let sealed = self.0.seal(PURPOSE, &format!("{tenant} {stream} {uid} {address}")).ok()?;
+        Some(BASE64_URL_SAFE_NO_PAD.encode(sealed.0)).filter(|token| token.len() <= TOKEN_CHARS_MAX)
+    }
+
+    fn read(&self, token: &str) -> Option<UnsubscribeLink> {
+        if token.len() > TOKEN_CHARS_MAX {
+            return None;
+        }
+        let sealed = Sealed(BASE64_URL_SAFE_NO_PAD.decode(token).ok()?);
+        let text = self.0.open(PURPOSE, &sealed).ok()?;
+        let mut parts = text.splitn(4, ' ');
+        let mut next = || parts.next();
+        Some(UnsubscribeLink {
+            tenant: next()?.parse().ok()?,
+            stream: next()?.parse().ok()?,
+            uid: next()?.parse().ok()?,
+            address: next()?.to_owned(),
+        })
+    }
+}
+
+/// The key for links that follows from a secret key, with those that follow from its predecessors.
+fn derived(secret: &SecretKey) -> SecretKey {
+    let key = SecretKey::from_bytes(&secret.derive(PURPOSE)).expect("a derived key is as long as a key");
+    match secret.previous() {
+        Some(previous) => key.with_previous(derived(previous)),
+        None => key,
+    }
+}
+
+/// The header fields by which a reader leaves a stream, and the link alone.
+pub(crate) struct UnsubscribeWays {
+    pub fields: Vec<(&'static str, String)>,
+    pub url: Option<String>,
+}
+
+impl Door {
+    /// What a token of a link stands for, if it is one of ours.
+    pub fn read_unsubscribe(&self, token: &str) -> Option<UnsubscribeLink> {
+        self.unsubscribe_key.read(token)
+    }
+
+    /// What a mail's subject asks for, if it is one that was written to leave a stream.
+    pub fn read_unsubscribe_subject(&self, subject: &str) -> Option<UnsubscribeLink> {
+        let mut words = subject.split_whitespace().skip_while(|word| !word.eq_ignore_ascii_case(SUBJECT));
+        words.next()?;
+        self.read_unsubscribe(words.next()?)
+    }
+
+    /// Whether readers reach this gateway by https, as one-click links need.
+    pub fn serves_readers(&self) -> bool {
+        self.public_url.as_deref().is_some_and(|url| url.starts_with("https://"))
+    }
+
+    /// The ways out of the stream of this batch for the one reader of a message. None where the stream offers none.
+    pub(crate) fn unsubscribe_ways(
+        &self,
+        house: &House,
+        batch: Option<&BatchCode>,
+        uid: MessageUid,
+        reader: &str,
+    ) -> Option<UnsubscribeWays> {
+        let stream = batch.and_then(MailStream::of_batch)?;
+        let exits = house.streams.get(&stream)?;
+        if !exits.by_link && exits.mailto.is_none() {
+            return None;
+        }
+        let (tenant, address) = (house.tenant.clone(), reader.to_lowercase());
+        let token = self.unsubscribe_key.token(&UnsubscribeLink { tenant, stream, uid, address })?;
+        let public = self.public_url.as_deref().filter(|_| exits.by_link && self.serves_readers());
+        let url = public.map(|public| format!("{}{PATH}{token}", public.trim_end_matches('/')));
+        let mailto = exits.mailto.as_ref().map(|to| format!("{to}?subject={SUBJECT}%20{token}"));
+        let wanted = Deliverability {
+            unsubscribe_url: url.as_deref(),
+            unsubscribe_mailto: mailto.as_deref(),
+            one_click: url.is_some(),
+            ..Deliverability::default()
+        };
+        // An address too long for a header line has no way out but the sender's own.
+        let fields = deliverability_fields(&wanted).ok().filter(|fields| !fields.is_empty())?;
+        Some(UnsubscribeWays { fields, url })
+    }
+
+    /// Adds the ways out of its stream to a message that goes to one reader and has none of its own.
+    pub(crate) fn add_unsubscribe(&self, checked: &mut Checked<'_>, house: &House, names: &Names) {
+        let is_own = |(name, _): &(String, String)| is_unsubscribe(name);
+        if checked.content.headers.iter().any(is_own) {
+            return;
+        }
+        let envelope = checked.recipients.envelope();
+        let [reader] = envelope.as_slice() else { return };
+        let ways =
+            self.unsubscribe_ways(house, checked.terms.batch.as_ref(), names.uid, reader.address.as_str());
+        let Some(ways) = ways else { return };
+        let content = &mut checked.content;
+        content.headers.extend(ways.fields.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        if let Some(url) = ways.url {
+            for text in [&mut content.text, &mut content.html].into_iter().flatten() {
+                if text.contains(PLACEHOLDER) {
+                    *text = text.replace(PLACEHOLDER, &url).into();
+                }
+            }
+        }
+    }
+}
+
+fn is_unsubscribe(name: &str) -> bool {
+    name.get(..16).is_some_and(|start| start.eq_ignore_ascii_case("List-Unsubscribe"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(byte: u8) -> SecretKey {
+        SecretKey::from_bytes(&[byte; 32]).unwrap()
+    }
+
+    fn link() -> UnsubscribeLink {
+        UnsubscribeLink {
+            tenant: "acme".parse().unwrap(),
+            stream: "news".parse().unwrap(),
+            uid: MessageUid::from_bytes([3; 16]),
+            address: "\"ada l\"@example.net".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_link_opens_what_it_was_made_for_also_after_the_key_was_changed() {
+        let old = UnsubscribeKey::new(&key(7));
+        let token = old.token(&link()).unwrap();
+        assert_eq!(old.read(&token), Some(link()));
+        assert!(token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{token}");
+        let renewed = UnsubscribeKey::new(&key(9).with_previous(key(8).with_previous(key(7))));
+        assert_eq!(renewed.read(&token), Some(link()));
+        assert_eq!(UnsubscribeKey::new(&key(8)).read(&token), None);
+    }
+
+    #[test]
+    fn a_forged_link_opens_nothing() {
+        let ours = UnsubscribeKey::new(&key(7));
+        let token = ours.token(&link()).unwrap();
+        let bytes = BASE64_URL_SAFE_NO_PAD.decode(&token).unwrap();
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            assert_eq!(ours.read(&BASE64_URL_SAFE_NO_PAD.encode(changed)), None, "byte {at}");
+        }
+        // Sealed by the same key for another purpose.
+        let other = key(7).seal("default/relay", "acme news x ada@example.net").unwrap();
+        for wrong in ["", "AAAA", "%", &"A".repeat(900), &BASE64_URL_SAFE_NO_PAD.encode(other.0)] {
+            assert_eq!(ours.read(wrong), None, "{wrong}");
+        }
+        let long = UnsubscribeLink { address: format!("{}@example.net", "x".repeat(900)), ..link() };
+        assert_eq!(ours.token(&long), None, "no link, rather than one that nobody can open");
+    }
+
+    #[test]
+    fn the_fields_are_known_by_name_whatever_their_case() {
+        assert!(is_unsubscribe("list-unsubscribe") && is_unsubscribe("List-Unsubscribe-Post"));
+        assert!(!is_unsubscribe("List-Id") && !is_unsubscribe("é"));
+    }
+}

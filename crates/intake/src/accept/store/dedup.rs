@@ -1,0 +1,123 @@
+//! Telling a repeat from what is new where nothing is to be stored.
+//!
+//! A client that did not hear its answer asks again, and what made its request pass may be gone by then: its
+//! `expires_at` has passed, its account or template was deleted, a limit was lowered. It is answered as the first time all the
+//! same, for the mail is on its way. So whatever is refused is first looked for by its id and its idempotency key.
+
+use postway_domain::{ClientId, MessageUid};
+use postway_store::record::{Acceptance, DedupKind, NewMessage};
+
+use crate::{
+    accept::door::{Door, Receipt, RequestContext},
+    refusal::Refusal,
+};
+
+/// The keys that a message can be known by, in the order in which they are asked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keys {
+    idempotency: Option<(DedupKind, String)>,
+    client_id: Option<ClientId>,
+}
+
+impl Keys {
+    /// Those of a request; an id that is none is no key.
+    pub(crate) fn new(idempotency: Option<(DedupKind, String)>, id: Option<&str>) -> Self {
+        Self { idempotency, client_id: id.and_then(|id| id.parse().ok()) }
+    }
+
+    fn of(message: &NewMessage) -> Self {
+        Self { idempotency: message.idempotency.clone(), client_id: message.client_id.clone() }
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.idempotency.is_none() && self.client_id.is_none()
+    }
+
+    fn list(&self) -> Vec<(DedupKind, String)> {
+        let client_id = self.client_id.as_ref().map(|id| (DedupKind::ClientId, id.to_string()));
+        self.idempotency.iter().cloned().chain(client_id).collect()
+    }
+}
+
+impl Door {
+    /// The answer to a request that does not pass: that of the one it repeats, if it repeats one.
+    pub(crate) async fn unless_repeat(
+        &self,
+        ctx: &RequestContext,
+        keys: Keys,
+        fingerprint: impl FnOnce() -> Result<[u8; 32], Refusal>,
+        refusal: Refusal,
+    ) -> Result<Receipt, Refusal> {
+        if keys.is_empty() || refusal.is_transient() {
+            return Err(refusal);
+        }
+        let now = self.clock.now();
+        match self.store.seen_before(&ctx.tenant, &keys.list(), &fingerprint()?, now).await? {
+            Some(Acceptance::Repeat { uid }) => Ok(Receipt::again(keys.client_id, uid, ctx.passed())),
+            Some(Acceptance::Conflict { kind }) => Err(conflict(kind)),
+            Some(Acceptance::Accepted { .. } | Acceptance::Suppressed | Acceptance::AccountGone) | None => {
+                Err(refusal)
+            }
+        }
+    }
+
+    /// What storing these would be answered; nothing is stored.
+    pub(crate) async fn rehearse_storing(
+        &self,
+        ctx: &RequestContext,
+        messages: &[NewMessage],
+    ) -> Result<Vec<Result<Receipt, Refusal>>, Refusal> {
+        if let Some(whole) = messages.first().and_then(|message| message.batch_key.as_deref()) {
+            let key = [(DedupKind::Batch, whole.key.clone())];
+            let seen =
+                self.store.seen_before(&ctx.tenant, &key, &whole.fingerprint, self.clock.now()).await?;
+            if let Some(Acceptance::Conflict { kind }) = seen {
+                return Err(conflict(kind));
+            }
+        }
+        let mut answers = Vec::with_capacity(messages.len());
+        for message in messages {
+            let keys = Keys::of(message).list();
+            let seen = match keys.is_empty() {
+                true => None,
+                false => {
+                    let now = message.created_at;
+                    self.store.seen_before(&ctx.tenant, &keys, &message.fingerprint, now).await?
+                }
+            };
+            let seen = seen.unwrap_or(Acceptance::Accepted { handed_over: false });
+            answers.push(receipt(message.client_id.clone(), message.uid, seen, ctx.passed()));
+        }
+        Ok(answers)
+    }
+}
+
+/// What the store's answer means for the sender.
+pub(crate) fn receipt(
+    client_id: Option<ClientId>,
+    own: MessageUid,
+    answer: Acceptance,
+    status: &'static str,
+) -> Result<Receipt, Refusal> {
+    match answer {
+        Acceptance::Accepted { .. } | Acceptance::Suppressed => Ok(Receipt::new(client_id, own, status)),
+        Acceptance::Repeat { uid } => Ok(Receipt::again(client_id, uid, status)),
+        Acceptance::Conflict { kind } => Err(conflict(kind)),
+        Acceptance::AccountGone => {
+            let message =
+                "the account was deleted meanwhile; create it with POST /v1/accounts, or name another";
+            Err(Refusal::field("account", message))
+        }
+    }
+}
+
+/// The refusal of what came under the key of something else.
+pub(crate) fn conflict(kind: DedupKind) -> Refusal {
+    let (name, what) = match kind {
+        DedupKind::ClientId => ("id", "message"),
+        DedupKind::Request | DedupKind::BatchItem => ("Idempotency-Key", "message"),
+        DedupKind::Batch => ("Idempotency-Key", "batch"),
+    };
+    Refusal::Conflict { message: format!("this {name} was used for another {what}: use a new one") }
+}
