@@ -31,16 +31,17 @@ mod spool;
 pub use accept::{
     batch::{BatchReceipt, RejectedItem},
     compose::{links::Followed, unsubscribe::UnsubscribeLink},
-    door::{Door, DoorParts, Receipt, RequestContext},
+    context::{Receipt, RequestContext},
+    door::{Door, DoorParts},
     forward::{ForwardRequest, Given, MadeForward, Make},
+    preview::{Preview, PreviewOf},
     raw::RawOptions,
     refused_mail::RefusedMail,
 };
 pub use budget::{FairBudget, FairShare, weighed};
-pub use cache::template_cache::{Preview, PreviewOf};
 pub use fetch::{AttachmentFolder, FetchConfig};
 pub use json::{JsonBounds, JsonFault, read_object, read_object_beside};
-pub use limits::{Limits, VARIABLES};
+pub use limits::{IDEMPOTENCY_KEY_CHARS_MAX, Limits, VARIABLES};
 pub use prepare::{FETCH_DELAY_MAX, Preparer, Preparing};
 pub use refusal::{Code, FieldError, Refusal, count_refused};
 pub use smtp::proxy;

@@ -6,6 +6,8 @@ use postway_domain::tenant::ContentLimits;
 
 use crate::json::JsonBounds;
 
+/// The longest idempotency key, in characters.
+pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 256;
 /// What the variables of a template may be: as much text as their JSON may have, and so many values. They are built for each
 /// message, and may take thirty times their text.
 pub const VARIABLES: JsonBounds = JsonBounds { values_max: 50_000, text_bytes_max: 1024 * 1024 };

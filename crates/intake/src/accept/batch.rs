@@ -11,17 +11,19 @@ use postway_store::record::{BatchKey, Body, DedupKind, NewMessage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{
-    accept::compose::fingerprint,
-    accept::door::{Door, IN_HAND_TENANT_BYTES_MAX, Receipt, RequestContext, in_hand_bytes, weight},
-    accept::look_up::Surroundings,
-    accept::parse::defaults::Defaults,
-    accept::parse::parse,
-    accept::parse::request::{List, MessageRequest, Object, Text},
-    accept::store::dedup::Keys,
-    budget::{FairBudget, FairShare},
-    refusal::Refusal,
+use super::{
+    compose::fingerprint,
+    context::{Receipt, RequestContext},
+    door::Door,
+    look_up::Surroundings,
+    parse::{
+        defaults::Defaults,
+        parse,
+        request::{List, MessageRequest, Object, Text},
+    },
+    store::{Keys, UNSTORED_TENANT_BYTES_MAX, unstored_bytes},
 };
+use crate::{budget::FairShare, refusal::Refusal};
 
 /// More messages than this are not even read.
 const MESSAGES_READ_MAX: usize = 100_000;
@@ -85,10 +87,10 @@ impl Prepared {
 
     /// Counts what the messages take that were composed just now, unless that is too much.
     fn count(&mut self, made: &[Made]) -> Result<(), Refusal> {
-        let bytes = made.iter().flatten().map(in_hand_bytes).sum::<usize>() + self.in_hand.amount();
-        if bytes > IN_HAND_TENANT_BYTES_MAX {
+        let bytes = made.iter().flatten().map(unstored_bytes).sum::<usize>() + self.in_hand.amount();
+        if bytes > UNSTORED_TENANT_BYTES_MAX {
             let message = format!(
-                "the messages of this call take more than {IN_HAND_TENANT_BYTES_MAX} bytes together: send fewer in one call"
+                "the messages of this call take more than {UNSTORED_TENANT_BYTES_MAX} bytes together: send fewer in one call"
             );
             return Err(Refusal::TooLarge { message });
         }
@@ -122,7 +124,7 @@ impl Door {
     /// Takes the messages of `{"defaults":{…},"messages":[…]}`: those that pass are durable when this returns.
     pub async fn accept_batch(&self, ctx: &RequestContext, body: Bytes) -> Result<BatchReceipt, Refusal> {
         let texts = match self.check_request(ctx, body.len()) {
-            Ok(()) => self.weighed(&ctx.tenant, body.len(), || self.read_batch(&body)).await.flatten(),
+            Ok(()) => self.heavy.run(&ctx.tenant, body.len(), || self.read_batch(&body)).await.flatten(),
             Err(refusal) => Err(refusal),
         };
         self.accept_many(ctx, texts, Extent::Each).await
@@ -173,11 +175,11 @@ impl Door {
         let all_pass = settled.iter().flatten().all(Result::is_ok);
         let stored = match extent {
             _ if messages.is_empty() => Vec::new(),
-            Extent::Each => self.store_all(ctx, messages).await?,
+            Extent::Each => self.writer.store_all(ctx, messages).await?,
             Extent::Whole if all_pass => self.store_whole(ctx, messages).await?,
             Extent::Whole => {
                 let rehearsal = RequestContext { dry_run: true, ..ctx.clone() };
-                self.store_all(&rehearsal, messages).await?
+                self.writer.store_all(&rehearsal, messages).await?
             }
         };
         let mut stored = stored.into_iter();
@@ -221,13 +223,13 @@ impl Door {
             let field = format!("messages[{place}].id");
             return Err(Refusal::field(field, "messages that are taken as a whole have no ids"));
         }
-        self.store_all(ctx, messages).await
+        self.writer.store_all(ctx, messages).await
     }
 
     /// Checks and composes each message alone.
     async fn prepare_batch(&self, ctx: &RequestContext, texts: &[Bytes]) -> Result<Prepared, Refusal> {
         let now = self.clock.now();
-        let in_hand = FairBudget::share(&self.in_hand, Some(ctx.tenant.clone()));
+        let in_hand = self.writer.unstored_share(&ctx.tenant);
         let mut prepared = Prepared::with_capacity(texts.len(), in_hand);
         let mut whole = ctx.idempotency_key.as_ref().map(|_| digest::Context::new(&digest::SHA256));
         for chunk in texts.chunks(CHUNK_MESSAGES) {
@@ -238,11 +240,11 @@ impl Door {
             }
             let bytes = chunk.iter().map(Bytes::len).sum();
             let read = || chunk.iter().map(|text| read_item(text)).collect();
-            let items: Vec<Item<'_>> = self.weighed(&ctx.tenant, bytes, read).await?;
+            let items: Vec<Item<'_>> = self.heavy.run(&ctx.tenant, bytes, read).await?;
             let around = self.look_around(ctx, &items).await?;
             let weights = items.iter().zip(&around).filter_map(|(item, around)| {
                 let bounds = &around.as_ref()?.house.settings.content;
-                Some(weight(item.as_ref().ok()?, bounds, bytes))
+                Some(item.as_ref().ok()?.weight(bounds, bytes))
             });
             let heaviest = weights.max();
             let mut parts = items.into_iter().zip(around).zip(chunk).enumerate();
@@ -252,7 +254,7 @@ impl Door {
                     let parts = parts.by_ref().map(|(at, part)| self.make_item(ctx, first + at, part, now));
                     take_run(parts)
                 };
-                let made = self.weighed(&ctx.tenant, heaviest.unwrap_or(bytes), run).await?;
+                let made = self.heavy.run(&ctx.tenant, heaviest.unwrap_or(bytes), run).await?;
                 prepared.count(&made)?;
                 chunk_made.extend(made);
             }
@@ -273,7 +275,7 @@ impl Door {
                         None
                     }
                     Err(Refused { refusal, keys, fingerprint: Some(fingerprint) }) => {
-                        match self.unless_repeat(ctx, keys, || Ok(fingerprint), refusal).await {
+                        match self.writer.repeat_or_refusal(ctx, keys, || Ok(fingerprint), refusal).await {
                             Err(refusal) if refusal.is_transient() => return Err(refusal),
                             known => Some(known),
                         }
@@ -300,7 +302,7 @@ impl Door {
         let key = ctx.idempotency_key.as_ref();
         let key = key.map(|key| (DedupKind::BatchItem, format!("{place}:{key}")));
         let around = around.ok_or_else(|| unread(missing_answer()))?;
-        let made = self.prepare(ctx, &request, &around, key.clone(), text.clone(), now);
+        let made = self.build_message(ctx, &request, &around, key.clone(), text.clone(), now);
         let made = made.map(|mut message| {
             // What is only tried is not stored, and its bytes are of no use any more.
             if ctx.dry_run {
@@ -343,10 +345,7 @@ impl Door {
         let mut around = Vec::with_capacity(items.len());
         for item in items {
             around.push(match item {
-                Ok(request) => {
-                    let account = request.account.as_deref();
-                    Some(self.surroundings(&ctx.tenant, request, account, ctx.settled()).await?.under(ctx))
-                }
+                Ok(request) => Some(self.lookup.look_up_new(ctx, request).await?),
                 Err(_) => None,
             });
         }
@@ -358,7 +357,7 @@ impl Door {
 fn take_run(made: impl Iterator<Item = Made>) -> Vec<Made> {
     let (mut run, mut bytes) = (Vec::new(), 0);
     for one in made {
-        bytes += one.as_ref().map_or(0, in_hand_bytes);
+        bytes += one.as_ref().map_or(0, unstored_bytes);
         run.push(one);
         if bytes > RUN_BYTES_MAX {
             break;

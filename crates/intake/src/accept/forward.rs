@@ -14,13 +14,15 @@ use postway_domain::{AccountId, Mailbox, Time, id::BatchCode};
 use postway_mime::Composed;
 use postway_store::record::{DedupKind, NewMessage};
 
+use super::{
+    check::{self, Recipients, Terms, allowed::SenderBounds},
+    compose::{Mail, Origin, assemble, fingerprint, sign},
+    context::{Receipt, RequestContext},
+    door::Door,
+};
 use crate::{
-    accept::check::allowed::SenderBounds,
-    accept::check::{self, Recipients, Terms},
-    accept::compose::{EnvelopeSender, Mail, Names, Origin, assemble, fingerprint, sign},
-    accept::door::{Door, Receipt, RequestContext},
-    budget::guarded,
-    cache::settings_cache::{House, Route, Signers, leaving},
+    budget::catch_panic,
+    cache::settings_cache::{House, Route, Signers},
     refusal::{Findings, Refusal},
 };
 
@@ -98,9 +100,9 @@ impl Door {
         self.check_request(ctx, 0)?;
         let account = request.account.as_ref().map(AccountId::as_str);
         let mut findings = Findings::default();
-        let route = findings.take("account", leaving(self.directory.route(&ctx.tenant, account).await?, ctx));
-        let house = self.directory.house(&ctx.tenant).await?;
-        let signers = self.directory.signers(&ctx.tenant, request.from.address().domain()).await?;
+        let route = findings.take("account", self.lookup.route_for(ctx, account).await?);
+        let house = self.lookup.settings.house(&ctx.tenant).await?;
+        let signers = self.lookup.settings.signers(&ctx.tenant, request.from.address().domain()).await?;
         check::fits(request.to.len(), &self.limits, &mut findings);
         // Who sends it on is bound; whoever wrote it is not ours to bind.
         let bounds = SenderBounds { tenant: &house.settings, key: None };
@@ -108,8 +110,8 @@ impl Door {
         let (Some(route), true) = (route, findings.is_empty()) else { return Err(findings.into_refusal()) };
         let now = self.clock.now();
         let size = request.size;
-        let message = self.weighed(&ctx.tenant, size, || {
-            guarded(&ctx.tenant, &ctx.request_id, || {
+        let message = self.heavy.run(&ctx.tenant, size, || {
+            catch_panic(&ctx.tenant, &ctx.request_id, || {
                 self.prepare_forward(
                     ctx,
                     request,
@@ -119,7 +121,7 @@ impl Door {
             })
         });
         let message = message.await??;
-        self.store_one(ctx, message).await
+        self.writer.store_one(ctx, message).await
     }
 
     fn prepare_forward(
@@ -130,8 +132,7 @@ impl Door {
         now: Time,
     ) -> Result<NewMessage, Refusal> {
         let limits = self.limits.of(&around.house.settings.content);
-        let uid = self.rising.next(now, &mut rand::rng());
-        let names = Names::stamped(uid, request.from.address(), &self.mail_domain);
+        let names = self.builder.new_forward_names(now, request.from.address());
         let given =
             Given { message_id: &names.message_id, uid: &names.uid_text, date_unix: now.as_seconds() };
         let MadeForward { mut composed, is_our_own } =
@@ -143,14 +144,8 @@ impl Door {
         let fingerprint = fingerprint(&key, b"forward")?;
         let recipients = Recipients { to: request.to, ..Recipients::default() };
         let envelope = recipients.envelope();
-        let sender = EnvelopeSender {
-            given: None,
-            route: around.route,
-            house: around.house,
-            uid: names.uid,
-            verp_key: &self.verp_key,
-            from: request.from.address(),
-        };
+        let parties = (around.route, around.house);
+        let sender = self.builder.envelope_sender(None, parties, names.uid, request.from.address());
         let mut subject = request.subject;
         // Kept for lists only, and the mail has all of it.
         subject.truncate(subject.floor_char_boundary(limits.subject_bytes_max));
@@ -177,7 +172,7 @@ impl Door {
             idempotency: key.map(|key| (DedupKind::Request, key)),
             fingerprint,
             payload: Bytes::new(),
-            on_doubt: ctx.on_doubt_by(around.route, around.house),
+            on_doubt: ctx.on_doubt_for(around.route, around.house),
             now,
         };
         let mut message = assemble(origin, terms, around.route, mail, limits.message_bytes_max)?;

@@ -5,16 +5,21 @@ use std::sync::Arc;
 
 use postway_domain::{
     EmailAddress, KnownRecipient, Mailbox, RecipientKey, TemplateName, TenantId, key::KeyRestrictions,
+    secret::SecretKey,
 };
-use postway_store::StoreError;
+use postway_store::{Store, StoreError};
 use serde::{Deserialize, Serialize};
 
+use super::{
+    context::RequestContext,
+    parse::request::{MessageRequest, RecipientRequest, TemplateRequest},
+};
 use crate::{
-    accept::door::{Door, RequestContext},
-    accept::parse::request::{MessageRequest, RecipientRequest, TemplateRequest},
-    cache::settings_cache::{House, Lookup, Signers, leaving},
-    cache::template_cache::Found,
-    refusal::{Code, FieldError},
+    cache::{
+        settings_cache::{Directory, House, Lookup, Signers},
+        template_cache::{Found, Shelf},
+    },
+    refusal::{CAPTURES, Code, FieldError},
 };
 
 /// What was looked up for one message.
@@ -54,16 +59,50 @@ pub(crate) struct Settled {
     pub is_stored: bool,
 }
 
-impl Surroundings {
-    /// As this sender finds them.
-    pub(crate) fn under(self, ctx: &RequestContext) -> Self {
-        Self { route: leaving(self.route, ctx), restrictions: ctx.restrictions.clone(), ..self }
-    }
+/// Looks up what requests refer to, through the caches.
+pub(crate) struct MessageLookup {
+    store: Arc<dyn Store>,
+    pub(crate) settings: Directory,
+    pub(crate) templates: Shelf,
 }
 
-impl Door {
-    /// Looks up all that a request refers to. The account is the request's, or the one that was settled on.
-    pub(crate) async fn surroundings(
+impl MessageLookup {
+    pub(crate) fn new(store: Arc<dyn Store>, secret_key: Arc<SecretKey>) -> Self {
+        Self {
+            settings: Directory::new(Arc::clone(&store), secret_key),
+            templates: Shelf::new(Arc::clone(&store)),
+            store,
+        }
+    }
+
+    /// Looks up everything for a new message of this caller.
+    pub(crate) async fn look_up_new(
+        &self,
+        ctx: &RequestContext,
+        request: &MessageRequest<'_>,
+    ) -> Result<Surroundings, StoreError> {
+        let RequestContext { any_subject, spoken_times, .. } = *ctx;
+        let settled = Settled { any_subject, spoken_times, ..Settled::default() };
+        let looked_up = self.look_up(&ctx.tenant, request, request.account.as_deref(), settled).await?;
+        Ok(Surroundings {
+            route: refuse_capture(looked_up.route, ctx),
+            restrictions: ctx.restrictions.clone(),
+            ..looked_up
+        })
+    }
+
+    /// The account for mail of this caller.
+    pub(crate) async fn route_for(
+        &self,
+        ctx: &RequestContext,
+        account: Option<&str>,
+    ) -> Result<Lookup, StoreError> {
+        Ok(refuse_capture(self.settings.route(&ctx.tenant, account).await?, ctx))
+    }
+
+    /// Looks up everything that a request refers to. The account is the request's, or the one that was settled on when
+    /// the message was accepted.
+    pub(crate) async fn look_up(
         &self,
         tenant: &TenantId,
         request: &MessageRequest<'_>,
@@ -78,9 +117,9 @@ impl Door {
             Some(recipient) => self.find_recipient(tenant, &recipient.0).await?,
             None => None,
         };
-        let house = self.directory.house(tenant).await?;
+        let house = self.settings.house(tenant).await?;
         Ok(Surroundings {
-            route: self.directory.route(tenant, account).await?,
+            route: self.settings.route(tenant, account).await?,
             signers: self.signers_of(tenant, author(request, &house)).await?,
             house,
             template,
@@ -99,7 +138,7 @@ impl Door {
         from: Option<&str>,
     ) -> Result<Signers, StoreError> {
         match from.and_then(|from| from.parse::<Mailbox>().ok()) {
-            Some(from) => self.directory.signers(tenant, from.address().domain()).await,
+            Some(from) => self.settings.signers(tenant, from.address().domain()).await,
             None => Ok(Arc::default()),
         }
     }
@@ -114,7 +153,9 @@ impl Door {
             return Ok(Err(FieldError::new("template.name", "is missing: name the template")));
         };
         match name.parse::<TemplateName>() {
-            Ok(name) => self.shelf.find(tenant, &name, request.version.or(settled.template_version)).await,
+            Ok(name) => {
+                self.templates.find(tenant, &name, request.version.or(settled.template_version)).await
+            }
             Err(error) => Ok(Err(FieldError::new("template.name", error.to_string()))),
         }
     }
@@ -131,6 +172,14 @@ impl Door {
             (Some(Err(_)) | None, _) => return Ok(None),
         };
         self.store.recipient(tenant, &key).await
+    }
+}
+
+/// Replaces an account that would capture the mail by a fault, if this caller's mail must leave.
+fn refuse_capture(found: Lookup, ctx: &RequestContext) -> Lookup {
+    match found {
+        Ok(route) if ctx.must_leave && route.captures_unasked => Err(CAPTURES.to_owned()),
+        found => found,
     }
 }
 

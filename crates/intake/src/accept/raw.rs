@@ -16,15 +16,17 @@ use postway_mime::{
 use postway_store::record::{DedupKind, NewMessage};
 use serde::Serialize;
 
+use super::{
+    check::{self, Recipients, ReturnPath, allowed::SenderBounds, terms},
+    compose::{Mail, Origin, assemble, fingerprint, sign},
+    context::{Receipt, RequestContext},
+    door::Door,
+    parse::request::{Addresses, List, MessageRequest, Scalar, Text},
+    store::Keys,
+};
 use crate::{
-    accept::check::allowed::SenderBounds,
-    accept::check::{self, Recipients, ReturnPath, terms},
-    accept::compose::{EnvelopeSender, Mail, Origin, assemble, fingerprint, sign},
-    accept::door::{Door, Receipt, RequestContext},
-    accept::parse::request::{Addresses, List, MessageRequest, Scalar, Text},
-    accept::store::dedup::Keys,
-    budget::guarded,
-    cache::settings_cache::{House, Lookup, Route, Signers, leaving},
+    budget::catch_panic,
+    cache::settings_cache::{House, Lookup, Route, Signers},
     limits::Limits,
     refusal::{Findings, Refusal},
 };
@@ -129,12 +131,12 @@ impl Door {
             return Err(Refusal::message_too_large(self.limits.message_bytes_max));
         }
         match self.make_raw(ctx, options, body, trace).await {
-            Ok(message) => self.store_one(ctx, message).await,
+            Ok(message) => self.writer.store_one(ctx, message).await,
             Err(refusal) => {
                 let key = ctx.idempotency_key.clone().map(|key| (DedupKind::Request, key));
                 let keys = Keys::new(key, options.id.as_deref());
                 let submitted = trace.is_some();
-                self.unless_repeat(ctx, keys, || identity(options, body, submitted), refusal).await
+                self.writer.repeat_or_refusal(ctx, keys, || identity(options, body, submitted), refusal).await
             }
         }
     }
@@ -148,26 +150,27 @@ impl Door {
         trace: Option<Trace<'_>>,
     ) -> Result<NewMessage, Refusal> {
         let now = self.clock.now();
-        let inspected = self.weighed(&ctx.tenant, body.len(), || inspect_raw(body)).await?;
+        let inspected = self.heavy.run(&ctx.tenant, body.len(), || inspect_raw(body)).await?;
         let mut info = inspected.map_err(|error| refused(&error))?;
         // Over SMTP such mail has a body all the same; elsewhere it is most likely the wrong file.
         if let Some(fault) = info.bad_header.take().filter(|_| trace.is_none()) {
             return Err(refused(&fault));
         }
-        let route = leaving(self.directory.route(&ctx.tenant, options.account.as_deref()).await?, ctx);
-        let house = self.directory.house(&ctx.tenant).await?;
+        let route = self.lookup.route_for(ctx, options.account.as_deref()).await?;
+        let house = self.lookup.settings.house(&ctx.tenant).await?;
         let completed = match &info.from {
             Some(_) => None,
             None => author(&info, options, route.as_deref().ok(), &house),
         };
         let signers = match info.from.as_ref().or(completed.as_ref()) {
-            Some(from) => self.directory.signers(&ctx.tenant, from.address().domain()).await?,
+            Some(from) => self.lookup.settings.signers(&ctx.tenant, from.address().domain()).await?,
             None => Signers::default(),
         };
         let around = RawSurroundings { route, house, signers, info, completed, trace };
-        let prepare =
-            || guarded(&ctx.tenant, &ctx.request_id, || self.prepare_raw(ctx, options, body, around, now));
-        self.weighed(&ctx.tenant, body.len(), prepare).await?
+        let prepare = || {
+            catch_panic(&ctx.tenant, &ctx.request_id, || self.prepare_raw(ctx, options, body, around, now))
+        };
+        self.heavy.run(&ctx.tenant, body.len(), prepare).await?
     }
 
     fn prepare_raw(
@@ -219,12 +222,15 @@ impl Door {
         let idempotency = ctx.idempotency_key.clone().map(|key| (DedupKind::Request, key));
         let keyed = idempotency.is_some() || terms.client_id.is_some();
         let fingerprint = if keyed { identity(options, body, trace.is_some())? } else { [0; 32] };
-        let mut names = self.new_names(now, from.address());
+        let mut names = self.builder.new_names(now, from.address());
         let envelope = recipients.envelope();
         let ways = match envelope.as_slice() {
-            [reader] => {
-                self.unsubscribe_ways(&house, terms.batch.as_ref(), names.uid, reader.address.as_str())
-            }
+            [reader] => self.builder.unsubscribe_ways(
+                &house,
+                terms.batch.as_ref(),
+                names.uid,
+                reader.address.as_str(),
+            ),
             _ => None,
         };
         let finish = RawFinish {
@@ -251,14 +257,8 @@ impl Door {
         let mut subject = info.subject.unwrap_or_default();
         // Kept for lists only, and the mail has all of it.
         subject.truncate(subject.floor_char_boundary(limits.subject_bytes_max));
-        let sender = EnvelopeSender {
-            given: wished.as_ref(),
-            route: &route,
-            house: &house,
-            uid: names.uid,
-            verp_key: &self.verp_key,
-            from: from.address(),
-        };
+        let parties = (&*route, &*house);
+        let sender = self.builder.envelope_sender(wished.as_ref(), parties, names.uid, from.address());
         let mail = Mail {
             sender: sender.to(&envelope),
             names,
@@ -272,7 +272,7 @@ impl Door {
         };
         let (tenant, request_id) = (&ctx.tenant, ctx.request_id.as_str());
         let payload = body.clone();
-        let on_doubt = ctx.on_doubt_by(&route, &house);
+        let on_doubt = ctx.on_doubt_for(&route, &house);
         let origin = Origin { tenant, request_id, idempotency, fingerprint, payload, on_doubt, now };
         let mut message = assemble(origin, terms, &route, mail, limits.message_bytes_max)?;
         message.content.dsn = options.dsn.clone();

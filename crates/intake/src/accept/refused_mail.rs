@@ -21,10 +21,8 @@ use postway_store::{
 };
 use tokio::time::Instant;
 
-use crate::{
-    accept::door::{Door, RequestContext},
-    refusal::FieldError,
-};
+use super::{context::RequestContext, door::Door};
+use crate::refusal::FieldError;
 
 /// Refused mails of one tenant that may be kept at once.
 const KEPT_MAX: u32 = 1_000;
@@ -76,7 +74,7 @@ impl Door {
         ctx: &RequestContext,
         mail: RefusedMail,
     ) -> Result<Option<MessageUid>, StoreError> {
-        let Ok(route) = self.directory.route(&ctx.tenant, None).await? else { return Ok(None) };
+        let Ok(route) = self.lookup.settings.route(&ctx.tenant, None).await? else { return Ok(None) };
         if ctx.dry_run || !self.refused.take(&ctx.tenant, Instant::now()) {
             return Ok(None);
         }
@@ -86,11 +84,13 @@ impl Door {
             priority: Priority::Normal,
             batch: None,
         };
-        let message = record(lane, &ctx.request_id, &self.mail_domain, mail, self.clock.now());
+        let message = record(lane, &ctx.request_id, self.builder.mail_domain(), mail, self.clock.now());
         let uid = message.uid;
-        self.store_all(ctx, vec![message]).await.map_err(|refusal| match refusal.into_store_error() {
-            Ok(error) => error,
-            Err(refusal) => StoreError::Unexpected(refusal.to_string()),
+        self.writer.store_all(ctx, vec![message]).await.map_err(|refusal| {
+            match refusal.into_store_error() {
+                Ok(error) => error,
+                Err(refusal) => StoreError::Unexpected(refusal.to_string()),
+            }
         })?;
         Ok(Some(uid))
     }

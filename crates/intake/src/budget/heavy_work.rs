@@ -13,11 +13,8 @@ use std::{
 use postway_domain::TenantId;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::{
-    accept::door::Door,
-    budget::{FairBudget, FairShare},
-    refusal::Refusal,
-};
+use super::fair::{FairBudget, FairShare};
+use crate::refusal::Refusal;
 
 /// From here on, parsing and composing take longer than a runtime's thread may be kept: about a millisecond.
 const HEAVY_BYTES: usize = 256 * 1024;
@@ -27,32 +24,36 @@ const HEAVY_AT_ONCE: (usize, usize) = (4, 6);
 /// The longest wait for such a place.
 const HEAVY_WAIT_S_MAX: Duration = Duration::from_secs(60);
 
-/// Places for heavy work, some of them for each tenant.
-pub(crate) fn heavy_places() -> Arc<FairBudget> {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let places = processors.clamp(HEAVY_AT_ONCE.0, HEAVY_AT_ONCE.1);
-    FairBudget::new(places, places / 2)
+/// Slots for heavy work, some of them for each tenant.
+pub(crate) struct HeavyWork(Arc<FairBudget>);
+
+impl Default for HeavyWork {
+    fn default() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let slots = processors.clamp(HEAVY_AT_ONCE.0, HEAVY_AT_ONCE.1);
+        Self(FairBudget::new(slots, slots / 2))
+    }
 }
 
-impl Door {
-    /// Does work on this many bytes for a tenant; see [`weighed`]. Heavy work waits for its place: what is built of a request
-    /// while it is worked on can be many times its size, so only some of it is done at once.
-    pub(crate) async fn weighed<R>(
+impl HeavyWork {
+    /// Does work on this many bytes for a tenant; see [`weighed`]. Heavy work waits for a slot: what is built from a
+    /// request can be many times its size, so only a few large requests are worked on at once.
+    pub(crate) async fn run<R>(
         &self,
         tenant: &TenantId,
         bytes: usize,
         work: impl FnOnce() -> R + Send,
     ) -> Result<R, Refusal> {
-        let _place = self.place_for(tenant, bytes).await?;
+        let _slot = self.slot_for(tenant, bytes).await?;
         Ok(weighed(bytes, work))
     }
 
-    async fn place_for(&self, tenant: &TenantId, bytes: usize) -> Result<Option<FairShare>, Refusal> {
+    async fn slot_for(&self, tenant: &TenantId, bytes: usize) -> Result<Option<FairShare>, Refusal> {
         if bytes <= HEAVY_BYTES {
             return Ok(None);
         }
-        let place = self.heavy.wait(tenant, 1, HEAVY_WAIT_S_MAX).await;
-        place.map(Some).ok_or_else(|| Refusal::busy("too many large requests are being read at once"))
+        let slot = self.0.wait(tenant, 1, HEAVY_WAIT_S_MAX).await;
+        slot.map(Some).ok_or_else(|| Refusal::busy("too many large requests are being read at once"))
     }
 }
 
@@ -66,7 +67,7 @@ pub fn weighed<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
 
 /// Composes one message; a panic is a refusal of that message and nobody else's concern. What the panic said may
 /// quote the message, so it is not logged.
-pub(crate) fn guarded<T>(
+pub(crate) fn catch_panic<T>(
     tenant: &TenantId,
     request_id: &str,
     compose: impl FnOnce() -> Result<T, Refusal>,
@@ -85,11 +86,11 @@ mod tests {
     #[test]
     fn a_poison_message_is_refused_and_stops_nobody() {
         let tenant = "default".parse().unwrap();
-        let poisoned: Result<(), _> = guarded(&tenant, "r", || panic!("poison"));
+        let poisoned: Result<(), _> = catch_panic(&tenant, "r", || panic!("poison"));
         assert!(
             matches!(poisoned, Err(Refusal::Invalid { details }) if details[0].message == "could not be composed")
         );
-        assert_eq!(guarded(&tenant, "r", || Ok(1)).ok(), Some(1));
+        assert_eq!(catch_panic(&tenant, "r", || Ok(1)).ok(), Some(1));
     }
 
     #[test]

@@ -5,4 +5,4 @@ mod heavy_work;
 
 pub use fair::{FairBudget, FairShare};
 pub use heavy_work::weighed;
-pub(crate) use heavy_work::{guarded, heavy_places};
+pub(crate) use heavy_work::{HeavyWork, catch_panic};

@@ -12,7 +12,7 @@ use postway_domain::{
 use postway_mime::dkim::Signer;
 use postway_store::{Store, StoreError};
 
-use crate::{accept::door::RequestContext, cache::ttl_cache::Memory, refusal::CAPTURES, signing};
+use crate::{cache::ttl_cache::Memory, refusal::CAPTURES, signing};
 
 /// How many of each are remembered.
 const REMEMBERED_MAX: usize = 10_000;
@@ -32,14 +32,6 @@ pub(crate) struct Route {
 
 /// The account found, or what is wrong with the name given.
 pub(crate) type Lookup = Result<Arc<Route>, String>;
-
-/// The account found, where mail of this sender may take it.
-pub(crate) fn leaving(found: Lookup, ctx: &RequestContext) -> Lookup {
-    match found {
-        Ok(route) if ctx.must_leave && route.captures_unasked => Err(CAPTURES.to_owned()),
-        found => found,
-    }
-}
 
 /// What intake needs to know of a tenant.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use serde::{Deserialize, de::IgnoredAny};
 
 use super::error::OutboxError;
 use crate::{
-    accept::door::{Door, RequestContext},
+    accept::{context::RequestContext, door::Door},
     refusal::Refusal,
 };
 

@@ -29,6 +29,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{accept::door::Door, accept::store::state_metrics::count_entered, budget::FairShare};
+use message::prepare_one;
 pub use outcome::FETCH_DELAY_MAX;
 use outcome::Outcome;
 
@@ -160,7 +161,7 @@ impl Preparer {
     /// An equal share of what is free for each tenant that has work and places left; those with the least in hand first.
     /// The places are taken before the work is, so that no dry run takes them in between.
     fn wants(&self, due: Vec<TenantId>) -> (Vec<(TenantId, u32)>, HashMap<TenantId, FairShare>) {
-        let all = &self.door.fetch_places.all;
+        let all = &self.door.fetch_slots.all;
         let mut free = usize::MAX;
         let mut due: Vec<(usize, TenantId)> = due
             .into_iter()
@@ -196,7 +197,7 @@ impl Preparer {
         let started = Instant::now();
         count_entered(Status::Validating, 1);
         let task = self.tasks.spawn(async move {
-            let prepared = timeout(within, AssertUnwindSafe(door.prepare_one(&job)).catch_unwind());
+            let prepared = timeout(within, AssertUnwindSafe(prepare_one(&door, &job)).catch_unwind());
             let outcome = tokio::select! {
                 prepared = prepared => match prepared {
                     Ok(Ok(outcome)) => outcome,

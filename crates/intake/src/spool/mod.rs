@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::folder::{Folder, Found, TakenFile};
 use crate::{
-    accept::door::{Door, RequestContext},
+    accept::{context::RequestContext, door::Door},
     refusal::Refusal,
 };
 

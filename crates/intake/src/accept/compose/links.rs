@@ -4,16 +4,10 @@ use std::{borrow::Cow, fmt::Write as _};
 
 use aws_lc_rs::{constant_time::verify_slices_are_equal, hmac};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use bytes::Bytes;
-use futures::stream::BoxStream;
 use postway_domain::{MessageUid, Time, secret::SecretKey};
-use postway_store::{
-    StoreError,
-    blob::BlobError,
-    record::{BlobName, Link},
-};
+use postway_store::record::{BlobName, Link};
 
-use crate::{accept::check::Content, accept::door::Door};
+use crate::accept::check::Content;
 
 /// How much of the digest a link carries.
 const MAC_BYTES: usize = 16;
@@ -175,26 +169,6 @@ pub enum Followed {
     Ended,
     /// There is no such link.
     Unknown,
-}
-
-impl Door {
-    /// The file behind a link.
-    pub async fn follow(&self, token: &str) -> Result<Followed, StoreError> {
-        let Some((uid, blob)) = self.link_key.read(token) else { return Ok(Followed::Unknown) };
-        Ok(match self.store.link(uid, &blob).await? {
-            Some(link) if link.file.expires_at > self.clock.now() => Followed::File(link),
-            // It is ours by its signature, so it was there.
-            Some(_) | None => Followed::Ended,
-        })
-    }
-
-    /// Its bytes, piece by piece.
-    pub async fn read_file(
-        &self,
-        link: &Link,
-    ) -> Result<BoxStream<'static, Result<Bytes, BlobError>>, StoreError> {
-        Ok(self.depot.get_stream(&link.tenant, &link.file.blob).await?)
-    }
 }
 
 #[cfg(test)]

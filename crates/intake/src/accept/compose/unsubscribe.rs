@@ -5,14 +5,9 @@
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use postway_domain::{
-    MailStream, MessageUid, TenantId,
-    id::{BatchCode, StreamId},
+    MessageUid, TenantId,
+    id::StreamId,
     secret::{Sealed, SecretKey},
-};
-use postway_mime::deliverability::{Deliverability, deliverability_fields};
-
-use crate::{
-    accept::check::Checked, accept::compose::Names, accept::door::Door, cache::settings_cache::House,
 };
 
 /// What the links' keys are derived and sealed for.
@@ -20,11 +15,11 @@ const PURPOSE: &str = "unsubscribe link";
 /// Longer tokens are not even decoded.
 const TOKEN_CHARS_MAX: usize = 800;
 /// Where links lead.
-const PATH: &str = "/unsubscribe/";
+pub(super) const PATH: &str = "/unsubscribe/";
 /// What stands for the link in the texts of a message.
-const PLACEHOLDER: &str = "%unsubscribe_url%";
+pub(super) const PLACEHOLDER: &str = "%unsubscribe_url%";
 /// What a mail says that is written to leave a stream, before the token.
-const SUBJECT: &str = "unsubscribe";
+pub(crate) const SUBJECT: &str = "unsubscribe";
 
 /// Seals and opens links. Never printed.
 pub(crate) struct UnsubscribeKey(SecretKey);
@@ -48,14 +43,14 @@ impl UnsubscribeKey {
     }
 
     /// What stands in the address of a link.
-    fn token(&self, link: &UnsubscribeLink) -> Option<String> {
+    pub(super) fn token(&self, link: &UnsubscribeLink) -> Option<String> {
         let UnsubscribeLink { tenant, stream, uid, address } = link;
         // Only the address may have a space in it, and it is the last.
         let sealed = self.0.seal(PURPOSE, &format!("{tenant} {stream} {uid} {address}")).ok()?;
         Some(BASE64_URL_SAFE_NO_PAD.encode(sealed.0)).filter(|token| token.len() <= TOKEN_CHARS_MAX)
     }
 
-    fn read(&self, token: &str) -> Option<UnsubscribeLink> {
+    pub(super) fn read(&self, token: &str) -> Option<UnsubscribeLink> {
         if token.len() > TOKEN_CHARS_MAX {
             return None;
         }
@@ -87,77 +82,7 @@ pub(crate) struct UnsubscribeWays {
     pub url: Option<String>,
 }
 
-impl Door {
-    /// What a token of a link stands for, if it is one of ours.
-    pub fn read_unsubscribe(&self, token: &str) -> Option<UnsubscribeLink> {
-        self.unsubscribe_key.read(token)
-    }
-
-    /// What a mail's subject asks for, if it is one that was written to leave a stream.
-    pub fn read_unsubscribe_subject(&self, subject: &str) -> Option<UnsubscribeLink> {
-        let mut words = subject.split_whitespace().skip_while(|word| !word.eq_ignore_ascii_case(SUBJECT));
-        words.next()?;
-        self.read_unsubscribe(words.next()?)
-    }
-
-    /// Whether readers reach this gateway by https, as one-click links need.
-    pub fn serves_readers(&self) -> bool {
-        self.public_url.as_deref().is_some_and(|url| url.starts_with("https://"))
-    }
-
-    /// The ways out of the stream of this batch for the one reader of a message. None where the stream offers none.
-    pub(crate) fn unsubscribe_ways(
-        &self,
-        house: &House,
-        batch: Option<&BatchCode>,
-        uid: MessageUid,
-        reader: &str,
-    ) -> Option<UnsubscribeWays> {
-        let stream = batch.and_then(MailStream::of_batch)?;
-        let exits = house.streams.get(&stream)?;
-        if !exits.by_link && exits.mailto.is_none() {
-            return None;
-        }
-        let (tenant, address) = (house.tenant.clone(), reader.to_lowercase());
-        let token = self.unsubscribe_key.token(&UnsubscribeLink { tenant, stream, uid, address })?;
-        let public = self.public_url.as_deref().filter(|_| exits.by_link && self.serves_readers());
-        let url = public.map(|public| format!("{}{PATH}{token}", public.trim_end_matches('/')));
-        let mailto = exits.mailto.as_ref().map(|to| format!("{to}?subject={SUBJECT}%20{token}"));
-        let wanted = Deliverability {
-            unsubscribe_url: url.as_deref(),
-            unsubscribe_mailto: mailto.as_deref(),
-            one_click: url.is_some(),
-            ..Deliverability::default()
-        };
-        // An address too long for a header line has no way out but the sender's own.
-        let fields = deliverability_fields(&wanted).ok().filter(|fields| !fields.is_empty())?;
-        Some(UnsubscribeWays { fields, url })
-    }
-
-    /// Adds the ways out of its stream to a message that goes to one reader and has none of its own.
-    pub(crate) fn add_unsubscribe(&self, checked: &mut Checked<'_>, house: &House, names: &Names) {
-        let is_own = |(name, _): &(String, String)| is_unsubscribe(name);
-        if checked.content.headers.iter().any(is_own) {
-            return;
-        }
-        let envelope = checked.recipients.envelope();
-        let [reader] = envelope.as_slice() else { return };
-        let ways =
-            self.unsubscribe_ways(house, checked.terms.batch.as_ref(), names.uid, reader.address.as_str());
-        let Some(ways) = ways else { return };
-        let content = &mut checked.content;
-        content.headers.extend(ways.fields.into_iter().map(|(name, value)| (name.to_owned(), value)));
-        if let Some(url) = ways.url {
-            for text in [&mut content.text, &mut content.html].into_iter().flatten() {
-                if text.contains(PLACEHOLDER) {
-                    *text = text.replace(PLACEHOLDER, &url).into();
-                }
-            }
-        }
-    }
-}
-
-fn is_unsubscribe(name: &str) -> bool {
+pub(super) fn is_unsubscribe(name: &str) -> bool {
     name.get(..16).is_some_and(|start| start.eq_ignore_ascii_case("List-Unsubscribe"))
 }
 

@@ -3,6 +3,7 @@
 //! Only shape is decided here: names, and whether a value is a text, a number, a list or an object. Everything else is
 //! [`crate::accept::check`]'s, so that it can be collected. An absent field and `null` are the same.
 
+use postway_domain::tenant::ContentLimits;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -16,6 +17,11 @@ const ALTERNATIVES_READ_MAX: usize = 100;
 const TAGS_READ_MAX: usize = 1_000;
 /// More headers than this are not even read.
 const HEADERS_READ_MAX: usize = 1_000;
+
+/// The variables of a template become values of many times their size: they weigh this much more than other text.
+pub(crate) const VARIABLES_WEIGHT: usize = 16;
+/// Html that is laid out as text weighs this much more than html that is only checked.
+const LAYOUT_WEIGHT: usize = 8;
 
 /// One message to send. As it serializes, it is the canonical form that repeats are recognised by.
 #[derive(Default, Deserialize, Serialize)]
@@ -82,6 +88,18 @@ pub(crate) struct MessageRequest<'a> {
     // Never part of the canonical form: earlier versions left it out.
     #[serde(skip_serializing)]
     pub collapse_key: Option<Text<'a>>,
+}
+
+impl MessageRequest<'_> {
+    /// How heavy the work on this request of `bytes` bytes is, under the tenant's content settings, which may ask for a
+    /// text to be made from html.
+    pub(crate) fn weight(&self, bounds: &ContentLimits, bytes: usize) -> usize {
+        let variables = self.template.as_ref().and_then(|template| template.0.variables);
+        let variables = variables.map_or(0, |json| json.get().len().saturating_mul(VARIABLES_WEIGHT));
+        let is_laid_out = self.text.is_none() && self.auto_text.unwrap_or(bounds.auto_text);
+        let html = self.html.as_deref().filter(|_| is_laid_out).map_or(0, str::len);
+        bytes.max(variables).max(html.saturating_mul(LAYOUT_WEIGHT))
+    }
 }
 
 /// The template that makes subject and texts.

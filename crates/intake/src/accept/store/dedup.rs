@@ -7,10 +7,11 @@
 use postway_domain::{ClientId, MessageUid};
 use postway_store::record::{Acceptance, DedupKind, NewMessage};
 
-use crate::{
-    accept::door::{Door, Receipt, RequestContext},
-    refusal::Refusal,
+use super::{
+    super::context::{Receipt, RequestContext},
+    MessageWriter,
 };
+use crate::refusal::Refusal;
 
 /// The keys that a message can be known by, in the order in which they are asked.
 #[derive(Clone, Debug, Default)]
@@ -40,9 +41,9 @@ impl Keys {
     }
 }
 
-impl Door {
+impl MessageWriter {
     /// The answer to a request that does not pass: that of the one it repeats, if it repeats one.
-    pub(crate) async fn unless_repeat(
+    pub(crate) async fn repeat_or_refusal(
         &self,
         ctx: &RequestContext,
         keys: Keys,
@@ -54,7 +55,7 @@ impl Door {
         }
         let now = self.clock.now();
         match self.store.seen_before(&ctx.tenant, &keys.list(), &fingerprint()?, now).await? {
-            Some(Acceptance::Repeat { uid }) => Ok(Receipt::again(keys.client_id, uid, ctx.passed())),
+            Some(Acceptance::Repeat { uid }) => Ok(Receipt::again(keys.client_id, uid, ctx.passed_status())),
             Some(Acceptance::Conflict { kind }) => Err(conflict(kind)),
             Some(Acceptance::Accepted { .. } | Acceptance::Suppressed | Acceptance::AccountGone) | None => {
                 Err(refusal)
@@ -63,7 +64,7 @@ impl Door {
     }
 
     /// What storing these would be answered; nothing is stored.
-    pub(crate) async fn rehearse_storing(
+    pub(super) async fn dry_run_store(
         &self,
         ctx: &RequestContext,
         messages: &[NewMessage],
@@ -87,14 +88,14 @@ impl Door {
                 }
             };
             let seen = seen.unwrap_or(Acceptance::Accepted { handed_over: false });
-            answers.push(receipt(message.client_id.clone(), message.uid, seen, ctx.passed()));
+            answers.push(receipt(message.client_id.clone(), message.uid, seen, ctx.passed_status()));
         }
         Ok(answers)
     }
 }
 
 /// What the store's answer means for the sender.
-pub(crate) fn receipt(
+pub(super) fn receipt(
     client_id: Option<ClientId>,
     own: MessageUid,
     answer: Acceptance,
@@ -113,7 +114,7 @@ pub(crate) fn receipt(
 }
 
 /// The refusal of what came under the key of something else.
-pub(crate) fn conflict(kind: DedupKind) -> Refusal {
+pub(super) fn conflict(kind: DedupKind) -> Refusal {
     let (name, what) = match kind {
         DedupKind::ClientId => ("id", "message"),
         DedupKind::Request | DedupKind::BatchItem => ("Idempotency-Key", "message"),
