@@ -15,7 +15,7 @@ use postway_store::{
 use super::{
     compose::{
         MailBuilder,
-        links::{Followed, LinkKey},
+        links::{FileLinkKey, Followed},
         unsubscribe::{SUBJECT, UnsubscribeLink},
     },
     context::RequestContext,
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     budget::HeavyWork,
-    fetch::{FetchConfig, FetchPlaces, Fetcher},
+    fetch::{FetchConfig, FetchSlots, FileFetcher},
     limits::{IDEMPOTENCY_KEY_CHARS_MAX, Limits},
     refusal::Refusal,
 };
@@ -40,29 +40,29 @@ pub struct Door {
     pub(crate) lookup: MessageLookup,
     pub(crate) builder: MailBuilder,
     pub(crate) writer: MessageWriter,
-    pub(crate) fetcher: Fetcher,
-    pub(crate) fetch_slots: FetchPlaces,
-    pub(crate) link_key: LinkKey,
+    pub(crate) fetcher: FileFetcher,
+    pub(crate) fetch_slots: FetchSlots,
+    pub(crate) link_key: FileLinkKey,
     pub(crate) refused: RefusedShares,
 }
 
-/// What a door works with.
+/// The parts that a door is made from.
 pub struct DoorParts {
-    /// Where messages go.
+    /// Stores messages.
     pub store: Arc<dyn Store>,
-    /// Where large bodies go.
+    /// Stores large bodies.
     pub depot: Arc<Depot>,
-    /// The time.
+    /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Opens tenants' secrets, and signs links and envelope senders.
     pub secret_key: Arc<SecretKey>,
-    /// The guarded way out, to fetch attachments.
+    /// Fetches attachments; it refuses private addresses.
     pub http: HttpClient,
-    /// What is fetched, and from where.
+    /// Limits and folders for fetching attachments.
     pub fetch: FetchConfig,
-    /// What is taken at most.
+    /// Limits on requests and messages.
     pub limits: Limits,
-    /// What Message-IDs end with where the author's domain cannot be used.
+    /// The domain of Message-IDs when the author's domain cannot be used.
     pub mail_domain: String,
     /// Where readers of mail reach this gateway, for links to large files.
     pub public_url: Option<String>,
@@ -83,9 +83,9 @@ impl Door {
                 Arc::clone(&depot),
                 limits.inline_bytes_max,
             ),
-            fetcher: Fetcher::new(http, fetch, Arc::clone(&clock)),
-            fetch_slots: FetchPlaces::default(),
-            link_key: LinkKey::new(&secret_key),
+            fetcher: FileFetcher::new(http, fetch, Arc::clone(&clock)),
+            fetch_slots: FetchSlots::default(),
+            link_key: FileLinkKey::new(&secret_key),
             refused: RefusedShares::default(),
             store,
             clock,
@@ -99,8 +99,8 @@ impl Door {
         &self.limits
     }
 
-    /// Why the sandbox would capture mail of this tenant that names no account, although nobody chose the sandbox; `None`
-    /// if it would not.
+    /// Why the sandbox would capture mail of this tenant that names no account, although nobody chose the
+    /// sandbox; `None` if it would not.
     pub async fn captures_unasked(&self, tenant: &TenantId) -> Result<Option<&'static str>, StoreError> {
         self.lookup.settings.captures_unasked(tenant).await
     }
@@ -159,7 +159,8 @@ impl Door {
         self.builder.read_unsubscribe(token)
     }
 
-    /// Opens the token in the subject of a mail that a reader wrote to leave a stream, if the subject has one.
+    /// Opens the token in the subject of a mail that a reader wrote to leave a stream, if the subject has
+    /// one.
     pub fn read_unsubscribe_subject(&self, subject: &str) -> Option<UnsubscribeLink> {
         let mut words = subject.split_whitespace().skip_while(|word| !word.eq_ignore_ascii_case(SUBJECT));
         words.next()?;

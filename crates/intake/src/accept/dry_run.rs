@@ -1,4 +1,4 @@
-//! A dry run: everything that a message goes through, files fetched and the mail composed, and nothing is kept.
+//! Dry runs: files are fetched and the mail is composed, and nothing is stored.
 
 use postway_domain::Time;
 use postway_store::record::BlobName;
@@ -9,12 +9,12 @@ use super::{
     context::RequestContext,
     door::Door,
     files::{attachment_bytes, attachments, lifetime, sort_files},
-    look_up::Surroundings,
-    parse::request::MessageRequest,
+    look_up::LookupResult,
+    parse::request::MessageInput,
 };
 use crate::{
     budget::catch_panic,
-    fetch::{DRY_RUN_WAIT_S_MAX, Fetcher},
+    fetch::{DRY_RUN_WAIT_S_MAX, FileFetcher},
     refusal::Refusal,
 };
 
@@ -23,38 +23,45 @@ impl Door {
     pub(super) async fn dry_run(
         &self,
         ctx: &RequestContext,
-        request: &MessageRequest<'_>,
-        around: &Surroundings,
+        request: &MessageInput<'_>,
+        looked_up: &LookupResult,
         payload_bytes: usize,
         now: Time,
     ) -> Result<(), Refusal> {
-        let limits = self.limits.of(&around.house.settings.content);
-        let checked = || catch_panic(&ctx.tenant, &ctx.request_id, || check(request, around, &limits, now));
-        let weight = request.weight(&around.house.settings.content, payload_bytes);
+        let limits = self.limits.for_tenant(&looked_up.profile.settings.content);
+        let checked =
+            || catch_panic(&ctx.tenant, &ctx.request_id, || check(request, looked_up, &limits, now));
+        let weight = request.weight(&looked_up.profile.settings.content, payload_bytes);
         let mut checked = self.heavy.run(&ctx.tenant, weight, checked).await??;
         if !checked.needs_preparation() {
             return Ok(());
         }
         let _places = self.fetch_slots.for_dry_run(&ctx.tenant).await?;
         let mut memory = self.fetcher.memory_for(&ctx.tenant, payload_bytes, DRY_RUN_WAIT_S_MAX).await?;
-        Fetcher::cover(&mut memory, payload_bytes + checked.content.len())?;
-        let fetched = self.fetch_files(&around.house, &checked, DRY_RUN_WAIT_S_MAX).await;
+        FileFetcher::cover(&mut memory, payload_bytes + checked.content.len())?;
+        let fetched = self.fetch_files(&looked_up.profile, &checked, DRY_RUN_WAIT_S_MAX).await;
         let files = fetched.map_err(|error| match error.is_busy {
             true => Refusal::busy(&error.message),
             false => Refusal::field(error.field, error.message),
         })?;
         let names = self.builder.new_names(now, checked.from.address());
-        let (attached, linked) = sort_files(&mut checked, files, &around.house)?;
+        let (attached, linked) = sort_files(&mut checked, files, &looked_up.profile)?;
         for (plan, file) in &linked {
-            // Any name will do to see whether there is a link to be had: nothing is kept under it.
+            // Any blob name will do to find out whether a link can be made: nothing is stored under it.
             let blob = BlobName { digest: file.sha256, generation: 0 };
-            self.link_url(&names, &blob, plan, &file.content_type, lifetime(&checked, &around.house, now))
-                .await?;
+            self.link_url(
+                &names,
+                &blob,
+                plan,
+                &file.content_type,
+                lifetime(&checked, &looked_up.profile, now),
+            )
+            .await?;
         }
         let attachments = attachments(attached, limits.message_bytes_max)?;
         let compose = || {
             catch_panic(&ctx.tenant, &ctx.request_id, || {
-                compose_checked(&checked, &attachments, &names, now, &around.signers)
+                compose_checked(&checked, &attachments, &names, now, &looked_up.signers)
             })
         };
         let composed = self.heavy.run(&ctx.tenant, attachment_bytes(&attachments), compose).await??;

@@ -1,5 +1,5 @@
-//! The files of a message that is composed after something was fetched: fetched, sorted into attachments and links, and
-//! the links made. The preparer and dry runs share this.
+//! The files of a message that is composed after something was fetched: fetched, sorted into attachments and
+//! links, and the links made. The preparer and dry runs share this.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use postway_store::{
 };
 
 use super::{
-    check::{Checked, FilePlan, attachment, refuse_large},
-    compose::{Names, links::LinkText},
+    check::{AttachmentPlan, CheckedMessage, attachment, refuse_large},
+    compose::{MailNames, links::FileLinkText},
     door::Door,
 };
 use crate::{
-    cache::settings_cache::House,
-    fetch::{EndpointTarget, Errand, FetchError, File, Source, Wanted},
-    refusal::{Findings, Refusal},
+    cache::settings_cache::TenantProfile,
+    fetch::{EndpointTarget, FetchError, FetchScope, FetchedFile, FileSource, WantedFile},
+    refusal::{FieldFaults, Refusal},
 };
 
 /// Seconds of a day.
@@ -34,15 +34,15 @@ impl Door {
     /// Fetches all files of a checked message.
     pub(crate) async fn fetch_files(
         &self,
-        house: &House,
-        checked: &Checked<'_>,
-        patience: Duration,
-    ) -> Result<Vec<File>, FetchError> {
-        let wanted: Vec<Wanted> = checked
+        profile: &TenantProfile,
+        checked: &CheckedMessage<'_>,
+        memory_wait: Duration,
+    ) -> Result<Vec<FetchedFile>, FetchError> {
+        let wanted: Vec<WantedFile> = checked
             .files
             .iter()
             .enumerate()
-            .map(|(position, plan)| Wanted {
+            .map(|(position, plan)| WantedFile {
                 position,
                 filename: plan.filename.clone(),
                 source: plan.source.clone(),
@@ -50,47 +50,47 @@ impl Door {
                 digests: plan.digests,
             })
             .collect();
-        let endpoint = endpoint(house)?;
-        let large = &house.settings.large_files;
-        let errand = Errand {
-            tenant: &house.tenant,
+        let endpoint = endpoint(profile)?;
+        let large = &profile.settings.large_files;
+        let scope = FetchScope {
+            tenant: &profile.tenant,
             endpoint: endpoint.as_ref(),
             links: large.policy == LargeFilePolicy::Rewrite && large.above_bytes.is_some(),
             is_private: checked.sensitive,
-            patience,
+            memory_wait,
         };
-        self.fetcher.fetch_all(&errand, &wanted).await
+        self.fetcher.fetch_all(&scope, &wanted).await
     }
 
-    /// Keeps the files that are linked to, and makes their links.
+    /// Stores the files that are linked to, and makes their links.
     pub(crate) async fn link_files(
         &self,
-        checked: &Checked<'_>,
-        house: &House,
-        names: &Names,
-        linked: Sorted,
-    ) -> Result<(Vec<NewLink>, Vec<LinkText>), Refusal> {
+        checked: &CheckedMessage<'_>,
+        profile: &TenantProfile,
+        names: &MailNames,
+        linked: PlannedFiles,
+    ) -> Result<(Vec<NewLink>, Vec<FileLinkText>), Refusal> {
         let (mut rows, mut texts) = (Vec::new(), Vec::new());
         let now = self.clock.now();
-        let lifetime = lifetime(checked, house, now);
+        let lifetime = lifetime(checked, profile, now);
         let expires_at = now.plus(lifetime);
-        for (plan, File { bytes, content_type, .. }) in linked {
+        for (plan, FetchedFile { bytes, content_type, .. }) in linked {
             let size = bytes.len() as u64;
-            let put = self.depot.put(&*self.store, &house.tenant, bytes, now).await;
+            let put = self.depot.put(&*self.store, &profile.tenant, bytes, now).await;
             let blob = put.map_err(StoreError::from)?;
             let url = self.link_url(names, &blob.name, &plan, &content_type, lifetime).await?;
-            texts.push(LinkText { filename: plan.filename.clone(), size, url, until: expires_at });
+            texts.push(FileLinkText { filename: plan.filename.clone(), size, url, until: expires_at });
             rows.push(NewLink { blob, filename: plan.filename, content_type, expires_at });
         }
         Ok((rows, texts))
     }
 
-    /// The address of a linked file: here, or in object storage where readers cannot reach us.
+    /// The URL of a linked file: at this gateway, or in object storage if readers cannot reach the gateway.
     pub(super) async fn link_url(
         &self,
-        names: &Names,
+        names: &MailNames,
         blob: &BlobName,
-        plan: &FilePlan,
+        plan: &AttachmentPlan,
         content_type: &str,
         lifetime: Duration,
     ) -> Result<String, Refusal> {
@@ -108,14 +108,14 @@ impl Door {
 }
 
 /// How long links work from now on: their days begin when the mail goes.
-pub(super) fn lifetime(checked: &Checked<'_>, house: &House, now: Time) -> Duration {
-    let days = Duration::from_secs(u64::from(house.settings.large_files.link_days()) * DAY);
+pub(super) fn lifetime(checked: &CheckedMessage<'_>, profile: &TenantProfile, now: Time) -> Duration {
+    let days = Duration::from_secs(u64::from(profile.settings.large_files.link_days()) * DAY);
     days + checked.terms.send_at.filter(|at| *at > now).map_or(Duration::ZERO, |at| at.since(now))
 }
 
-/// The files that go into the mail, unless they alone are larger than it may be: composing them would take more memory
-/// still.
-pub(crate) fn attachments(attached: Sorted, bytes_max: usize) -> Result<Vec<Attachment>, Refusal> {
+/// The attachments of the mail, unless their bytes alone exceed its limit: composing would take even more
+/// memory.
+pub(crate) fn attachments(attached: PlannedFiles, bytes_max: usize) -> Result<Vec<Attachment>, Refusal> {
     if attached.iter().map(|(_, file)| file.bytes.len()).sum::<usize>() > bytes_max {
         return Err(Refusal::message_too_large(bytes_max));
     }
@@ -128,15 +128,15 @@ pub(crate) fn attachment_bytes(attachments: &[Attachment]) -> usize {
     attachments.iter().map(|file| file.content.len()).sum()
 }
 
-fn unlinkable(plan: &FilePlan) -> Refusal {
+fn unlinkable(plan: &AttachmentPlan) -> Refusal {
     let message =
         "is too large to mail, and there is no address to link to it by: the operator must set public_url";
     Refusal::field(plan.field.clone(), message)
 }
 
-/// The tenant's own place for files.
-fn endpoint(house: &House) -> Result<Option<EndpointTarget>, FetchError> {
-    let Some((remote, secret)) = house.attachment_endpoint() else { return Ok(None) };
+/// The tenant's endpoint for attachments, if it has one.
+fn endpoint(profile: &TenantProfile) -> Result<Option<EndpointTarget>, FetchError> {
+    let Some((remote, secret)) = profile.attachment_endpoint() else { return Ok(None) };
     let secret = secret.unwrap_or_default().to_owned();
     let auth = match remote.auth {
         RemoteAuth::None => Auth::None,
@@ -155,30 +155,30 @@ fn endpoint(house: &House) -> Result<Option<EndpointTarget>, FetchError> {
 }
 
 /// Files that were fetched, each with its plan.
-pub(crate) type Sorted = Vec<(FilePlan, File)>;
+pub(crate) type PlannedFiles = Vec<(AttachmentPlan, FetchedFile)>;
 
-/// Tells what goes into the mail from what is linked to, or refuses what is too large for both.
+/// Separates the files that are attached from those that are linked, and refuses what is too large for both.
 pub(crate) fn sort_files(
-    checked: &mut Checked<'_>,
-    files: Vec<File>,
-    house: &House,
-) -> Result<(Sorted, Sorted), Refusal> {
-    let large = &house.settings.large_files;
-    let mut findings = Findings::default();
+    checked: &mut CheckedMessage<'_>,
+    files: Vec<FetchedFile>,
+    profile: &TenantProfile,
+) -> Result<(PlannedFiles, PlannedFiles), Refusal> {
+    let large = &profile.settings.large_files;
+    let mut errors = FieldFaults::default();
     let (mut attached, mut linked) = (Vec::new(), Vec::new());
     for (plan, file) in std::mem::take(&mut checked.files).into_iter().zip(files) {
         let is_large = !plan.inline && large.is_large(file.bytes.len() as u64);
-        let came_along = matches!(plan.source, Source::Content(_));
+        let came_along = matches!(plan.source, FileSource::Content(_));
         if is_large && !came_along {
-            refuse_large(large, &plan.field, &mut checked.warnings, &mut findings);
+            refuse_large(large, &plan.field, &mut checked.warnings, &mut errors);
         }
         match is_large && large.policy == LargeFilePolicy::Rewrite {
             true => linked.push((plan, file)),
             false => attached.push((plan, file)),
         }
     }
-    match findings.is_empty() {
+    match errors.is_empty() {
         true => Ok((attached, linked)),
-        false => Err(findings.into_refusal()),
+        false => Err(errors.into_refusal()),
     }
 }

@@ -1,11 +1,12 @@
-//! Mail that is sent on: made by somebody inside, not asked for by a client.
+//! Forwarded mail: inbound mail that a rule sends on.
 //!
-//! It comes through the same door as all other mail: an account of its tenant sends it, its envelope sender is the
-//! tenant's, it is stored in the same way. Its key stands for it alone, whatever its bytes are: where the same mail was
-//! sent on before, that message is the answer, also if a rule says something else by now.
+//! It passes the same door as all other mail: an account of the tenant sends it, the envelope sender is the
+//! tenant's, and it is stored in the same way. Its key identifies it alone, whatever its bytes are: if the
+//! same mail was forwarded before, that message is the answer, even if the rule has changed since.
 //!
-//! It is signed only where the tenant is its author. A mail that is resent keeps the author that a stranger wrote into it, and a
-//! signature of the tenant's domain would make that true; the stranger's own signature, where there is one, goes along.
+//! It is signed only if the tenant is its author. A mail that is resent keeps the author that a stranger
+//! wrote into it, and a signature of the tenant's domain would vouch for that author; the stranger's own
+//! signature, if there is one, stays in the mail.
 
 use std::fmt;
 
@@ -15,59 +16,60 @@ use postway_mime::Composed;
 use postway_store::record::{DedupKind, NewMessage};
 
 use super::{
-    check::{self, Recipients, Terms, allowed::SenderBounds},
-    compose::{Mail, Origin, assemble, fingerprint, sign},
+    check::{self, CheckedRecipients, MessageTerms, allowed::SenderBounds},
+    compose::{AssembledMail, MessageOrigin, assemble, fingerprint, sign},
     context::{Receipt, RequestContext},
     door::Door,
 };
 use crate::{
     budget::catch_panic,
-    cache::settings_cache::{House, Route, Signers},
-    refusal::{Findings, Refusal},
+    cache::settings_cache::{AccountRoute, DomainSigners, TenantProfile},
+    refusal::{FieldFaults, Refusal},
 };
 
-/// Makes the bytes of a mail, once its names are known; or says why it cannot.
+/// Composes a mail once its names are known, or says why it cannot.
 pub type Make<'m> = Box<dyn FnOnce(&Given<'_>) -> Result<MadeForward, String> + Send + 'm>;
 
-/// A mail to send on, as it was made.
+/// A composed mail to forward.
 #[derive(Debug)]
 pub struct MadeForward {
-    /// Its bytes.
+    /// The composed mail.
     pub composed: Composed,
     /// Whether its author is the forwarder. Only then may the tenant's keys sign it.
     pub is_our_own: bool,
 }
 
-/// What a mail is made with.
+/// The names and the time that a forwarded mail is composed with.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a> {
-    /// Its Message-ID, without brackets.
+    /// The Message-ID, without brackets.
     pub message_id: &'a str,
-    /// Its uid as text.
+    /// The uid as text.
     pub uid: &'a str,
-    /// Now, in seconds since 1970.
+    /// The current time, in seconds since 1970.
     pub date_unix: i64,
 }
 
-/// A mail to send on.
+/// A request to forward a mail.
 pub struct ForwardRequest<'m> {
-    /// Who sends it on: whose domain signs it where it is the author, and where failures go if the tenant says nothing else.
+    /// The forwarder: its domain signs the mail if it is the author, and failures go to it if the tenant says
+    /// nothing else.
     pub from: Mailbox,
-    /// To whom.
+    /// The recipients.
     pub to: Vec<Mailbox>,
     /// The account to send by; the tenant's default when absent.
     pub account: Option<AccountId>,
     /// The subject, for lists.
     pub subject: String,
-    /// The batch it is part of: those of one that is in order leave one after the other.
+    /// The batch of the message: the messages of an ordered batch leave one after the other.
     pub batch: Option<BatchCode>,
-    /// Labels.
+    /// The tags of the message.
     pub tags: Vec<String>,
-    /// The client's reference, for lists.
+    /// The external id, for lists.
     pub external_id: Option<String>,
-    /// About how many bytes it will have.
+    /// The approximate size of the mail, in bytes.
     pub size: usize,
-    /// Makes it.
+    /// Composes the mail.
     pub make: Make<'m>,
 }
 
@@ -81,8 +83,8 @@ impl fmt::Debug for ForwardRequest<'_> {
 }
 
 impl Door {
-    /// Takes a mail that is sent on. It is durable when this returns. The key in `ctx` must be there: it makes one message
-    /// of all tries.
+    /// Accepts a mail to forward. It is durable when this returns. `ctx` must have an idempotency key, so
+    /// that all tries make one message.
     pub async fn accept_forward(
         &self,
         ctx: &RequestContext,
@@ -99,23 +101,23 @@ impl Door {
     ) -> Result<Receipt, Refusal> {
         self.check_request(ctx, 0)?;
         let account = request.account.as_ref().map(AccountId::as_str);
-        let mut findings = Findings::default();
-        let route = findings.take("account", self.lookup.route_for(ctx, account).await?);
-        let house = self.lookup.settings.house(&ctx.tenant).await?;
+        let mut errors = FieldFaults::default();
+        let route = errors.take("account", self.lookup.route_for(ctx, account).await?);
+        let profile = self.lookup.settings.profile(&ctx.tenant).await?;
         let signers = self.lookup.settings.signers(&ctx.tenant, request.from.address().domain()).await?;
-        check::fits(request.to.len(), &self.limits, &mut findings);
-        // Who sends it on is bound; whoever wrote it is not ours to bind.
-        let bounds = SenderBounds { tenant: &house.settings, key: None };
-        bounds.check_sender("from", request.from.address().as_str(), &mut findings);
-        let (Some(route), true) = (route, findings.is_empty()) else { return Err(findings.into_refusal()) };
+        check::check_recipient_count(request.to.len(), &self.limits, &mut errors);
+        // The restrictions apply to the forwarder, not to the author of the original mail.
+        let bounds = SenderBounds { tenant: &profile.settings, key: None };
+        bounds.check_sender("from", request.from.address().as_str(), &mut errors);
+        let (Some(route), true) = (route, errors.is_empty()) else { return Err(errors.into_refusal()) };
         let now = self.clock.now();
         let size = request.size;
         let message = self.heavy.run(&ctx.tenant, size, || {
             catch_panic(&ctx.tenant, &ctx.request_id, || {
-                self.prepare_forward(
+                self.build_forward(
                     ctx,
                     request,
-                    Around { route: &route, house: &house, signers: &signers },
+                    ForwardLookup { route: &route, profile: &profile, signers: &signers },
                     now,
                 )
             })
@@ -124,32 +126,32 @@ impl Door {
         self.writer.store_one(ctx, message).await
     }
 
-    fn prepare_forward(
+    fn build_forward(
         &self,
         ctx: &RequestContext,
         request: ForwardRequest<'_>,
-        around: Around<'_>,
+        looked_up: ForwardLookup<'_>,
         now: Time,
     ) -> Result<NewMessage, Refusal> {
-        let limits = self.limits.of(&around.house.settings.content);
+        let limits = self.limits.for_tenant(&looked_up.profile.settings.content);
         let names = self.builder.new_forward_names(now, request.from.address());
         let given =
             Given { message_id: &names.message_id, uid: &names.uid_text, date_unix: now.as_seconds() };
         let MadeForward { mut composed, is_our_own } =
             (request.make)(&given).map_err(|why| Refusal::field("", why))?;
         if is_our_own {
-            sign(&mut composed.bytes, around.signers, around.route, now)?;
+            sign(&mut composed.bytes, looked_up.signers, looked_up.route, now)?;
         }
         let key = ctx.idempotency_key.clone();
         let fingerprint = fingerprint(&key, b"forward")?;
-        let recipients = Recipients { to: request.to, ..Recipients::default() };
+        let recipients = CheckedRecipients { to: request.to, ..CheckedRecipients::default() };
         let envelope = recipients.envelope();
-        let parties = (around.route, around.house);
+        let parties = (looked_up.route, looked_up.profile);
         let sender = self.builder.envelope_sender(None, parties, names.uid, request.from.address());
         let mut subject = request.subject;
-        // Kept for lists only, and the mail has all of it.
+        // This copy is for lists only; the mail has the full subject.
         subject.truncate(subject.floor_char_boundary(limits.subject_bytes_max));
-        let mail = Mail {
+        let mail = AssembledMail {
             names,
             subject,
             sender: sender.to(&envelope),
@@ -165,26 +167,26 @@ impl Door {
             settled: None,
         };
         let ForwardRequest { batch, tags, external_id, .. } = request;
-        let terms = Terms { batch, tags, external_id, ..Terms::default() };
-        let origin = Origin {
+        let terms = MessageTerms { batch, tags, external_id, ..MessageTerms::default() };
+        let origin = MessageOrigin {
             tenant: &ctx.tenant,
             request_id: &ctx.request_id,
             idempotency: key.map(|key| (DedupKind::Request, key)),
             fingerprint,
             payload: Bytes::new(),
-            on_doubt: ctx.on_doubt_for(around.route, around.house),
+            on_doubt: ctx.on_doubt_for(looked_up.route, looked_up.profile),
             now,
         };
-        let mut message = assemble(origin, terms, around.route, mail, limits.message_bytes_max)?;
-        // Nobody submitted a request: what it was made of is kept with the mail that came in.
+        let mut message = assemble(origin, terms, looked_up.route, mail, limits.message_bytes_max)?;
+        // There was no request: the original is stored with the inbound mail.
         message.content.payload = None;
         Ok(message)
     }
 }
 
-/// What was looked up for it.
-struct Around<'a> {
-    route: &'a Route,
-    house: &'a House,
-    signers: &'a Signers,
+/// The settings that were looked up for a forwarded mail.
+struct ForwardLookup<'a> {
+    route: &'a AccountRoute,
+    profile: &'a TenantProfile,
+    signers: &'a DomainSigners,
 }

@@ -1,5 +1,9 @@
-//! What a request refers to: its tenant's settings, its account, its template, its recipient, its signers. All that must
-//! be waited for is looked up here, so that checking and composing are pure.
+//! Step 2, look up: reads what a request refers to: the tenant's settings, the account, the template, the
+//! recipient and the signing keys. Everything that must be awaited happens here, so that checking and
+//! composing are pure.
+//!
+//! Refuses nothing itself, but fails while the store does not answer. An unknown account or template is a
+//! fault that the checks report.
 
 use std::sync::Arc;
 
@@ -12,49 +16,49 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     context::RequestContext,
-    parse::request::{MessageRequest, RecipientRequest, TemplateRequest},
+    parse::request::{MessageInput, RecipientInput, TemplateInput},
 };
 use crate::{
     cache::{
-        settings_cache::{Directory, House, Lookup, Signers},
-        template_cache::{Found, Shelf},
+        settings_cache::{DomainSigners, RouteLookup, SettingsCache, TenantProfile},
+        template_cache::{TemplateCache, TemplateLookup},
     },
     refusal::{CAPTURES, Code, FieldError},
 };
 
-/// What was looked up for one message.
-pub(crate) struct Surroundings {
-    pub route: Lookup,
-    pub house: Arc<House>,
-    pub template: Option<Found>,
+/// Everything that was looked up for one message.
+pub(crate) struct LookupResult {
+    pub route: RouteLookup,
+    pub profile: Arc<TenantProfile>,
+    pub template: Option<TemplateLookup>,
     pub recipient: Option<KnownRecipient>,
-    pub signers: Signers,
-    /// Whether its subject may be of any length where the tenant says nothing.
+    pub signers: DomainSigners,
+    /// Whether the subject may have any length if the tenant sets no limit.
     pub any_subject: bool,
-    /// Whether its `send_at` may be in words.
+    /// Whether `send_at` may be given in words.
     pub spoken_times: bool,
-    /// Whether it was accepted before: what it refers to was there then.
+    /// Whether the message was accepted before: everything it refers to existed then.
     pub is_stored: bool,
-    /// Whom the key that brought it may send from and to.
+    /// The restrictions of the caller's key.
     pub restrictions: Option<Arc<KeyRestrictions>>,
 }
 
-/// What was settled when a message was accepted that is composed later.
+/// What was settled at acceptance for a message that is composed later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Settled {
-    /// The version of the template that was the latest then.
+pub(crate) struct SettledChoices {
+    /// The version of the template that was the latest at acceptance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template_version: Option<i64>,
-    /// Whether its envelope needs SMTPUTF8.
+    /// Whether the envelope needs SMTPUTF8.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub smtputf8: bool,
-    /// Whether its subject may be of any length where the tenant says nothing.
+    /// Whether the subject may have any length if the tenant sets no limit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_subject: bool,
-    /// Whether its `send_at` may be in words, which count from its acceptance.
+    /// Whether `send_at` may be given in words, which are relative to the time of acceptance.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spoken_times: bool,
-    /// Whether this was read from the store, and the message is not a new one.
+    /// Whether this was read from the store for a message that exists already.
     #[serde(skip)]
     pub is_stored: bool,
 }
@@ -62,15 +66,15 @@ pub(crate) struct Settled {
 /// Looks up what requests refer to, through the caches.
 pub(crate) struct MessageLookup {
     store: Arc<dyn Store>,
-    pub(crate) settings: Directory,
-    pub(crate) templates: Shelf,
+    pub(crate) settings: SettingsCache,
+    pub(crate) templates: TemplateCache,
 }
 
 impl MessageLookup {
     pub(crate) fn new(store: Arc<dyn Store>, secret_key: Arc<SecretKey>) -> Self {
         Self {
-            settings: Directory::new(Arc::clone(&store), secret_key),
-            templates: Shelf::new(Arc::clone(&store)),
+            settings: SettingsCache::new(Arc::clone(&store), secret_key),
+            templates: TemplateCache::new(Arc::clone(&store)),
             store,
         }
     }
@@ -79,12 +83,12 @@ impl MessageLookup {
     pub(crate) async fn look_up_new(
         &self,
         ctx: &RequestContext,
-        request: &MessageRequest<'_>,
-    ) -> Result<Surroundings, StoreError> {
+        request: &MessageInput<'_>,
+    ) -> Result<LookupResult, StoreError> {
         let RequestContext { any_subject, spoken_times, .. } = *ctx;
-        let settled = Settled { any_subject, spoken_times, ..Settled::default() };
+        let settled = SettledChoices { any_subject, spoken_times, ..SettledChoices::default() };
         let looked_up = self.look_up(&ctx.tenant, request, request.account.as_deref(), settled).await?;
-        Ok(Surroundings {
+        Ok(LookupResult {
             route: refuse_capture(looked_up.route, ctx),
             restrictions: ctx.restrictions.clone(),
             ..looked_up
@@ -96,19 +100,19 @@ impl MessageLookup {
         &self,
         ctx: &RequestContext,
         account: Option<&str>,
-    ) -> Result<Lookup, StoreError> {
+    ) -> Result<RouteLookup, StoreError> {
         Ok(refuse_capture(self.settings.route(&ctx.tenant, account).await?, ctx))
     }
 
-    /// Looks up everything that a request refers to. The account is the request's, or the one that was settled on when
-    /// the message was accepted.
+    /// Looks up everything that a request refers to. The account is the request's, or the one that was
+    /// settled on when the message was accepted.
     pub(crate) async fn look_up(
         &self,
         tenant: &TenantId,
-        request: &MessageRequest<'_>,
+        request: &MessageInput<'_>,
         account: Option<&str>,
-        settled: Settled,
-    ) -> Result<Surroundings, StoreError> {
+        settled: SettledChoices,
+    ) -> Result<LookupResult, StoreError> {
         let template = match &request.template {
             Some(template) => Some(self.find_template(tenant, &template.0, settled).await?),
             None => None,
@@ -117,11 +121,11 @@ impl MessageLookup {
             Some(recipient) => self.find_recipient(tenant, &recipient.0).await?,
             None => None,
         };
-        let house = self.settings.house(tenant).await?;
-        Ok(Surroundings {
+        let profile = self.settings.profile(tenant).await?;
+        Ok(LookupResult {
             route: self.settings.route(tenant, account).await?,
-            signers: self.signers_of(tenant, author(request, &house)).await?,
-            house,
+            signers: self.signers_of(tenant, author(request, &profile)).await?,
+            profile,
             template,
             recipient,
             any_subject: settled.any_subject,
@@ -131,12 +135,12 @@ impl MessageLookup {
         })
     }
 
-    /// Who signs mail of this author; nobody, where it is none.
+    /// The signers for mail of this author; none if the author is not a valid mailbox.
     pub(crate) async fn signers_of(
         &self,
         tenant: &TenantId,
         from: Option<&str>,
-    ) -> Result<Signers, StoreError> {
+    ) -> Result<DomainSigners, StoreError> {
         match from.and_then(|from| from.parse::<Mailbox>().ok()) {
             Some(from) => self.settings.signers(tenant, from.address().domain()).await,
             None => Ok(Arc::default()),
@@ -146,9 +150,9 @@ impl MessageLookup {
     async fn find_template(
         &self,
         tenant: &TenantId,
-        request: &TemplateRequest<'_>,
-        settled: Settled,
-    ) -> Result<Found, StoreError> {
+        request: &TemplateInput<'_>,
+        settled: SettledChoices,
+    ) -> Result<TemplateLookup, StoreError> {
         let Some(name) = request.name.as_deref() else {
             return Ok(Err(FieldError::new("template.name", "is missing: name the template")));
         };
@@ -160,11 +164,12 @@ impl MessageLookup {
         }
     }
 
-    /// The entry of the directory that a message is for, deleted or not; none where nothing of it is known.
+    /// The entry of the tenant's directory for a message's recipient, deleted or not; `None` if there is no
+    /// such entry.
     async fn find_recipient(
         &self,
         tenant: &TenantId,
-        request: &RecipientRequest<'_>,
+        request: &RecipientInput<'_>,
     ) -> Result<Option<KnownRecipient>, StoreError> {
         let key = match (request.id.as_deref().map(str::parse), request.external_id.as_deref()) {
             (Some(Ok(id)), _) => RecipientKey::Id(id),
@@ -176,21 +181,21 @@ impl MessageLookup {
 }
 
 /// Replaces an account that would capture the mail by a fault, if this caller's mail must leave.
-fn refuse_capture(found: Lookup, ctx: &RequestContext) -> Lookup {
+fn refuse_capture(found: RouteLookup, ctx: &RequestContext) -> RouteLookup {
     match found {
         Ok(route) if ctx.must_leave && route.captures_unasked => Err(CAPTURES.to_owned()),
         found => found,
     }
 }
 
-/// Whom a message is from, as it says itself or else as its tenant does.
-pub(crate) fn author<'a>(request: &'a MessageRequest<'_>, house: &'a House) -> Option<&'a str> {
-    request.from.as_deref().or(house.settings.default_from.as_deref())
+/// The author of a message: the request's, or else the tenant's default.
+pub(crate) fn author<'a>(request: &'a MessageInput<'_>, profile: &'a TenantProfile) -> Option<&'a str> {
+    request.from.as_deref().or(profile.settings.default_from.as_deref())
 }
 
 /// Checks the recipient that a message names against the directory and against its `to`.
 pub(crate) fn recipient_faults(
-    request: &RecipientRequest<'_>,
+    request: &RecipientInput<'_>,
     known: Option<&KnownRecipient>,
     to: &[Mailbox],
 ) -> Vec<FieldError> {

@@ -10,37 +10,37 @@ use super::{
 };
 use crate::refusal::{Code, FieldError, Refusal};
 
-/// What to preview.
+/// The template to preview.
 #[derive(Clone, Debug)]
 pub enum PreviewOf {
-    /// A template of the tenant's.
+    /// A stored template of the tenant.
     Stored {
-        /// Its name.
+        /// The name of the template.
         name: TemplateName,
-        /// In this version, or in its latest.
+        /// The version, or `None` for the latest.
         version: Option<i64>,
     },
-    /// One that is not stored.
+    /// A template that is not stored.
     Source(Box<Template>),
 }
 
-/// A template as it would be sent.
+/// A rendered template.
 #[derive(Clone, Debug)]
 pub struct Preview {
-    /// Its version, if it is stored.
+    /// The version, if the template is stored.
     pub version: Option<i64>,
-    /// The subject.
+    /// The rendered subject.
     pub subject: String,
     /// The html part.
     pub html: Option<String>,
     /// The text part, made from the html if the template has none.
     pub text: Option<String>,
-    /// Why a message made so would be refused.
+    /// The faults for which such a message would be refused.
     pub warnings: Vec<FieldError>,
 }
 
 impl Door {
-    /// Checks a template before it is stored: its words, and that all it refers to is there.
+    /// Checks a template before it is stored: its syntax, and that every template it refers to exists.
     pub async fn check_template(&self, template: &Template) -> Result<(), Refusal> {
         let size =
             [Some(&template.subject), template.html.as_ref(), template.text.as_ref(), template.mjml.as_ref()];
@@ -62,26 +62,26 @@ impl Door {
         let (found, version) = match &what {
             PreviewOf::Stored { name, version } => {
                 let found = self.lookup.templates.find(tenant, name, *version).await?;
-                let version = found.as_ref().ok().map(|in_use| in_use.version);
+                let version = found.as_ref().ok().map(|compiled| compiled.version);
                 (found, version)
             }
             PreviewOf::Source(template) => (self.lookup.templates.compile(template).await?, None),
         };
         let refused = |fault: FieldError| Refusal::Invalid { details: vec![of_source(fault)] };
-        let house = self.lookup.settings.house(tenant).await?;
+        let profile = self.lookup.settings.profile(tenant).await?;
         let render = || {
-            let in_use = found?;
-            in_use.render(&read_variables(variables)?)
+            let compiled = found?;
+            compiled.render(&read_variables(variables)?)
         };
         let weight = variables.len().saturating_mul(VARIABLES_WEIGHT);
         let rendered = self.heavy.run(tenant, weight, render).await?.map_err(refused)?;
-        let warnings = content_faults(&rendered, &self.limits, &house.settings.content);
+        let warnings = content_faults(&rendered, &self.limits, &profile.settings.content);
         let Rendered { subject, html, text } = rendered;
         Ok(Preview { version, subject, html, text, warnings })
     }
 }
 
-/// Seen from the template itself, its parts are its fields.
+/// Turns a fault of a message's template into a fault of the template itself, whose parts are its fields.
 fn of_source(fault: FieldError) -> FieldError {
     let field = fault.field.strip_prefix("template.").unwrap_or(&fault.field).to_owned();
     FieldError { field, ..fault }.coded(Code::InvalidTemplate)

@@ -1,7 +1,8 @@
-//! Ready-made mail: its header says from whom and to whom, its sender says the rest.
+//! Finished mail: the header names sender and recipients, and the caller adds options.
 //!
-//! Carried, not judged. Where the envelope names the recipients, the header's are not looked at; an author without a usable
-//! address is completed ([`author`]); what no server would take is encoded, and each change is told in the event `validated`.
+//! The mail is carried, not judged. If the envelope names the recipients, those in the header are ignored. An
+//! author without a usable address is completed ([`author`]). What no server would accept is encoded, and the
+//! event `validated` lists each change.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,65 +18,67 @@ use postway_store::record::{DedupKind, NewMessage};
 use serde::Serialize;
 
 use super::{
-    check::{self, Recipients, ReturnPath, allowed::SenderBounds, terms},
-    compose::{Mail, Origin, assemble, fingerprint, sign},
+    check::{self, CheckedRecipients, ReturnPath, allowed::SenderBounds, terms},
+    compose::{AssembledMail, MessageOrigin, assemble, fingerprint, sign},
     context::{Receipt, RequestContext},
     door::Door,
-    parse::request::{Addresses, List, MessageRequest, Scalar, Text},
-    store::Keys,
+    parse::request::{AddressList, JsonList, JsonScalar, JsonText, MessageInput},
+    store::DedupKeys,
 };
 use crate::{
     budget::catch_panic,
-    cache::settings_cache::{House, Lookup, Route, Signers},
+    cache::settings_cache::{AccountRoute, DomainSigners, RouteLookup, TenantProfile},
     limits::Limits,
-    refusal::{Findings, Refusal},
+    refusal::{FieldFaults, Refusal},
 };
 
-/// What goes with a ready-made mail; each as in a message given as JSON.
+/// The options of a finished mail; each has the same meaning as in a JSON message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RawOptions {
-    /// The client's id of it.
+    /// The client's id.
     pub id: Option<String>,
     /// The account to send by.
     pub account: Option<String>,
     /// The batch it belongs to.
     pub batch: Option<String>,
-    /// 0 to 3, or a word.
+    /// The priority: 0 to 3, or its name.
     pub priority: Option<String>,
-    /// Not before this time.
+    /// The mail is not sent before this time.
     pub send_at: Option<String>,
-    /// Not after this time.
+    /// The mail is not sent after this time.
     pub expires_at: Option<String>,
-    /// `resend` or `hold`. Left out of the identity where it is absent: earlier versions did not know it.
+    /// What to do in doubt: `resend` or `hold`. It is left out of the fingerprint if it is absent, because
+    /// earlier versions did not know it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_doubt: Option<String>,
-    /// The envelope sender, instead of the mail's From; empty for none. The mail itself is not changed.
+    /// The envelope sender, instead of the mail's From; empty for the null sender. The mail itself is not
+    /// changed.
     pub from: Option<String>,
-    /// The envelope recipients, instead of the mail's To, Cc and Bcc; the mail itself is not changed.
+    /// The envelope recipients, instead of the mail's To, Cc and Bcc. The mail itself is not changed.
     pub to: Vec<String>,
-    /// Labels.
+    /// The tags.
     pub tags: Vec<String>,
-    /// Whether nobody may read it, and it goes away once it is sent.
+    /// Whether the mail is sensitive: its content cannot be read here, and is erased once it is sent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sensitive: bool,
-    /// What the client wants to find with it.
+    /// Metadata that the client searches by.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// What is to be reported about its delivery (RFC 3461); a repeat may wish otherwise.
+    /// Which delivery reports to request (RFC 3461); a repeat may differ here.
     #[serde(skip)]
     pub dsn: Option<DsnWishes>,
 }
 
 impl RawOptions {
-    /// The same words in the shape that the checks know.
-    fn as_request(&self) -> MessageRequest<'_> {
-        fn text(given: &Option<String>) -> Option<Text<'_>> {
-            given.as_deref().map(Text::from)
+    /// The options in the shape that the checks know.
+    fn as_request(&self) -> MessageInput<'_> {
+        fn text(given: &Option<String>) -> Option<JsonText<'_>> {
+            given.as_deref().map(JsonText::from)
         }
-        fn scalar(given: &Option<String>) -> Option<Scalar<'_>> {
-            text(given).map(Scalar::Text)
+        fn scalar(given: &Option<String>) -> Option<JsonScalar<'_>> {
+            text(given).map(JsonScalar::Text)
         }
-        MessageRequest {
+        MessageInput {
             id: text(&self.id),
             account: text(&self.account),
             batch: text(&self.batch),
@@ -83,18 +86,18 @@ impl RawOptions {
             send_at: scalar(&self.send_at),
             expires_at: scalar(&self.expires_at),
             on_doubt: text(&self.on_doubt),
-            to: (!self.to.is_empty()).then(|| Addresses {
+            to: (!self.to.is_empty()).then(|| AddressList {
                 list: self.to.iter().map(|to| to.as_str().into()).collect(),
                 single: false,
             }),
-            tags: Some(List(self.tags.iter().map(|tag| tag.as_str().into()).collect())),
-            ..MessageRequest::default()
+            tags: Some(JsonList(self.tags.iter().map(|tag| tag.as_str().into()).collect())),
+            ..MessageInput::default()
         }
     }
 }
 
 impl Door {
-    /// Takes a ready-made RFC 5322 mail. It is durable when this returns.
+    /// Accepts a finished RFC 5322 mail. It is durable when this returns.
     pub async fn accept_raw(
         &self,
         ctx: &RequestContext,
@@ -105,9 +108,10 @@ impl Door {
         taken.inspect_err(Refusal::count)
     }
 
-    /// The same for a mail that was handed over by SMTP: it gets the trace field that such mail has, and an envelope
-    /// sender that is its author's address is nobody's wish, so it goes where the account or the tenant has failures go. A
-    /// repeat is known by its gist: whoever tries again over SMTP mostly makes the mail anew.
+    /// Accepts a mail that was submitted over SMTP. It gets a trace field. An envelope sender that equals the
+    /// author's address is not a deliberate choice, so failures go where the account or the tenant wants
+    /// them. A repeat is recognised by a fingerprint of its content: a client that tries again over SMTP
+    /// usually composes the mail anew.
     pub(crate) async fn accept_submitted(
         &self,
         ctx: &RequestContext,
@@ -130,19 +134,21 @@ impl Door {
         if body.len() > self.limits.message_bytes_max {
             return Err(Refusal::message_too_large(self.limits.message_bytes_max));
         }
-        match self.make_raw(ctx, options, body, trace).await {
+        match self.look_up_and_build_raw(ctx, options, body, trace).await {
             Ok(message) => self.writer.store_one(ctx, message).await,
             Err(refusal) => {
                 let key = ctx.idempotency_key.clone().map(|key| (DedupKind::Request, key));
-                let keys = Keys::new(key, options.id.as_deref());
+                let keys = DedupKeys::new(key, options.id.as_deref());
                 let submitted = trace.is_some();
-                self.writer.repeat_or_refusal(ctx, keys, || identity(options, body, submitted), refusal).await
+                self.writer
+                    .repeat_or_refusal(ctx, keys, || repeat_fingerprint(options, body, submitted), refusal)
+                    .await
             }
         }
     }
 
-    /// What is to be stored of a ready-made mail.
-    async fn make_raw(
+    /// Looks up what the mail needs, and builds the message.
+    async fn look_up_and_build_raw(
         &self,
         ctx: &RequestContext,
         options: &RawOptions,
@@ -152,81 +158,82 @@ impl Door {
         let now = self.clock.now();
         let inspected = self.heavy.run(&ctx.tenant, body.len(), || inspect_raw(body)).await?;
         let mut info = inspected.map_err(|error| refused(&error))?;
-        // Over SMTP such mail has a body all the same; elsewhere it is most likely the wrong file.
+        // A mail without a proper header still has a body. Over SMTP it is accepted; elsewhere it is most
+        // likely the wrong file.
         if let Some(fault) = info.bad_header.take().filter(|_| trace.is_none()) {
             return Err(refused(&fault));
         }
         let route = self.lookup.route_for(ctx, options.account.as_deref()).await?;
-        let house = self.lookup.settings.house(&ctx.tenant).await?;
+        let profile = self.lookup.settings.profile(&ctx.tenant).await?;
         let completed = match &info.from {
             Some(_) => None,
-            None => author(&info, options, route.as_deref().ok(), &house),
+            None => author(&info, options, route.as_deref().ok(), &profile),
         };
         let signers = match info.from.as_ref().or(completed.as_ref()) {
             Some(from) => self.lookup.settings.signers(&ctx.tenant, from.address().domain()).await?,
-            None => Signers::default(),
+            None => DomainSigners::default(),
         };
-        let around = RawSurroundings { route, house, signers, info, completed, trace };
+        let looked_up = RawLookup { route, profile, signers, info, completed, trace };
         let prepare = || {
-            catch_panic(&ctx.tenant, &ctx.request_id, || self.prepare_raw(ctx, options, body, around, now))
+            catch_panic(&ctx.tenant, &ctx.request_id, || self.build_raw(ctx, options, body, looked_up, now))
         };
         self.heavy.run(&ctx.tenant, body.len(), prepare).await?
     }
 
-    fn prepare_raw(
+    fn build_raw(
         &self,
         ctx: &RequestContext,
         options: &RawOptions,
         body: &Bytes,
-        around: RawSurroundings<'_>,
+        looked_up: RawLookup<'_>,
         now: Time,
     ) -> Result<NewMessage, Refusal> {
-        let RawSurroundings { route, house, signers, info, completed, trace } = around;
-        let limits = self.limits.of(&house.settings.content);
-        let mut findings = Findings::default();
+        let RawLookup { route, profile, signers, info, completed, trace } = looked_up;
+        let limits = self.limits.for_tenant(&profile.settings.content);
+        let mut errors = FieldFaults::default();
         let request = options.as_request();
-        let recipients = recipients(&request, &info, &limits, &mut findings);
+        let recipients = recipients(&request, &info, &limits, &mut errors);
         let return_path = options.from.as_deref().and_then(|from| match from {
             "" | "<>" => Some(ReturnPath::Null),
             from => {
-                let mailbox = findings.take("from", from.parse::<Mailbox>())?;
+                let mailbox = errors.take("from", from.parse::<Mailbox>())?;
                 Some(ReturnPath::Address(mailbox.into_address()))
             }
         });
-        let bounds = SenderBounds { tenant: &house.settings, key: ctx.restrictions.as_deref() };
+        let bounds = SenderBounds { tenant: &profile.settings, key: ctx.restrictions.as_deref() };
         if let Some(ReturnPath::Address(path)) = &return_path {
-            bounds.check_sender("from", path.as_str(), &mut findings);
+            bounds.check_sender("from", path.as_str(), &mut errors);
         }
-        bounds.check_recipients(recipients.named(), &mut findings);
+        bounds.check_recipients(recipients.named(), &mut errors);
         let from = info.from.as_ref().or(completed.as_ref());
         if from.is_none() {
-            findings.add(
+            errors.add(
                 "from",
                 "the mail's From names nobody with an address, and neither does its envelope sender: add one, or give the \
                  account or the tenant a return_path",
             );
         }
-        let route = findings.take("account", route);
-        let mut terms = terms(&request, &limits, (now, false), &mut findings);
+        let route = errors.take("account", route);
+        let mut terms = terms(&request, &limits, (now, false), &mut errors);
         if !options.metadata.is_empty() {
             let metadata = serde_json::json!(options.metadata).to_string();
             match metadata.len() <= limits.metadata_bytes_max {
                 true => terms.metadata = Some(metadata),
-                false => findings
+                false => errors
                     .add("metadata", format!("must be at most {} bytes of JSON", limits.metadata_bytes_max)),
             }
         }
-        let (Some(route), Some(from), true) = (route, from, findings.is_empty()) else {
-            return Err(findings.into_refusal());
+        let (Some(route), Some(from), true) = (route, from, errors.is_empty()) else {
+            return Err(errors.into_refusal());
         };
         let idempotency = ctx.idempotency_key.clone().map(|key| (DedupKind::Request, key));
         let keyed = idempotency.is_some() || terms.client_id.is_some();
-        let fingerprint = if keyed { identity(options, body, trace.is_some())? } else { [0; 32] };
+        let fingerprint = if keyed { repeat_fingerprint(options, body, trace.is_some())? } else { [0; 32] };
         let mut names = self.builder.new_names(now, from.address());
         let envelope = recipients.envelope();
-        let ways = match envelope.as_slice() {
-            [reader] => self.builder.unsubscribe_ways(
-                &house,
+        let unsubscribe = match envelope.as_slice() {
+            [reader] => self.builder.unsubscribe_fields(
+                &profile,
                 terms.batch.as_ref(),
                 names.uid,
                 reader.address.as_str(),
@@ -234,7 +241,7 @@ impl Door {
             _ => None,
         };
         let finish = RawFinish {
-            unsubscribe: ways.as_ref().map_or(&[], |ways| &ways.fields),
+            unsubscribe: unsubscribe.as_ref().map_or(&[], |unsubscribe| &unsubscribe.fields),
             message_id: &names.message_id,
             uid: &names.uid_text,
             date_unix: now.as_seconds(),
@@ -244,10 +251,10 @@ impl Door {
         };
         let finished = finish_raw(body, &finish).map_err(|error| refused(&error))?;
         let FinishedRaw { mut bytes, message_id, eight_bit, smtputf8, changes } = finished;
-        bounds.check_sender("from", from.address().as_str(), &mut findings);
-        bounds.check_mail(&bytes, &mut findings);
-        if !findings.is_empty() {
-            return Err(findings.into_refusal());
+        bounds.check_sender("from", from.address().as_str(), &mut errors);
+        bounds.check_mail(&bytes, &mut errors);
+        if !errors.is_empty() {
+            return Err(errors.into_refusal());
         }
         names.message_id = message_id;
         let wished = return_path.filter(
@@ -255,11 +262,11 @@ impl Door {
         );
         sign(&mut bytes, &signers, &route, now)?;
         let mut subject = info.subject.unwrap_or_default();
-        // Kept for lists only, and the mail has all of it.
+        // This copy is for lists only; the mail has the full subject.
         subject.truncate(subject.floor_char_boundary(limits.subject_bytes_max));
-        let parties = (&*route, &*house);
+        let parties = (&*route, &*profile);
         let sender = self.builder.envelope_sender(wished.as_ref(), parties, names.uid, from.address());
-        let mail = Mail {
+        let mail = AssembledMail {
             sender: sender.to(&envelope),
             names,
             subject,
@@ -272,32 +279,37 @@ impl Door {
         };
         let (tenant, request_id) = (&ctx.tenant, ctx.request_id.as_str());
         let payload = body.clone();
-        let on_doubt = ctx.on_doubt_for(&route, &house);
-        let origin = Origin { tenant, request_id, idempotency, fingerprint, payload, on_doubt, now };
+        let on_doubt = ctx.on_doubt_for(&route, &profile);
+        let origin = MessageOrigin { tenant, request_id, idempotency, fingerprint, payload, on_doubt, now };
         let mut message = assemble(origin, terms, &route, mail, limits.message_bytes_max)?;
         message.content.dsn = options.dsn.clone();
         Ok(message)
     }
 }
 
-/// What was looked up for a ready-made mail, and what it says of itself.
-struct RawSurroundings<'a> {
-    route: Lookup,
-    house: Arc<House>,
-    signers: Signers,
+/// The settings that were looked up for a finished mail, and what its header says.
+struct RawLookup<'a> {
+    route: RouteLookup,
+    profile: Arc<TenantProfile>,
+    signers: DomainSigners,
     info: RawInfo,
-    /// The author it is given, where it names none with an address.
+    /// The author that is filled in if the mail names none with an address.
     completed: Option<Mailbox>,
-    /// How it came by SMTP, if it did.
+    /// The SMTP session that brought the mail, if there was one.
     trace: Option<Trace<'a>>,
 }
 
-/// The author of a mail that names none with an address (RFC 6409, 8.1): its envelope sender, else where the account or the tenant
-/// has failures go. It keeps the name it has.
-fn author(info: &RawInfo, options: &RawOptions, route: Option<&Route>, house: &House) -> Option<Mailbox> {
+/// The author for a mail that names none with an address (RFC 6409, 8.1): its envelope sender, else the
+/// return path of the account or the tenant. The display name is preserved.
+fn author(
+    info: &RawInfo,
+    options: &RawOptions,
+    route: Option<&AccountRoute>,
+    profile: &TenantProfile,
+) -> Option<Mailbox> {
     let envelope = options.from.as_deref().and_then(|from| from.parse::<Mailbox>().ok());
     let stored =
-        [route.and_then(|route| route.return_path.as_deref()), house.settings.return_path.as_deref()];
+        [route.and_then(|route| route.return_path.as_deref()), profile.settings.return_path.as_deref()];
     let address: EmailAddress = match envelope {
         Some(sender) => sender.into_address(),
         None => stored.into_iter().flatten().find_map(|path| path.parse().ok())?,
@@ -306,7 +318,7 @@ fn author(info: &RawInfo, options: &RawOptions, route: Option<&Route>, house: &H
     named.or_else(|_| Mailbox::new(None, address)).ok()
 }
 
-/// What was checked, and what was changed, as the particulars of the event `validated`.
+/// The data of the event `validated`: what was checked and what was changed.
 pub(crate) fn validated(bytes: usize, recipients: usize, changes: &BTreeSet<RawChange>) -> String {
     let mut data = format!(
         "{{\"checks\":[{{\"check\":\"INTEGRITY\",\"bytes\":{bytes}}},\
@@ -320,39 +332,40 @@ pub(crate) fn validated(bytes: usize, recipients: usize, changes: &BTreeSet<RawC
     data
 }
 
-/// The envelope's recipients: those given, each as what the mail names it, or else those of the mail.
+/// The envelope recipients: those given, each with the kind that the mail's header gives it, or else those of
+/// the header.
 fn recipients(
-    request: &MessageRequest<'_>,
+    request: &MessageInput<'_>,
     info: &RawInfo,
     limits: &Limits,
-    findings: &mut Findings,
-) -> Recipients {
+    errors: &mut FieldFaults,
+) -> CheckedRecipients {
     if request.to.is_none() {
         if let Some(fault) = &info.bad_recipient {
-            findings.add(field_of(fault), fault.to_string());
-            return Recipients::default();
+            errors.add(field_of(fault), fault.to_string());
+            return CheckedRecipients::default();
         }
-        let named = Recipients { to: info.to.clone(), cc: info.cc.clone(), bcc: info.bcc.clone() };
-        check::fits(named.len(), limits, findings);
+        let named = CheckedRecipients { to: info.to.clone(), cc: info.cc.clone(), bcc: info.bcc.clone() };
+        check::check_recipient_count(named.len(), limits, errors);
         return named;
     }
-    let given = check::recipients(request, limits, findings).to;
+    let given = check::recipients(request, limits, errors).to;
     let names =
         |list: &[Mailbox], mailbox: &Mailbox| list.iter().any(|other| other.address() == mailbox.address());
     let (to, rest): (Vec<_>, Vec<_>) = given.into_iter().partition(|mailbox| names(&info.to, mailbox));
     let (cc, bcc) = rest.into_iter().partition(|mailbox| names(&info.cc, mailbox));
-    Recipients { to, cc, bcc }
+    CheckedRecipients { to, cc, bcc }
 }
 
-/// What a repeat has in common with the mail it repeats.
-fn identity(options: &RawOptions, body: &[u8], submitted: bool) -> Result<[u8; 32], Refusal> {
+/// The fingerprint that a repeat shares with the original.
+fn repeat_fingerprint(options: &RawOptions, body: &[u8], submitted: bool) -> Result<[u8; 32], Refusal> {
     match submitted {
         true => fingerprint(options, &gist(body)),
         false => fingerprint(options, body),
     }
 }
 
-/// The refusal of a mail, with the field of the request that its fault belongs to.
+/// The refusal of a mail, for the field of the request that its fault belongs to.
 fn refused(error: &RawError) -> Refusal {
     Refusal::field(field_of(error), error.to_string())
 }

@@ -1,8 +1,9 @@
-//! Mails that a door refused, kept as messages that are `invalid` from the start, for those who audit them.
+//! Records of refused mail: messages that are `invalid` from the start, for those who audit them.
 //!
-//! A row and its two events, without any body: whom it was for, its subject, its external id, and the first fault. What came
-//! is not kept, because nobody has checked it. A tenant has a share of such rows that fills up again with time, so that a
-//! program that posts nonsense, or whoever has its key, cannot fill the disk; what is beyond is counted and logged only.
+//! A record is a row with two events and no body: recipients, subject, external id and the first fault. The
+//! mail itself is not stored, because it was never checked. Each tenant has a number of records that refills
+//! with time, so that a faulty client, or a stolen key, cannot fill the disk; refusals beyond it are only
+//! counted and logged.
 
 use std::{
     collections::HashMap,
@@ -24,40 +25,40 @@ use tokio::time::Instant;
 use super::{context::RequestContext, door::Door};
 use crate::refusal::FieldError;
 
-/// Refused mails of one tenant that may be kept at once.
-const KEPT_MAX: u32 = 1_000;
-/// How soon another may be kept after that.
-const KEPT_EVERY: Duration = Duration::from_secs(10);
-/// The most recipients that are kept of one.
+/// The most records that one tenant may add at once.
+const RECORDS_MAX: u32 = 1_000;
+/// How often the tenant may add another record after that.
+const RECORD_EVERY: Duration = Duration::from_secs(10);
+/// The most recipients in a record.
 const RECIPIENTS_MAX: usize = 50;
-/// The longest text that is kept of one, in characters.
+/// The longest text in a record, in characters.
 const TEXT_CHARS_MAX: usize = 255;
 
-/// What is kept of a mail that was refused.
+/// What is recorded of a refused mail.
 #[derive(Clone, Debug)]
 pub struct RefusedMail {
-    /// Whom it was for, as far as those are addresses.
+    /// The recipients, as far as they are valid addresses.
     pub recipients: Vec<(RecipientKind, EmailAddress)>,
-    /// Its subject, as given.
+    /// The subject, as given.
     pub subject: String,
-    /// Its sender's own reference.
+    /// The sender's own reference.
     pub external_id: Option<String>,
     /// The first fault.
     pub fault: FieldError,
 }
 
-/// How many refused mails each tenant may still have kept.
+/// The number of records that each tenant may still add.
 #[derive(Default)]
 pub(crate) struct RefusedShares(Mutex<HashMap<TenantId, (u32, Instant)>>);
 
 impl RefusedShares {
-    /// Takes a place, if there is one.
+    /// Counts one record of a tenant; `false` if it may add none now.
     fn take(&self, tenant: &TenantId, now: Instant) -> bool {
         let mut shares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (left, since) = shares.entry(tenant.clone()).or_insert((KEPT_MAX, now));
-        let regained = now.duration_since(*since).as_secs() / KEPT_EVERY.as_secs();
+        let (left, since) = shares.entry(tenant.clone()).or_insert((RECORDS_MAX, now));
+        let regained = now.duration_since(*since).as_secs() / RECORD_EVERY.as_secs();
         if regained > 0 {
-            *left = left.saturating_add(u32::try_from(regained).unwrap_or(u32::MAX)).min(KEPT_MAX);
+            *left = left.saturating_add(u32::try_from(regained).unwrap_or(u32::MAX)).min(RECORDS_MAX);
             *since = now;
         }
         let is_left = *left > 0;
@@ -67,8 +68,8 @@ impl RefusedShares {
 }
 
 impl Door {
-    /// Keeps a record of a mail that was refused, unless its tenant has had its share of them or has no account that the mail
-    /// would have gone by.
+    /// Records a refused mail, unless its tenant may add no more records now, or has no account that would
+    /// have sent the mail.
     pub async fn keep_refused(
         &self,
         ctx: &RequestContext,
@@ -99,7 +100,7 @@ impl Door {
 fn record(lane: Lane, request_id: &str, mail_domain: &str, mail: RefusedMail, now: Time) -> NewMessage {
     let uid = MessageUid::new(now, &mut rand::rng());
     let (state, effects) = transition(State::Accepted, Input::Refuse).expect("the table lets a check fail");
-    let (told, error) = mail.fault.particulars();
+    let (event_data, error) = mail.fault.event_and_error();
     let accepted = serde_json::json!({ "request_id": request_id }).to_string();
     let recipients = mail.recipients.into_iter().take(RECIPIENTS_MAX);
     NewMessage {
@@ -132,7 +133,7 @@ fn record(lane: Lane, request_id: &str, mail_domain: &str, mail: RefusedMail, no
         },
         events: vec![
             NewEvent { kind: EventKind::Accepted, data: Some(accepted) },
-            NewEvent { kind: effects.event.unwrap_or(EventKind::Invalid), data: Some(told) },
+            NewEvent { kind: effects.event.unwrap_or(EventKind::Invalid), data: Some(event_data) },
         ],
         error: Some(error),
         collapse_key: None,
@@ -141,7 +142,7 @@ fn record(lane: Lane, request_id: &str, mail_domain: &str, mail: RefusedMail, no
     }
 }
 
-/// A text of a stranger's, as a column holds it.
+/// An unchecked text, made fit for a column.
 fn clipped(text: &str) -> String {
     text.chars().map(|one| if one.is_control() { ' ' } else { one }).take(TEXT_CHARS_MAX).collect()
 }
@@ -154,11 +155,11 @@ mod tests {
     fn a_tenant_has_a_share_that_fills_up_again() {
         let (shares, start) = (RefusedShares::default(), Instant::now());
         let (one, other) = ("one".parse().unwrap(), "other".parse().unwrap());
-        assert!((0..KEPT_MAX).all(|_| shares.take(&one, start)));
+        assert!((0..RECORDS_MAX).all(|_| shares.take(&one, start)));
         assert!(!shares.take(&one, start) && shares.take(&other, start), "each has its own");
-        assert!(shares.take(&one, start + KEPT_EVERY) && !shares.take(&one, start + KEPT_EVERY));
-        assert!((0..KEPT_MAX).all(|_| shares.take(&one, start + KEPT_EVERY * 5_000)));
-        assert!(!shares.take(&one, start + KEPT_EVERY * 5_000), "never more than at first");
+        assert!(shares.take(&one, start + RECORD_EVERY) && !shares.take(&one, start + RECORD_EVERY));
+        assert!((0..RECORDS_MAX).all(|_| shares.take(&one, start + RECORD_EVERY * 5_000)));
+        assert!(!shares.take(&one, start + RECORD_EVERY * 5_000), "never more than at first");
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! An amount that all tenants share: bytes of memory, or places for work.
+//! An amount that all tenants share: bytes of memory, or slots for work.
 //!
-//! There is only so much of it, and one tenant may have only a part of it: as much as `tenant_max` while nobody else has any, and in
-//! proportion less as less is left. Where that is half of all, a tenant may have as much as it leaves to others. So those that take
-//! all they can get always leave some for the next, however many they are, and as they give back and take again their parts become
-//! equal. A share is given back when it is dropped, whatever ends the work that it was taken for.
+//! One tenant may have only a part of it: up to `tenant_max` while no other tenant has any, and
+//! proportionally less as less is left. If `tenant_max` is half of the amount, a tenant may have as much as
+//! it leaves to others. So tenants that take all they can always leave some for the next one, however many
+//! they are, and as they give back and take again, their parts become equal. Dropping a share gives it back,
+//! however the work ended that it was taken for.
 
 use std::{
     collections::HashMap,
@@ -17,7 +18,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// What there is, and who has taken how much of it.
+/// A shared amount, and how much of it each tenant has taken.
 #[derive(Debug)]
 pub struct FairBudget {
     taken: Mutex<TakenAmounts>,
@@ -32,7 +33,7 @@ struct TakenAmounts {
     by_tenant: HashMap<TenantId, usize>,
 }
 
-/// What was taken of a budget. Dropping it gives it back.
+/// A part taken from a budget. Dropping it gives it back.
 #[derive(Debug)]
 pub struct FairShare {
     budget: Arc<FairBudget>,
@@ -41,24 +42,25 @@ pub struct FairShare {
 }
 
 impl FairBudget {
-    /// A budget of this amount, of which one tenant may have at most `tenant_max`, and that only while others have nothing.
+    /// A budget of `amount_max`. One tenant may have at most `tenant_max`, and that only while others have
+    /// nothing.
     pub fn new(amount_max: usize, tenant_max: usize) -> Arc<Self> {
         let tenant_max = tenant_max.min(amount_max);
         Arc::new(Self { taken: Mutex::default(), amount_max, tenant_max, given_back: Notify::new() })
     }
 
-    /// A share of nothing, to be made larger. Without a tenant it counts against the whole alone.
+    /// An empty share that can grow. Without a tenant it counts only against the total.
     pub fn share(self: &Arc<Self>, tenant: Option<TenantId>) -> FairShare {
         FairShare { budget: Arc::clone(self), tenant, amount: 0 }
     }
 
-    /// Takes an amount for a tenant, if there is as much left for it.
+    /// Takes `amount` for a tenant, if that much is left for it.
     pub fn take(self: &Arc<Self>, tenant: &TenantId, amount: usize) -> Option<FairShare> {
         let mut share = self.share(Some(tenant.clone()));
         share.grow_to(amount).then_some(share)
     }
 
-    /// The same, waiting until there is as much, but not longer than `within`.
+    /// Takes `amount` for a tenant, waiting for it at most `within`.
     pub async fn wait(
         self: &Arc<Self>,
         tenant: &TenantId,
@@ -72,7 +74,7 @@ impl FairBudget {
         loop {
             let given_back = self.given_back.notified();
             tokio::pin!(given_back);
-            // From here on no giving back is missed.
+            // From here on, no share that is given back goes unnoticed.
             given_back.as_mut().enable();
             if let Some(share) = self.take(tenant, amount) {
                 return Some(share);
@@ -86,17 +88,17 @@ impl FairBudget {
         self.tenant_max
     }
 
-    /// How much is left, of the whole and for this tenant.
+    /// How much is left, in total and for this tenant.
     pub fn left(&self, tenant: &TenantId) -> (usize, usize) {
         let taken = self.taken();
         let own = taken.by_tenant.get(tenant).copied().unwrap_or(0);
         (self.amount_max.saturating_sub(taken.all), self.left_for(own, taken.all))
     }
 
-    /// How much more a tenant may have that has `own` already, of `all` that is taken.
+    /// How much more a tenant may take that has `own` already, when `all` is taken in total.
     ///
-    /// With m as the most of a tenant and M as all there is, what it has then is at most m / (M - m) of what is left then, and one
-    /// more: of places there are few, and the last one is to be had.
+    /// Let m be `tenant_max` and M be `amount_max`. After taking, a tenant has at most m / (M - m) of what is
+    /// left, plus one: slots are few, and the last one must be available.
     fn left_for(&self, own: usize, all: usize) -> usize {
         let left = self.amount_max.saturating_sub(all);
         if self.amount_max == 0 {
@@ -152,7 +154,7 @@ impl FairBudget {
 }
 
 impl FairShare {
-    /// Makes it at least this large; false, and nothing taken, where there is not as much left.
+    /// Grows the share to at least `amount`; if that much is not left, takes nothing and returns `false`.
     pub fn grow_to(&mut self, amount: usize) -> bool {
         let more = amount.saturating_sub(self.amount);
         let grown = more == 0 || self.budget.add(self.tenant.as_ref(), more);
@@ -162,28 +164,29 @@ impl FairShare {
         grown
     }
 
-    /// Gives back what is beyond this amount.
+    /// Gives back everything beyond `amount`.
     pub fn shrink_to(&mut self, amount: usize) {
         let less = self.amount.saturating_sub(amount);
         self.amount -= less;
         self.budget.give_back(self.tenant.as_ref(), less);
     }
 
-    /// Takes a part of it out, as a share of its own.
+    /// Splits off a part as a share of its own.
     pub fn split(&mut self, amount: usize) -> FairShare {
         let amount = amount.min(self.amount);
         self.amount -= amount;
         FairShare { budget: Arc::clone(&self.budget), tenant: self.tenant.clone(), amount }
     }
 
-    /// Makes it a share of this tenant's. What it has already stays with the whole alone until it is given back.
+    /// Assigns an empty share to a tenant. A share that is not empty still counts only against the total
+    /// until it is given back.
     pub fn belong_to(&mut self, tenant: &TenantId) {
         if self.tenant.is_none() && self.amount == 0 {
             self.tenant = Some(tenant.clone());
         }
     }
 
-    /// How much it is.
+    /// The size of the share.
     pub fn amount(&self) -> usize {
         self.amount
     }
@@ -222,7 +225,8 @@ mod tests {
         assert!(budget.taken().by_tenant.is_empty(), "nobody who has nothing is remembered");
     }
 
-    /// Each of these takes all it can, one piece at a time; what each has then, and what is left of the whole.
+    /// Lets each tenant take all it can, one piece at a time; returns what each has then, and what is left in
+    /// total.
     fn taken_by(budget: &Arc<FairBudget>, tenants: usize, piece: usize) -> (Vec<usize>, usize) {
         let mut shares = Vec::new();
         let all = (0..tenants).map(|number| {
@@ -242,7 +246,7 @@ mod tests {
         assert_eq!(taken_by(&FairBudget::new(1_200, 600), 2, 100), (vec![600, 300], 300));
         let (all, left) = taken_by(&FairBudget::new(192, 148), 3, 1);
         assert!(all[0] == 148 && all[1] > all[2] && left > 0, "{all:?} {left}");
-        // And so do places, of which there are few.
+        // The same is true of slots, of which there are few.
         assert_eq!(taken_by(&FairBudget::new(4, 2), 2, 1), (vec![2, 1], 1));
         assert_eq!(taken_by(&FairBudget::new(4, 2), 3, 1), (vec![2, 1, 1], 0), "each has one");
         assert_eq!(taken_by(&FairBudget::new(1, 1), 1, 1), (vec![1], 0));

@@ -1,8 +1,9 @@
-//! Running the work of a message where it harms nobody else.
+//! Runs the work on a message so that it does not harm other requests.
 //!
-//! Such work cannot be broken off, so what is given to it is bounded before: a request, and its message, by their limits; html by 4 MiB,
-//! its depth and its elements; templates by fuel and memory; mail that somebody else wrote by the reader's own limits. All of it is linear
-//! in these sizes, which `tests/door/bounded_work.rs` holds.
+//! Such work cannot be interrupted, so its input is bounded beforehand: a request and its message by their
+//! limits; html by 4 MiB, its depth and its elements; templates by fuel and memory; received mail by the
+//! reader's own limits. All of the work is linear in these sizes, which `tests/door/bounded_work.rs`
+//! verifies.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -16,12 +17,13 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use super::fair::{FairBudget, FairShare};
 use crate::refusal::Refusal;
 
-/// From here on, parsing and composing take longer than a runtime's thread may be kept: about a millisecond.
+/// From this size on, parsing and composing occupy a thread of the runtime for longer than about a
+/// millisecond.
 const HEAVY_BYTES: usize = 256 * 1024;
-/// Heavy work at once: one for each processor, within these bounds. Each may take some forty MiB while it lasts, and the ceiling of
-/// memory that the guide states counts with the most of them.
+/// The least and the most slots for heavy work: one for each processor, within these bounds. Each may occupy
+/// some 40 MiB, and the memory ceiling in the guide assumes the most.
 const HEAVY_AT_ONCE: (usize, usize) = (4, 6);
-/// The longest wait for such a place.
+/// The longest wait for a slot.
 const HEAVY_WAIT_S_MAX: Duration = Duration::from_secs(60);
 
 /// Slots for heavy work, some of them for each tenant.
@@ -36,8 +38,8 @@ impl Default for HeavyWork {
 }
 
 impl HeavyWork {
-    /// Does work on this many bytes for a tenant; see [`weighed`]. Heavy work waits for a slot: what is built from a
-    /// request can be many times its size, so only a few large requests are worked on at once.
+    /// Does work on this many bytes for a tenant; see [`weighed`]. Heavy work waits for a slot: what is built
+    /// from a request can be many times its size, so only a few large requests are worked on at once.
     pub(crate) async fn run<R>(
         &self,
         tenant: &TenantId,
@@ -57,22 +59,22 @@ impl HeavyWork {
     }
 }
 
-/// Does work on this many bytes. Heavy work tells the runtime to move its other tasks to another thread first, where
-/// the runtime has one.
+/// Does work on this many bytes. Before heavy work, a runtime with several threads moves its other tasks to
+/// another thread.
 pub fn weighed<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
     let multi_thread =
         || Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
     if bytes > HEAVY_BYTES && multi_thread() { tokio::task::block_in_place(work) } else { work() }
 }
 
-/// Composes one message; a panic is a refusal of that message and nobody else's concern. What the panic said may
-/// quote the message, so it is not logged.
+/// Composes one message; a panic becomes a refusal of that message alone. The panic's text may quote the
+/// message, so it is not logged.
 pub(crate) fn catch_panic<T>(
     tenant: &TenantId,
     request_id: &str,
     compose: impl FnOnce() -> Result<T, Refusal>,
 ) -> Result<T, Refusal> {
-    // Nothing outlives the closure but its result, so no broken state can be seen.
+    // Only the result outlives the closure, so no broken state can be seen.
     catch_unwind(AssertUnwindSafe(compose)).unwrap_or_else(|_| {
         tracing::error!(%tenant, request_id, "composing a message panicked; the message is refused");
         Err(Refusal::field("", "could not be composed"))

@@ -1,4 +1,5 @@
-//! Answers of the store that are remembered for a moment.
+//! Caches in front of the store. Each answer is trusted for a second, or until this process changes a
+//! setting.
 
 pub(crate) mod settings_cache;
 pub(crate) mod template_cache;

@@ -1,4 +1,4 @@
-//! Whose mail it is and by which account it goes: the store's answers, remembered for a moment.
+//! Cached settings of tenants and accounts, and signing keys.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,76 +12,80 @@ use postway_domain::{
 use postway_mime::dkim::Signer;
 use postway_store::{Store, StoreError};
 
-use crate::{cache::ttl_cache::Memory, refusal::CAPTURES, signing};
+use crate::{cache::ttl_cache::TtlCache, refusal::CAPTURES, signing};
 
-/// How many of each are remembered.
-const REMEMBERED_MAX: usize = 10_000;
+/// The most entries of each cache.
+const CACHED_MAX: usize = 10_000;
 
-/// What intake needs to know of an account.
+/// What intake needs to know about an account.
 #[derive(Debug)]
-pub(crate) struct Route {
+pub(crate) struct AccountRoute {
     pub account: AccountId,
     pub return_path: Option<String>,
-    /// Whether it, or its fallback, sends by SES.
+    /// Whether the account, or its fallback, sends through SES.
     pub by_ses: bool,
-    /// Whether nobody chose it and it captures mail: the sandbox that each tenant begins with.
+    /// Whether it is the sandbox that each tenant begins with, which nobody chose and which captures mail.
     pub captures_unasked: bool,
-    /// What it does with mail in doubt that says nothing of it.
+    /// What to do in doubt with mail that does not say it itself.
     pub on_doubt: Option<OnDoubt>,
 }
 
-/// The account found, or what is wrong with the name given.
-pub(crate) type Lookup = Result<Arc<Route>, String>;
+/// The account, or the fault in the given name.
+pub(crate) type RouteLookup = Result<Arc<AccountRoute>, String>;
 
-/// What intake needs to know of a tenant.
+/// What intake needs to know about a tenant.
 #[derive(Debug)]
-pub(crate) struct House {
+pub(crate) struct TenantProfile {
     pub tenant: TenantId,
     pub settings: TenantSettings,
     pub streams: BTreeMap<StreamId, StreamExits>,
     secrets: TenantSecrets,
 }
 
-/// How readers can leave a stream.
+/// How readers can unsubscribe from a stream.
 #[derive(Debug)]
 pub(crate) struct StreamExits {
     pub by_link: bool,
     pub mailto: Option<String>,
 }
 
-impl House {
-    /// Where attachments named by `endpoint` are, and the token or password for it.
+impl TenantProfile {
+    /// The endpoint for attachments, and the token or password for it.
     pub(crate) fn attachment_endpoint(&self) -> Option<(&Remote, Option<&str>)> {
         let remote = self.settings.attachment_endpoint.as_ref()?;
         Some((remote, self.secrets.attachment_endpoint.as_deref()))
     }
 }
 
-/// The signers of one domain.
-pub(crate) type Signers = Arc<[Signer]>;
+/// The DKIM signers of one domain.
+pub(crate) type DomainSigners = Arc<[Signer]>;
 
-/// The memory. No account's name stands for the tenant's default.
-pub(crate) struct Directory {
+/// Cached settings. A key without an account is the tenant's default account.
+pub(crate) struct SettingsCache {
     store: Arc<dyn Store>,
     secret_key: Arc<SecretKey>,
-    routes: Memory<(TenantId, Option<AccountId>), Arc<Route>>,
-    houses: Memory<TenantId, Arc<House>>,
-    signers: Memory<(TenantId, String), Signers>,
+    routes: TtlCache<(TenantId, Option<AccountId>), Arc<AccountRoute>>,
+    profiles: TtlCache<TenantId, Arc<TenantProfile>>,
+    signers: TtlCache<(TenantId, String), DomainSigners>,
 }
 
-impl Directory {
+impl SettingsCache {
     pub(crate) fn new(store: Arc<dyn Store>, secret_key: Arc<SecretKey>) -> Self {
         Self {
             store,
             secret_key,
-            routes: Memory::of(REMEMBERED_MAX),
-            houses: Memory::of(REMEMBERED_MAX),
-            signers: Memory::of(REMEMBERED_MAX),
+            routes: TtlCache::with_capacity(CACHED_MAX),
+            profiles: TtlCache::with_capacity(CACHED_MAX),
+            signers: TtlCache::with_capacity(CACHED_MAX),
         }
     }
 
-    /// Finds the account of that name, or the tenant's default.
-    pub(crate) async fn route(&self, tenant: &TenantId, name: Option<&str>) -> Result<Lookup, StoreError> {
+    /// Finds the account of that name, or the tenant's default account.
+    pub(crate) async fn route(
+        &self,
+        tenant: &TenantId,
+        name: Option<&str>,
+    ) -> Result<RouteLookup, StoreError> {
         let name: Option<AccountId> = match name.map(str::parse).transpose() {
             Ok(name) => name,
             Err(error) => return Ok(Err(error.to_string())),
@@ -98,7 +102,8 @@ impl Directory {
         Ok(found)
     }
 
-    /// Why mail of this tenant that names no account would be captured although nobody chose that, if it would be.
+    /// Why the sandbox would capture mail of this tenant that names no account, although nobody chose the
+    /// sandbox; `None` if it would not.
     pub(crate) async fn captures_unasked(
         &self,
         tenant: &TenantId,
@@ -107,7 +112,11 @@ impl Directory {
         Ok(found.is_ok_and(|route| route.captures_unasked).then_some(CAPTURES))
     }
 
-    async fn read_route(&self, tenant: &TenantId, name: Option<&AccountId>) -> Result<Lookup, StoreError> {
+    async fn read_route(
+        &self,
+        tenant: &TenantId,
+        name: Option<&AccountId>,
+    ) -> Result<RouteLookup, StoreError> {
         let (id, is_chosen) = match name {
             Some(name) => (name.clone(), true),
             None => {
@@ -136,14 +145,14 @@ impl Directory {
             .any(|account| account.settings.kind == AccountKind::Ses);
         let captures_unasked = !is_chosen && account.settings.kind == AccountKind::Sandbox;
         let AccountSettings { return_path, on_doubt, .. } = account.settings;
-        Ok(Ok(Arc::new(Route { account: id, return_path, by_ses, captures_unasked, on_doubt })))
+        Ok(Ok(Arc::new(AccountRoute { account: id, return_path, by_ses, captures_unasked, on_doubt })))
     }
 
-    /// The tenant's settings; the caller has made sure that it exists.
-    pub(crate) async fn house(&self, tenant: &TenantId) -> Result<Arc<House>, StoreError> {
+    /// The settings of a tenant; the caller has made sure that it exists.
+    pub(crate) async fn profile(&self, tenant: &TenantId) -> Result<Arc<TenantProfile>, StoreError> {
         let generation = self.store.generation();
-        if let Some(house) = self.houses.get(tenant, generation) {
-            return Ok(house);
+        if let Some(profile) = self.profiles.get(tenant, generation) {
+            return Ok(profile);
         }
         let found = self.store.tenant(tenant).await?;
         let (settings, sealed) = found.map(|found| (found.settings, found.secret)).unwrap_or_default();
@@ -163,13 +172,13 @@ impl Directory {
             (id, StreamExits { by_link: unsubscribe, mailto: unsubscribe_mailto.filter(|_| unsubscribe) })
         };
         let streams = streams.into_iter().map(exits).collect();
-        let house = Arc::new(House { tenant: tenant.clone(), settings, streams, secrets });
-        self.houses.put(tenant.clone(), generation, Arc::clone(&house));
-        Ok(house)
+        let profile = Arc::new(TenantProfile { tenant: tenant.clone(), settings, streams, secrets });
+        self.profiles.put(tenant.clone(), generation, Arc::clone(&profile));
+        Ok(profile)
     }
 
-    /// Who signs mail from this domain, if anybody does. That nobody does is remembered too.
-    pub(crate) async fn signers(&self, tenant: &TenantId, domain: &str) -> Result<Signers, StoreError> {
+    /// The signers for mail from this domain. That there are none is cached too.
+    pub(crate) async fn signers(&self, tenant: &TenantId, domain: &str) -> Result<DomainSigners, StoreError> {
         let key = (tenant.clone(), in_ascii(domain));
         let generation = self.store.generation();
         if let Some(signers) = self.signers.get(&key, generation) {
@@ -181,20 +190,20 @@ impl Directory {
             match signing::signer(key, &self.secret_key) {
                 Ok(signer) => signers.push(signer),
                 Err(error) => {
-                    // Unsigned mail may be refused by its receivers; mail that waits for an operator is safe.
+                    // Receivers may refuse unsigned mail; mail that waits for an operator is safe.
                     let named =
                         format!("the DKIM key {} of {} cannot be used: {error}", key.selector, key.domain);
                     return Err(StoreError::Unexpected(named));
                 }
             }
         }
-        let signers: Signers = signers.into();
+        let signers: DomainSigners = signers.into();
         self.signers.put(key, generation, Arc::clone(&signers));
         Ok(signers)
     }
 }
 
-/// A domain as keys name it: in lower case, and `xn--…` where it is not ASCII.
+/// A domain as signing keys name it: in lower case, and as `xn--…` if it is not ASCII.
 fn in_ascii(domain: &str) -> String {
     match url::Host::parse(domain) {
         Ok(url::Host::Domain(ascii)) if !domain.is_ascii() => ascii,

@@ -1,4 +1,4 @@
-//! Templates: found with all that they extend and include, compiled, and remembered for a moment.
+//! Cached templates, compiled with everything that they extend and include.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,55 +10,55 @@ use postway_mime::template::{Rendered, TemplateError, TemplateSet, TemplateSourc
 use postway_store::{Store, StoreError};
 use serde_json::{Map, Value};
 
-use crate::{cache::ttl_cache::Memory, refusal::FieldError};
+use crate::{cache::ttl_cache::TtlCache, refusal::FieldError};
 
-/// How many templates one may refer to, itself included, also by way of others.
+/// The most templates that one template may refer to, directly or indirectly, itself included.
 const CLOSURE_MAX: usize = 32;
-/// How many bytes of source all of them may have together.
+/// The most bytes of source that they may have together.
 const CLOSURE_BYTES_MAX: usize = 4 * Template::BYTES_MAX;
-/// How many compiled templates are remembered, and what they may take together.
-const REMEMBERED_MAX: usize = 500;
-const REMEMBERED_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// A compiled template takes about so many times its source.
+/// The most compiled templates in the cache, and the memory they may occupy together.
+const CACHED_MAX: usize = 500;
+const CACHED_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// A compiled template occupies roughly this many times the memory of its source.
 const COMPILED_WEIGHT: usize = 8;
 
-/// A template, ready to be rendered.
-pub(crate) struct InUse {
+/// A compiled template.
+pub(crate) struct CompiledTemplate {
     pub name: String,
     pub version: i64,
     set: TemplateSet,
-    /// Of source, those it refers to included.
+    /// Bytes of source, including the templates it refers to.
     source_bytes: usize,
 }
 
-impl InUse {
-    /// Subject and texts with these variables.
+impl CompiledTemplate {
+    /// Renders subject and texts with these variables.
     pub(crate) fn render(&self, variables: &Map<String, Value>) -> Result<Rendered, FieldError> {
         self.set.render(&self.name, variables).map_err(|error| fault(&error))
     }
 }
 
-/// A template, or what is wrong with the name given.
-pub(crate) type Found = Result<Arc<InUse>, FieldError>;
+/// A template, or the fault in the given name.
+pub(crate) type TemplateLookup = Result<Arc<CompiledTemplate>, FieldError>;
 
-/// The templates of all tenants, as far as they were asked for.
-pub(crate) struct Shelf {
+/// The cache of all tenants' templates.
+pub(crate) struct TemplateCache {
     store: Arc<dyn Store>,
-    known: Memory<(TenantId, TemplateName, Option<i64>), Arc<InUse>>,
+    known: TtlCache<(TenantId, TemplateName, Option<i64>), Arc<CompiledTemplate>>,
 }
 
-impl Shelf {
+impl TemplateCache {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, known: Memory::of_bytes(REMEMBERED_MAX, REMEMBERED_BYTES_MAX) }
+        Self { store, known: TtlCache::with_byte_limit(CACHED_MAX, CACHED_BYTES_MAX) }
     }
 
-    /// Finds a template in this version, or in its latest.
+    /// Finds a template in this version, or its latest.
     pub(crate) async fn find(
         &self,
         tenant: &TenantId,
         name: &TemplateName,
         version: Option<i64>,
-    ) -> Result<Found, StoreError> {
+    ) -> Result<TemplateLookup, StoreError> {
         let key = (tenant.clone(), name.clone(), version);
         let generation = self.store.generation();
         if let Some(known) = self.known.get(&key, generation) {
@@ -70,16 +70,16 @@ impl Shelf {
             return Ok(Err(FieldError::new("template.name", message)));
         };
         let found = self.compile(&template).await?;
-        if let Ok(in_use) = &found {
-            let bytes = in_use.source_bytes.saturating_mul(COMPILED_WEIGHT);
-            self.known.put_sized(key, generation, Arc::clone(in_use), bytes);
+        if let Ok(compiled) = &found {
+            let bytes = compiled.source_bytes.saturating_mul(COMPILED_WEIGHT);
+            self.known.put_sized(key, generation, Arc::clone(compiled), bytes);
         }
         Ok(found)
     }
 
-    /// Compiles a template together with those it refers to, in their latest versions. One that is not there may be one
-    /// that need not be there: that is for the compiler to say.
-    pub(crate) async fn compile(&self, template: &Template) -> Result<Found, StoreError> {
+    /// Compiles a template together with those it refers to, in their latest versions. A missing one may be
+    /// optional: the compiler decides.
+    pub(crate) async fn compile(&self, template: &Template) -> Result<TemplateLookup, StoreError> {
         let own = source(template);
         let mut wanted = match own.check().and_then(|()| own.references()) {
             Ok(names) => names,
@@ -114,13 +114,13 @@ impl Shelf {
             }
             closure.insert(name, referred);
         }
-        let in_use = TemplateSet::new(closure.into_values()).map(|set| InUse {
+        let compiled = TemplateSet::new(closure.into_values()).map(|set| CompiledTemplate {
             name: template.name.to_string(),
             version: template.version,
             set,
             source_bytes,
         });
-        Ok(in_use.map(Arc::new).map_err(|error| fault(&error)))
+        Ok(compiled.map(Arc::new).map_err(|error| fault(&error)))
     }
 }
 
@@ -139,7 +139,7 @@ fn source(template: &Template) -> TemplateSource {
     }
 }
 
-/// A template's fault as a fault of the message that uses it.
+/// Turns a fault of a template into a fault of the message that uses it.
 fn fault(error: &TemplateError) -> FieldError {
     let field = match error.part {
         Some(part) => format!("template.{part}"),

@@ -1,17 +1,18 @@
-//! What a file is: its content type, and whether it may be sent at all.
+//! The content type of a file, and whether it may be sent at all.
 //!
-//! A declared type stands, unless the content's own marks contradict it in a way that could harm whoever opens it: what is
-//! declared as a picture, a sound, a film, a font or a PDF must be no web page, script or program. (It is also how an error
-//! page fetched in place of a document is caught.) Without a declared type, the marks and the file's name decide.
+//! A declared type is used, unless the signature of the content contradicts it in a way that could harm the
+//! person who opens it: a file declared as an image, audio, video, font or PDF must not be a web page, script
+//! or program. (This also catches an error page that was fetched instead of a document.) Without a declared
+//! type, the signature and the file name decide.
 //!
-//! Programs are refused, by their content and by the endings that Windows runs on a click: most mail hosts refuse mail with
-//! such a file, and none is a document. Archives are not looked into.
+//! Programs are refused, by their content and by the extensions that Windows runs on a click: most mail hosts
+//! refuse mail with such a file, and none is a document. Archives are not opened.
 
 use std::fmt;
 
 use infer::MatcherType;
 
-/// Endings that Windows runs, or hands to something that runs what is in them.
+/// Extensions that Windows runs, or hands to a program that runs their content.
 const REFUSED_EXTENSIONS: [&str; 44] = [
     "ade",
     "adp",
@@ -59,7 +60,7 @@ const REFUSED_EXTENSIONS: [&str; 44] = [
     "xll",
 ];
 
-/// Types by ending, for files whose content does not tell.
+/// Content types by extension, for files whose content has no signature.
 const TYPES: [(&str, &str); 43] = [
     ("7z", "application/x-7z-compressed"),
     ("avif", "image/avif"),
@@ -106,7 +107,7 @@ const TYPES: [(&str, &str); 43] = [
     ("zip", "application/zip"),
 ];
 
-/// Containers: their marks say less than the name does.
+/// Containers: their signature says less than the file name.
 const CONTAINERS: [&str; 4] =
     ["application/gzip", "application/x-ole-storage", "application/zip", "text/xml"];
 
@@ -114,26 +115,26 @@ const UNKNOWN: &str = "application/octet-stream";
 
 /// Why a file is not sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedFile {
     /// The field of the attachment that is at fault.
     pub field: &'static str,
-    /// What is wrong and what to do.
+    /// The fault, and what to do about it.
     pub message: String,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RefusedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-/// Decides the content type of a file, or says why it is not sent.
+/// Decides the content type of a file, or refuses the file.
 pub(crate) fn content_type(
     filename: &str,
     declared: Option<&str>,
     content: &[u8],
-) -> Result<String, Refused> {
-    let refused = |field, message| Err(Refused { field, message });
+) -> Result<String, RefusedFile> {
+    let refused = |field, message| Err(RefusedFile { field, message });
     let extension = extension(filename);
     if REFUSED_EXTENSIONS.contains(&extension.as_str()) {
         let message =
@@ -156,14 +157,14 @@ pub(crate) fn content_type(
     }
 }
 
-/// The ending, in lower case. Windows opens a file as if dots and spaces at the end of its name were not there.
+/// The extension, in lower case. Windows ignores dots and spaces at the end of a file name.
 fn extension(filename: &str) -> String {
     let name = filename.trim_end_matches(['.', ' ']);
     name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase()).unwrap_or_default()
 }
 
-/// What the first bytes say. The marks of programs are too weak to be believed (two letters are enough for some), and
-/// [`is_program`] knows better.
+/// The content type by signature. Signatures of programs are too weak to be trusted (for some, two letters
+/// are enough), and [`is_program`] is more precise.
 fn marks(content: &[u8]) -> Option<&'static str> {
     let kind = infer::get(content)?;
     (kind.matcher_type() != MatcherType::App).then(|| kind.mime_type())
@@ -172,7 +173,7 @@ fn marks(content: &[u8]) -> Option<&'static str> {
 fn guess(extension: &str, marks: Option<&'static str>) -> &'static str {
     let by_name = TYPES.iter().find(|(ending, _)| *ending == extension).map(|(_, kind)| *kind);
     match (by_name, marks) {
-        // Any text may begin like something else.
+        // A text may begin like something else.
         (Some(by_name), _) if by_name.starts_with("text/") || by_name == "application/json" => by_name,
         (Some(by_name), Some(marks)) if CONTAINERS.contains(&marks) && !is_marked(by_name) => by_name,
         (_, Some(marks)) => marks,
@@ -181,12 +182,12 @@ fn guess(extension: &str, marks: Option<&'static str>) -> &'static str {
     }
 }
 
-/// Types whose content has marks of its own, so that it is not that type without them.
+/// Whether content of this type always has a signature.
 fn is_marked(kind: &str) -> bool {
     kind == "application/pdf" || (kind.starts_with("image/") && kind != "image/svg+xml")
 }
 
-/// What a type that can act is called, if it is one.
+/// The name of a type that can run code, if it is one.
 fn active(marks: &str) -> Option<&'static str> {
     match marks {
         "text/html" => Some("a web page"),
@@ -195,19 +196,20 @@ fn active(marks: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a declared type promises that nothing in the file acts.
+/// Whether a declared type implies that the file runs no code.
 fn is_passive(declared: &str) -> bool {
     let essence = declared.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_family = ["image/", "audio/", "video/", "font/"].iter().any(|family| essence.starts_with(family));
     essence == "application/pdf" || (is_family && essence != "image/svg+xml")
 }
 
-/// Programs of Windows, Linux and macOS.
+/// Whether the content is a program for Windows, Linux or macOS.
 fn is_program(content: &[u8]) -> bool {
     is_windows_program(content) || content.starts_with(b"\x7fELF") || infer::app::is_mach(content)
 }
 
-/// `MZ`, and at the place that the header names, `PE`: a text that begins with these two letters is not one.
+/// Whether the content is `MZ` with `PE` at the offset that the header names. A text that merely begins with
+/// `MZ` is not a program.
 fn is_windows_program(content: &[u8]) -> bool {
     let header = || {
         let place = content.get(0x3c..0x40)?.try_into().ok().map(u32::from_le_bytes)?;

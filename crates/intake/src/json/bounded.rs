@@ -1,52 +1,52 @@
 //! JSON values, bounded while they are built.
 //!
-//! Two bytes of JSON can become seventy in memory and more while a list grows, so the size of a text does not bound what
-//! is made of it. Here the values and the bytes of their texts are counted as they are read, and reading ends at the
-//! first that is too many. How deep values may be nested is the parser's bound: 128 levels.
+//! Two bytes of JSON can become seventy in memory, and more while a list grows, so the size of a text does
+//! not bound its values. The values and the bytes of their texts are counted as they are read, and reading
+//! stops at the first one too many. The parser itself limits nesting to 128 levels.
 
 use std::{cell::Cell, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value, value::RawValue};
 
-/// How much may be built of a text.
+/// Limits on the values built from a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonBounds {
-    /// The most values, those in lists and objects included.
+    /// The most values, including those in lists and objects.
     pub values_max: usize,
-    /// The most bytes of texts and names.
+    /// The most bytes of texts and field names.
     pub text_bytes_max: usize,
 }
 
-/// Why a text did not become an object.
+/// Why a text could not be read as an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonFault {
-    /// It is another value.
+    /// The text is a JSON value of another type.
     #[error("must be a JSON object")]
     NotObject,
-    /// It cannot be read.
+    /// The text is not JSON.
     #[error("is not JSON: {0}")]
     Malformed(String),
-    /// It has more than the bounds allow.
+    /// The object exceeds the limits.
     #[error(
         "has more than {} values, or more than {} bytes of text: send less", .0.values_max, .0.text_bytes_max
     )]
     TooMuch(JsonBounds),
 }
 
-/// The object that a text is, within bounds.
+/// Reads an object within bounds.
 pub fn read_object(json: &[u8], bounds: JsonBounds) -> Result<Map<String, Value>, JsonFault> {
     read_object_beside(json, None, bounds).map(|(object, _)| object)
 }
 
-/// The same of all fields but one, which stays the text that it is and does not count.
+/// Reads an object within bounds, except for one field, which stays JSON text and does not count.
 pub fn read_object_beside<'a>(
     json: &'a [u8],
     apart: Option<&str>,
     bounds: JsonBounds,
 ) -> Result<(Map<String, Value>, Option<&'a RawValue>), JsonFault> {
     if json.trim_ascii_start().first() != Some(&b'{') {
-        // What is no JSON at all is told so.
+        // Text that is not JSON at all gets that error instead.
         return match serde_json::from_slice::<serde::de::IgnoredAny>(json) {
             Ok(_) => Err(JsonFault::NotObject),
             Err(error) => Err(JsonFault::Malformed(error.to_string())),
@@ -64,7 +64,7 @@ pub fn read_object_beside<'a>(
     })
 }
 
-/// What may still be built.
+/// What is left of the limits.
 struct BoundsLeft {
     values: Cell<usize>,
     bytes: Cell<usize>,
@@ -149,7 +149,7 @@ impl<'de> Visitor<'de> for BoundedValue<'_> {
     }
 }
 
-/// Builds the outermost object, with one field left as it is.
+/// Builds the outermost object, with one field left as JSON text.
 struct OutermostVisitor<'n, 'c> {
     apart: Option<&'n str>,
     within: BoundedValue<'c>,

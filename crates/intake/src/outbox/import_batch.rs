@@ -1,4 +1,4 @@
-//! One round: take some rows, have the door accept them, mark them.
+//! Imports one batch of rows: takes them, accepts their messages through the door, and marks them.
 
 use std::time::Duration;
 
@@ -8,51 +8,55 @@ use postway_store::StoreError;
 use tokio::time::timeout;
 
 use super::{
-    accept::{self, AcceptedOffer, Offer},
-    database::{SourceDb, Verdict},
+    accept::{self, AcceptedOffer, MessageOffer},
+    database::{RowVerdict, SourceDatabase},
     error::OutboxError,
     postgres::{TokenRow, TokenVerdict},
-    row::{Defaults, Row, message},
+    row::{OutboxRow, RowDefaults, message},
     runner::Outbox,
-    token::{Mailer, Sealed},
+    token::{SealedMail, TokenMailer},
 };
 use crate::accept::crash_point::crash_point;
 
-/// Rows taken in one round at most.
-pub(super) const ROUND_ROWS: u32 = 500;
-/// The longest that accepting a round may take: its rows are locked meanwhile.
+/// The most rows of one batch.
+pub(super) const BATCH_ROWS: u32 = 500;
+/// The longest time for accepting a batch: its rows are locked meanwhile.
 const ACCEPT_LASTS_MAX: Duration = Duration::from_secs(30);
 
-/// How a round went.
+/// The result of a batch.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Round {
-    /// Whether there may be more to take.
+pub(super) struct RowImportResult {
+    /// Whether there may be more rows.
     pub has_more: bool,
-    /// Whether some were left to wait for an account that sends.
+    /// Whether some rows wait for an account that sends.
     pub holds: bool,
 }
 
 impl Outbox {
-    /// Takes some rows, at most so many. Where rows are large fewer are taken the next time.
-    pub(super) async fn round(&self, db: &mut dyn SourceDb, most: &mut u32) -> Result<Round, OutboxError> {
+    /// Imports at most `most` rows. If rows are large, `most` is lowered for the next batch.
+    pub(super) async fn import_rows(
+        &self,
+        db: &mut dyn SourceDatabase,
+        most: &mut u32,
+    ) -> Result<RowImportResult, OutboxError> {
         let taken = db.take(*most).await?;
         if taken.rows.is_empty() {
-            return Ok(Round::default());
+            return Ok(RowImportResult::default());
         }
         let defaults =
-            Defaults { from: self.source.from.as_deref(), account: self.source.account.as_deref() };
-        let offer = |row: &Row| {
+            RowDefaults { from: self.source.from.as_deref(), account: self.source.account.as_deref() };
+        let offer = |row: &OutboxRow| {
             let client_id = format!("outbox:{}:{}", self.source.name, row.id);
             let message = message(row, &client_id, defaults);
-            Offer { client_id, message: message.map(Bytes::from) }
+            MessageOffer { client_id, message: message.map(Bytes::from) }
         };
         let captures = self.captures_unasked().await?;
-        // What names its account goes by it; the rest would never leave, and waits.
+        // Messages that name their account are accepted; the others would be captured, and wait.
         let (mut verdicts, mut seqs, mut offers) = (Vec::new(), Vec::new(), Vec::new());
         for row in &taken.rows {
             let offer = offer(row);
             match captures.filter(|_| !offer.names_account()) {
-                Some(why) => verdicts.push(Verdict {
+                Some(why) => verdicts.push(RowVerdict {
                     seq: row.seq,
                     status: "pending",
                     uid: None,
@@ -68,26 +72,27 @@ impl Outbox {
         let answers = self.accept(&offers).await?;
         verdicts.extend(seqs.into_iter().zip(answers).map(|(seq, answer)| match answer {
             Ok(AcceptedOffer { uid, .. }) => {
-                Verdict { seq, status: "accepted", uid: Some(uid.to_string()), error: None }
+                RowVerdict { seq, status: "accepted", uid: Some(uid.to_string()), error: None }
             }
-            Err(fault) => Verdict { seq, status: "invalid", uid: None, error: Some(fault) },
+            Err(fault) => RowVerdict { seq, status: "invalid", uid: None, error: Some(fault) },
         }));
         let now = self.clock().now();
         db.settle(&verdicts, now).await?;
         let accepted = verdicts.iter().filter(|verdict| verdict.uid.is_some()).count();
         if !offers.is_empty() {
-            self.took(offers.len(), accepted, now);
+            self.count_batch(offers.len(), accepted, now);
         }
-        // Large rows come few at a time.
+        // Large rows are taken a few at a time.
         *most = match taken.has_more {
             true if verdicts.len() < *most as usize => verdicts.len().max(1) as u32,
-            _ => (*most * 2).min(ROUND_ROWS),
+            _ => (*most * 2).min(BATCH_ROWS),
         };
-        // Those that wait would be taken again at once.
-        Ok(Round { has_more: taken.has_more && !offers.is_empty(), holds: held > 0 })
+        // Waiting rows would be taken again at once.
+        Ok(RowImportResult { has_more: taken.has_more && !offers.is_empty(), holds: held > 0 })
     }
 
-    /// Why mail of this source that names no account would be captured although nobody chose that, if it would be.
+    /// Why the sandbox would capture mail of this source that names no account, although nobody chose the
+    /// sandbox; `None` if it would not.
     async fn captures_unasked(&self) -> Result<Option<&'static str>, OutboxError> {
         match &self.source.account {
             Some(_) => Ok(None),
@@ -95,22 +100,25 @@ impl Outbox {
         }
     }
 
-    /// The same for tokens.
-    pub(super) async fn token_round(&self, db: &mut dyn SourceDb) -> Result<Round, OutboxError> {
+    /// Imports a batch of tokens.
+    pub(super) async fn import_tokens(
+        &self,
+        db: &mut dyn SourceDatabase,
+    ) -> Result<RowImportResult, OutboxError> {
         let (Some(mailer), Some(mut table)) = (&self.mailer, db.tokens()) else {
-            return Ok(Round::default());
+            return Ok(RowImportResult::default());
         };
-        // A mail that the sandbox took activates nobody, and its token would be used up: they all wait, and stay as they are.
+        // A captured mail would activate no account and use up its token, so all tokens wait unchanged.
         if self.captures_unasked().await?.is_some() {
-            return Ok(Round { has_more: false, holds: table.has_waiting().await? });
+            return Ok(RowImportResult { has_more: false, holds: table.has_waiting().await? });
         }
-        let rows = table.take(ROUND_ROWS).await?;
+        let rows = table.take(BATCH_ROWS).await?;
         if rows.is_empty() {
-            return Ok(Round::default());
+            return Ok(RowImportResult::default());
         }
         let (mut verdicts, mut unlike) = self.mail_tokens(mailer, &rows, 0).await?;
-        // A mail that was accepted before a crash, and under an older secret key, is out: its link and code hold, and not
-        // those that the new key would make. The door knows its content again.
+        // A mail that was accepted before a crash, under an older secret key, has been sent: its link and
+        // code count, not those that the new key would make. The door recognises its content.
         for generation in 1..mailer.generations() {
             if unlike.is_empty() {
                 break;
@@ -128,21 +136,21 @@ impl Outbox {
         }
         let accepted = verdicts.iter().filter(|verdict| verdict.uid.is_some()).count();
         table.settle(&verdicts).await?;
-        self.took(verdicts.len(), accepted, self.clock().now());
-        Ok(Round { has_more: rows.len() == ROUND_ROWS as usize, holds: false })
+        self.count_batch(verdicts.len(), accepted, self.clock().now());
+        Ok(RowImportResult { has_more: rows.len() == BATCH_ROWS as usize, holds: false })
     }
 
-    /// Has the mails of tokens accepted as one generation of the secret key makes them: what becomes of each token, and the
-    /// places of those whose mail was there already with another content.
+    /// Accepts the mails of tokens as made with one generation of the secret key. Returns a verdict for each
+    /// token, and the indexes of those whose mail was accepted before with a different content.
     async fn mail_tokens(
         &self,
-        mailer: &Mailer,
+        mailer: &TokenMailer,
         rows: &[TokenRow],
         generation: usize,
     ) -> Result<(Vec<TokenVerdict>, Vec<usize>), OutboxError> {
         let sealed = mailer.seal(&self.door, rows, generation, self.clock().now()).await?;
-        let (offers, mut verdicts): (Vec<Offer>, Vec<_>) =
-            sealed.into_iter().map(|Sealed { offer, verdict }| (offer, verdict)).unzip();
+        let (offers, mut verdicts): (Vec<MessageOffer>, Vec<_>) =
+            sealed.into_iter().map(|SealedMail { offer, verdict }| (offer, verdict)).unzip();
         let answers = self.accept(&offers).await?;
         let mut unlike = Vec::new();
         for (place, (verdict, answer)) in verdicts.iter_mut().zip(answers).enumerate() {
@@ -151,7 +159,7 @@ impl Outbox {
                     verdict.uid = Some(uid.to_string());
                     unlike.extend(differs.then_some(place));
                 }
-                // Nothing of a mail that there is not.
+                // Without a mail, there are no secrets to record.
                 Err(fault) => {
                     *verdict = TokenVerdict { id: verdict.id, error: Some(fault), ..Default::default() }
                 }
@@ -160,7 +168,7 @@ impl Outbox {
         Ok((verdicts, unlike))
     }
 
-    async fn accept(&self, offers: &[Offer]) -> Result<Vec<accept::Answer>, OutboxError> {
+    async fn accept(&self, offers: &[MessageOffer]) -> Result<Vec<accept::OfferAnswer>, OutboxError> {
         let accepting = accept::accept(&self.door, self.tenant(), &self.source.name, offers);
         let late = |_| StoreError::Unavailable("accepting took too long".to_owned());
         let answers = timeout(ACCEPT_LASTS_MAX, accepting).await.map_err(late)??;
@@ -168,8 +176,8 @@ impl Outbox {
         Ok(answers)
     }
 
-    /// Counts a round.
-    fn took(&self, rows: usize, accepted: usize, now: Time) {
+    /// Counts a batch.
+    fn count_batch(&self, rows: usize, accepted: usize, now: Time) {
         let source = self.source.name.clone();
         metrics::histogram!("postway_outbox_batch_rows", "source" => source).record(rows as f64);
         self.count("accepted", accepted);
@@ -181,7 +189,7 @@ impl Outbox {
         });
     }
 
-    /// Counts what became of rows.
+    /// Counts rows by outcome.
     fn count(&self, outcome: &'static str, rows: usize) {
         if rows > 0 {
             let source = self.source.name.clone();

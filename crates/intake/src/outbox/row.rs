@@ -1,21 +1,21 @@
-//! A row of the outbox as the message that it asks for.
+//! Turns a row of the outbox into a message.
 //!
-//! The column `message` is a message as the API takes it; every other column, where it is given, takes the place of the
-//! field of its name. What is wrong with a value is for the door to say: here it is only put into the shape that the door
-//! reads, and what has no shape goes to the door as the text that it is.
+//! The column `message` is a message as the API accepts it; every other column replaces the field of its
+//! name, if it is set. The door checks the values: here they only get the shape that the door reads, and a
+//! value without a valid shape is passed on as text.
 
 use std::borrow::Cow;
 
 use postway_domain::address::split_list;
 use serde_json::{Value, value::RawValue};
 
-use crate::{accept::parse::defaults::write_object, json::Entries};
+use crate::{accept::parse::defaults::write_object, json::JsonEntries};
 
-/// What a column holds.
+/// The kind of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ColumnKind {
     Text,
-    /// One value, several with commas between them, or a JSON list.
+    /// One value, several separated by commas, or a JSON list.
     List,
     Json,
     Flag,
@@ -23,64 +23,64 @@ pub(super) enum Form {
     Time,
 }
 
-/// The columns that say what to send, in the order in which they are read. `message` is the last.
-pub(super) const COLUMNS: [(&str, Form); 22] = [
-    ("from", Form::Text),
-    ("to", Form::List),
-    ("cc", Form::List),
-    ("bcc", Form::List),
-    ("reply_to", Form::List),
-    ("subject", Form::Text),
-    ("text", Form::Text),
-    ("html", Form::Text),
-    ("template", Form::Text),
-    ("variables", Form::Json),
-    ("headers", Form::Json),
-    ("metadata", Form::Json),
-    ("tags", Form::List),
-    ("batch", Form::Text),
-    ("priority", Form::Text),
-    ("account", Form::Text),
-    ("external_id", Form::Text),
-    ("collapse_key", Form::Text),
-    ("sensitive", Form::Flag),
-    ("send_at", Form::Time),
-    ("expires_at", Form::Time),
-    ("message", Form::Json),
+/// The columns that describe the message, in the order in which they are read. `message` is the last.
+pub(super) const COLUMNS: [(&str, ColumnKind); 22] = [
+    ("from", ColumnKind::Text),
+    ("to", ColumnKind::List),
+    ("cc", ColumnKind::List),
+    ("bcc", ColumnKind::List),
+    ("reply_to", ColumnKind::List),
+    ("subject", ColumnKind::Text),
+    ("text", ColumnKind::Text),
+    ("html", ColumnKind::Text),
+    ("template", ColumnKind::Text),
+    ("variables", ColumnKind::Json),
+    ("headers", ColumnKind::Json),
+    ("metadata", ColumnKind::Json),
+    ("tags", ColumnKind::List),
+    ("batch", ColumnKind::Text),
+    ("priority", ColumnKind::Text),
+    ("account", ColumnKind::Text),
+    ("external_id", ColumnKind::Text),
+    ("collapse_key", ColumnKind::Text),
+    ("sensitive", ColumnKind::Flag),
+    ("send_at", ColumnKind::Time),
+    ("expires_at", ColumnKind::Time),
+    ("message", ColumnKind::Json),
 ];
 
-/// A row that waits.
+/// A pending row.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
-    /// Its place in the table.
+pub(super) struct OutboxRow {
+    /// The `seq` of the row.
     pub seq: i64,
-    /// Its id.
+    /// The id of the row.
     pub id: String,
-    /// What its columns hold, as text, in the order of [`COLUMNS`].
+    /// The values of its columns as text, in the order of [`COLUMNS`].
     pub columns: Vec<Option<String>>,
 }
 
-impl Row {
-    /// How much of it there is.
+impl OutboxRow {
+    /// The bytes of all values.
     pub(super) fn bytes(&self) -> usize {
         self.columns.iter().flatten().map(String::len).sum()
     }
 }
 
-/// What stands in where a row says nothing.
+/// Values for rows that do not set them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Defaults<'a> {
+pub(super) struct RowDefaults<'a> {
     pub from: Option<&'a str>,
     pub account: Option<&'a str>,
 }
 
-/// The message of a row under this id, as JSON; what cannot be one is told in words. What a column holds in JSON stays the text
-/// that it is: only the door builds values of it, within its bounds.
-pub(super) fn message(row: &Row, client_id: &str, defaults: Defaults<'_>) -> Result<String, String> {
+/// The message of a row under this id, as JSON, or the fault. JSON in a column stays text: only the door
+/// builds values from it, within its limits.
+pub(super) fn message(row: &OutboxRow, client_id: &str, defaults: RowDefaults<'_>) -> Result<String, String> {
     let given = |index: usize| row.columns.get(index).and_then(Option::as_deref);
     let mut fields = JsonFields::default();
     if let Some(json) = given(COLUMNS.len() - 1) {
-        let Entries(entries): RawFields<'_> =
+        let JsonEntries(entries): RawFields<'_> =
             serde_json::from_str(json).map_err(|error| match error.is_data() {
                 true if json.trim_start().starts_with('{') => format!("message: {error}"),
                 _ => "message: must be a JSON object".to_owned(),
@@ -110,9 +110,9 @@ pub(super) fn message(row: &Row, client_id: &str, defaults: Defaults<'_>) -> Res
 /// The most fields of a message that are read.
 const FIELDS_READ_MAX: usize = 1_000;
 
-type RawFields<'a> = Entries<'a, &'a RawValue, FIELDS_READ_MAX>;
+type RawFields<'a> = JsonEntries<'a, &'a RawValue, FIELDS_READ_MAX>;
 
-/// An object that is being made: names and the JSON of their values.
+/// An object under construction: names, and the JSON of their values.
 #[derive(Default)]
 struct JsonFields<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
@@ -128,11 +128,11 @@ impl<'a> JsonFields<'a> {
         }
     }
 
-    /// Puts one part of an object where the door looks for it; what is no object gives way.
+    /// Sets one field of a nested object; a value that is not an object is replaced.
     fn set_within(&mut self, name: &'static str, part: &'static str, json: Cow<'a, str>) {
         let mut inner = JsonFields::default();
         let before = self.get(name).map(str::to_owned).unwrap_or_default();
-        if let Ok(Entries(entries)) = serde_json::from_str::<RawFields<'_>>(&before) {
+        if let Ok(JsonEntries(entries)) = serde_json::from_str::<RawFields<'_>>(&before) {
             entries.into_iter().for_each(|(name, value)| inner.set(name.0, Cow::Borrowed(value.get())));
         }
         inner.set(Cow::Borrowed(part), Cow::Borrowed(&*json));
@@ -149,19 +149,21 @@ fn text_json(text: &str) -> Cow<'static, str> {
     Cow::Owned(Value::from(text).to_string())
 }
 
-/// What a column holds, as JSON.
-fn value<'a>(name: &str, form: Form, text: &'a str) -> Result<Cow<'a, str>, String> {
+/// The value of a column as JSON.
+fn value<'a>(name: &str, form: ColumnKind, text: &'a str) -> Result<Cow<'a, str>, String> {
     let json = |text: &'a str| match serde_json::from_str::<&RawValue>(text) {
         Ok(value) => Ok(Cow::Borrowed(value.get())),
         Err(_) => Err(format!("{name}: must be JSON")),
     };
     Ok(match form {
-        Form::Text => text_json(text),
-        Form::Json => json(text)?,
-        Form::List if text.trim_start().starts_with('[') => json(text)?,
-        Form::List => Cow::Owned(Value::from(split_list(text)).to_string()),
-        Form::Flag => Cow::Borrowed(if matches!(text, "1" | "t" | "true") { "true" } else { "false" }),
-        Form::Time => text.parse::<i64>().map_or_else(|_| text_json(text), |time| time.to_string().into()),
+        ColumnKind::Text => text_json(text),
+        ColumnKind::Json => json(text)?,
+        ColumnKind::List if text.trim_start().starts_with('[') => json(text)?,
+        ColumnKind::List => Cow::Owned(Value::from(split_list(text)).to_string()),
+        ColumnKind::Flag => Cow::Borrowed(if matches!(text, "1" | "t" | "true") { "true" } else { "false" }),
+        ColumnKind::Time => {
+            text.parse::<i64>().map_or_else(|_| text_json(text), |time| time.to_string().into())
+        }
     })
 }
 
@@ -171,14 +173,14 @@ mod tests {
 
     use super::*;
 
-    fn row(columns: &[(&str, &str)]) -> Row {
+    fn row(columns: &[(&str, &str)]) -> OutboxRow {
         let find =
             |name: &str| columns.iter().find(|(other, _)| *other == name).map(|(_, text)| (*text).to_owned());
-        Row { seq: 1, id: "a".to_owned(), columns: COLUMNS.map(|(name, _)| find(name)).to_vec() }
+        OutboxRow { seq: 1, id: "a".to_owned(), columns: COLUMNS.map(|(name, _)| find(name)).to_vec() }
     }
 
     fn made(columns: &[(&str, &str)]) -> Value {
-        let defaults = Defaults { from: Some("shop@example.com"), account: None };
+        let defaults = RowDefaults { from: Some("shop@example.com"), account: None };
         serde_json::from_str(&message(&row(columns), "outbox:s:a", defaults).unwrap()).unwrap()
     }
 
@@ -219,10 +221,10 @@ mod tests {
             [("variables", "variables: must be JSON"), ("message", "message: must be a JSON object")]
         {
             assert_eq!(
-                message(&row(&[(column, "[1")]), "outbox:s:a", Defaults::default()),
+                message(&row(&[(column, "[1")]), "outbox:s:a", RowDefaults::default()),
                 Err(said.to_owned())
             );
         }
-        assert!(message(&row(&[("message", "[]")]), "i", Defaults::default()).is_err());
+        assert!(message(&row(&[("message", "[]")]), "i", RowDefaults::default()).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Where others ask about sources: how they stand, and whether a token is good.
+//! What the API asks about sources: their status, and whether a token is valid.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,42 +7,42 @@ use postway_store::Store;
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
 use super::{
-    address::Way,
+    address::SourceOptions,
     database::{connect, within},
     error::OutboxError,
     postgres::SETTINGS,
     runner::Outbox,
     status::{SourceStatus, Standing},
-    token::{Link, TokenKeys},
-    verify::{Finding, Presented, Verifier},
+    token::{SignedLink, TokenKeys},
+    verify::{Finding, Presented, TokenVerifier},
 };
 
-/// Connections for those who verify, to each source.
+/// The most connections to each source for verifying tokens.
 const CONNECTIONS: u32 = 4;
-/// How long whoever verifies waits.
+/// The longest time for verifying a token.
 const VERIFY_S_MAX: u64 = 10;
-/// How long whoever asks how a source stands waits for it.
-const LOOK_S_MAX: u64 = 5;
-/// Rows that wait are counted up to here.
+/// The longest time for reading the status of a source.
+const STATUS_S_MAX: u64 = 5;
+/// Pending rows are counted up to this number.
 const COUNTED_MAX: u32 = 10_000;
 
-/// All sources of this process.
+/// The sources of this process.
 #[derive(Default)]
 pub struct Desk {
-    places: Vec<Place>,
+    sources: Vec<SourceEntry>,
 }
 
-struct Place {
+struct SourceEntry {
     outbox: Arc<Outbox>,
-    tokens: Option<(PgPool, Verifier)>,
+    tokens: Option<(PgPool, TokenVerifier)>,
 }
 
 impl Desk {
-    /// For these sources. Nothing is connected to before somebody asks.
+    /// An API for these sources. It connects when it is first asked.
     pub fn new(outboxes: Vec<Arc<Outbox>>, secret_key: &SecretKey) -> Result<Self, OutboxError> {
-        let place = |outbox: Arc<Outbox>| {
-            let tokens = match (&outbox.source.accounts, outbox.source.url.way()?) {
-                (Some(accounts), Way::Postgres(options)) => {
+        let entry = |outbox: Arc<Outbox>| {
+            let tokens = match (&outbox.source.accounts, outbox.source.url.options()?) {
+                (Some(accounts), SourceOptions::Postgres(options)) => {
                     let pool = PgPoolOptions::new()
                         .max_connections(CONNECTIONS)
                         .acquire_timeout(Duration::from_secs(VERIFY_S_MAX))
@@ -52,25 +52,25 @@ impl Desk {
                         })
                         .connect_lazy_with(*options);
                     let keys = TokenKeys::generations(&outbox.source, accounts, secret_key);
-                    Some((pool, Verifier::new(accounts, keys)))
+                    Some((pool, TokenVerifier::new(accounts, keys)))
                 }
                 _ => None,
             };
-            Ok(Place { outbox, tokens })
+            Ok(SourceEntry { outbox, tokens })
         };
-        Ok(Self { places: outboxes.into_iter().map(place).collect::<Result<_, OutboxError>>()? })
+        Ok(Self { sources: outboxes.into_iter().map(entry).collect::<Result<_, OutboxError>>()? })
     }
 
     /// Whether a tenant has tokens to verify.
     pub fn has_tokens(&self, tenant: &TenantId) -> bool {
-        self.places.iter().any(|place| place.tokens.is_some() && place.outbox.tenant() == tenant)
+        self.sources.iter().any(|entry| entry.tokens.is_some() && entry.outbox.tenant() == tenant)
     }
 
-    /// Whether what a reader presents is good, for one tenant.
+    /// Verifies the token that a reader presents, for one tenant.
     pub async fn verify(&self, tenant: &TenantId, presented: &Presented) -> Result<Finding, OutboxError> {
-        let Some(link) = Link::read(&presented.token) else { return Ok(Finding::Invalid("malformed")) };
-        for place in self.places.iter().filter(|place| place.outbox.tenant() == tenant) {
-            let Some((pool, verifier)) = &place.tokens else { continue };
+        let Some(link) = SignedLink::read(&presented.token) else { return Ok(Finding::Invalid("malformed")) };
+        for entry in self.sources.iter().filter(|entry| entry.outbox.tenant() == tenant) {
+            let Some((pool, verifier)) = &entry.tokens else { continue };
             let asked = async {
                 let mut conn = pool.acquire().await?;
                 verifier.verify(&mut conn, presented, &link).await
@@ -82,15 +82,15 @@ impl Desk {
         Ok(Finding::Invalid("unknown"))
     }
 
-    /// How sources stand: of one tenant, or of all.
+    /// The status of the sources of one tenant, or of all.
     pub async fn status(&self, store: &dyn Store, tenant: Option<&TenantId>) -> Vec<SourceStatus> {
         let wanted =
-            self.places.iter().filter(|place| tenant.is_none_or(|tenant| place.outbox.tenant() == tenant));
-        futures::future::join_all(wanted.map(|place| place.status(store))).await
+            self.sources.iter().filter(|entry| tenant.is_none_or(|tenant| entry.outbox.tenant() == tenant));
+        futures::future::join_all(wanted.map(|entry| entry.status(store))).await
     }
 }
 
-impl Place {
+impl SourceEntry {
     async fn status(&self, store: &dyn Store) -> SourceStatus {
         let source = &self.outbox.source;
         let mut live = self.outbox.board.read();
@@ -99,7 +99,7 @@ impl Place {
                 let mut db = connect(source).await?;
                 Ok((db.waiting(COUNTED_MAX).await?, db.lag_seconds().await?))
             };
-            match within(LOOK_S_MAX, look).await {
+            match within(STATUS_S_MAX, look).await {
                 Ok((waiting, lag)) => (live.waiting, live.lag_seconds) = (Some(waiting), Some(lag)),
                 Err(error) => live.error = Some(error.to_string()),
             }

@@ -1,4 +1,4 @@
-//! What became of messages, as their rows show it.
+//! Updates of rows: what happened to their messages, from the tenant's feed.
 
 use std::collections::HashMap;
 
@@ -9,71 +9,71 @@ use postway_store::{
 };
 use serde_json::Value;
 
-use super::database::News;
+use super::database::RowUpdate;
 
-/// What a row says whose mail never left.
+/// The error of a row whose mail was captured.
 const CAPTURED: &str = "the sandbox captured it";
-/// Entries of the feed that are read at once.
+/// The number of feed entries that are read at once.
 pub(super) const PAGE: u32 = 500;
 
-/// What came next in a tenant's feed: the place behind it, and the news in it, one entry for each message.
-pub(super) struct Told {
+/// The next part of a tenant's feed: the position after it, and one update for each message in it.
+pub(super) struct FeedUpdates {
     pub next: FeedPosition,
-    pub news: Vec<News>,
-    /// Whether there is more at once.
+    pub updates: Vec<RowUpdate>,
+    /// Whether there is more to read at once.
     pub has_more: bool,
 }
 
-/// Reads on from a place; nothing where nothing has happened.
-pub(super) async fn read(
+/// Reads the feed after a position; `None` if nothing has happened.
+pub(super) async fn read_feed(
     store: &dyn Store,
     tenant: &TenantId,
     after: FeedPosition,
-) -> Result<Option<Told>, StoreError> {
+) -> Result<Option<FeedUpdates>, StoreError> {
     let page = store.feed(tenant, after, PAGE).await?;
     let Some(last) = page.last() else { return Ok(None) };
     let (next, has_more) = (last.position, page.len() == PAGE as usize);
-    let mut news = fold(&page);
-    for one in page.iter().filter(|one| one.kind == EventKind::Resolved) {
-        // Which way a doubt was resolved only the message knows.
-        if let Some(message) = store.message(tenant, &MessageKey::Uid(one.uid)).await? {
-            merge(&mut news, standing(&message.summary));
+    let mut updates = fold_page(&page);
+    for event in page.iter().filter(|event| event.kind == EventKind::Resolved) {
+        // Only the message itself knows how a doubt was resolved.
+        if let Some(message) = store.message(tenant, &MessageKey::Uid(event.uid)).await? {
+            merge(&mut updates, update_from_summary(&message.summary));
         }
     }
-    Ok(Some(Told { next, news: news.into_values().collect(), has_more }))
+    Ok(Some(FeedUpdates { next, updates: updates.into_values().collect(), has_more }))
 }
 
-/// How messages stand now; those that are gone are left out.
-pub(super) async fn look(
+/// Updates with the current state of messages; one that was removed is `gone`.
+pub(super) async fn current_updates(
     store: &dyn Store,
     tenant: &TenantId,
     uids: &[MessageUid],
-) -> Result<Vec<News>, StoreError> {
-    let mut news = Vec::with_capacity(uids.len());
+) -> Result<Vec<RowUpdate>, StoreError> {
+    let mut updates = Vec::with_capacity(uids.len());
     for uid in uids {
-        news.push(match store.message(tenant, &MessageKey::Uid(*uid)).await? {
-            Some(message) => standing(&message.summary),
-            // Only what has ended is removed; that it is gone is all that can be said.
-            None => News { uid: uid.to_string(), status: Some("gone"), ..News::default() },
+        updates.push(match store.message(tenant, &MessageKey::Uid(*uid)).await? {
+            Some(message) => update_from_summary(&message.summary),
+            // Only ended messages are removed; nothing else is known about this one.
+            None => RowUpdate { uid: uid.to_string(), status: Some("gone"), ..RowUpdate::default() },
         });
     }
-    Ok(news)
+    Ok(updates)
 }
 
-fn fold(page: &[FeedEvent]) -> HashMap<String, News> {
-    let mut news = HashMap::new();
-    for one in page {
-        if let Some(happened) = happened(one) {
-            merge(&mut news, happened);
+fn fold_page(page: &[FeedEvent]) -> HashMap<String, RowUpdate> {
+    let mut updates = HashMap::new();
+    for event in page {
+        if let Some(update) = update_from_event(event) {
+            merge(&mut updates, update);
         }
     }
-    news
+    updates
 }
 
-/// The later has the word; what it does not speak of stays.
-fn merge(news: &mut HashMap<String, News>, later: News) {
-    match news.get_mut(&later.uid) {
-        None => drop(news.insert(later.uid.clone(), later)),
+/// Merges a later update into the earlier one; what it does not set stays.
+fn merge(updates: &mut HashMap<String, RowUpdate>, later: RowUpdate) {
+    match updates.get_mut(&later.uid) {
+        None => drop(updates.insert(later.uid.clone(), later)),
         Some(earlier) => {
             if later.status.is_some() {
                 earlier.status = later.status;
@@ -85,13 +85,13 @@ fn merge(news: &mut HashMap<String, News>, later: News) {
     }
 }
 
-/// What an event says to the row of its message, if it says anything.
-fn happened(one: &FeedEvent) -> Option<News> {
-    let mut news = News { uid: one.uid.to_string(), ..News::default() };
-    match one.kind {
+/// The update that an event means for its row, if any.
+fn update_from_event(event: &FeedEvent) -> Option<RowUpdate> {
+    let mut updates = RowUpdate { uid: event.uid.to_string(), ..RowUpdate::default() };
+    match event.kind {
         EventKind::Sent => {
-            news.status = Some("sent");
-            news.sent_ms = one.event.as_ref().map(|event| event.at.as_millis());
+            updates.status = Some("sent");
+            updates.sent_ms = event.event.as_ref().map(|event| event.at.as_millis());
         }
         EventKind::Invalid
         | EventKind::Failed
@@ -99,18 +99,18 @@ fn happened(one: &FeedEvent) -> Option<News> {
         | EventKind::Cancelled
         | EventKind::Expired
         | EventKind::Suppressed => {
-            news.status = Some(one.kind.as_str());
-            news.error = reason(one);
+            updates.status = Some(event.kind.as_str());
+            updates.error = reason(event);
         }
         EventKind::Captured => {
-            news.status = Some(one.kind.as_str());
-            news.error = Some(CAPTURED.to_owned());
+            updates.status = Some(event.kind.as_str());
+            updates.error = Some(CAPTURED.to_owned());
         }
         EventKind::Scheduled => {
-            news.status = Some("scheduled");
-            news.error = one.deferred.then(|| reason(one)).flatten();
+            updates.status = Some("scheduled");
+            updates.error = event.deferred.then(|| reason(event)).flatten();
         }
-        EventKind::Replayed => news.status = Some("accepted"),
+        EventKind::Replayed => updates.status = Some("accepted"),
         EventKind::Delivered
         | EventKind::Delayed
         | EventKind::Bounced
@@ -120,8 +120,8 @@ fn happened(one: &FeedEvent) -> Option<News> {
         | EventKind::PecTakenOver
         | EventKind::PecDelivered
         | EventKind::PecFailed
-        | EventKind::PecTimeout => news.outcome = Some(one.kind.as_str()),
-        // What a row need not know.
+        | EventKind::PecTimeout => updates.outcome = Some(event.kind.as_str()),
+        // A row does not show these events.
         EventKind::Accepted
         | EventKind::Validating
         | EventKind::Validated
@@ -135,24 +135,24 @@ fn happened(one: &FeedEvent) -> Option<News> {
         | EventKind::Unsubscribed
         | EventKind::Resubscribed
         | EventKind::Replied => return None,
-        // What is not proven.
+        // A report without proof changes no row.
         EventKind::UnprovenReport => return None,
-        // Which way, the message is asked.
+        // The message is read instead.
         EventKind::Resolved => return None,
     }
-    Some(news)
+    Some(updates)
 }
 
-/// Why, in a few words: addresses and replies stay where they are.
-fn reason(one: &FeedEvent) -> Option<String> {
-    let data: Value = serde_json::from_str(one.event.as_ref()?.data.as_deref()?).ok()?;
+/// The reason in a few words, without addresses and replies.
+fn reason(event: &FeedEvent) -> Option<String> {
+    let data: Value = serde_json::from_str(event.event.as_ref()?.data.as_deref()?).ok()?;
     let words: Vec<&str> =
         ["code", "category", "reason"].iter().filter_map(|name| data.get(name)?.as_str()).collect();
     (!words.is_empty()).then(|| words.join(": "))
 }
 
-/// How a message stands, as its row says it.
-fn standing(message: &MessageSummary) -> News {
+/// The update with the current state of a message.
+fn update_from_summary(message: &MessageSummary) -> RowUpdate {
     let status = match message.state.status() {
         Status::Accepted | Status::Validating | Status::Ready | Status::Sending => "accepted",
         ended => ended.as_str(),
@@ -160,7 +160,7 @@ fn standing(message: &MessageSummary) -> News {
     let error = message.error.as_deref().and_then(|error| serde_json::from_str::<Value>(error).ok());
     let error = error.and_then(|error| Some(error.get("code")?.as_str()?.to_owned()));
     let error = if status == Status::Captured.as_str() { Some(CAPTURED.to_owned()) } else { error };
-    News {
+    RowUpdate {
         uid: message.uid.to_string(),
         status: Some(status),
         error: error.filter(|_| status != "sent"),
@@ -199,8 +199,8 @@ mod tests {
             event(3, EventKind::Sending, "{}"),
             event(4, EventKind::UnprovenReport, r#"{"says": "bounced", "proof": "recipient_only"}"#),
         ];
-        let news = fold(&page);
-        let of = |uid: u8| news.get(&MessageUid::from_bytes([uid; 16]).to_string());
+        let updates = fold_page(&page);
+        let of = |uid: u8| updates.get(&MessageUid::from_bytes([uid; 16]).to_string());
         let first = of(1).unwrap();
         assert_eq!(
             (first.status, first.outcome, first.sent_ms),

@@ -1,4 +1,4 @@
-//! Who may hand over mail by SMTP; the binary knows.
+//! Who may submit mail over SMTP. The binary implements the decision.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -11,87 +11,89 @@ use secrecy::SecretString;
 
 use super::scram::{ProvenKey, ScramOffer};
 
-/// Why somebody is not let in.
+/// Why a sender is not admitted.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Denied {
-    /// No key that opens, or not in this way; the words are for its holder.
+    /// The key is not valid, or not valid in this way; the text is for its holder.
     #[error("{0}")]
     Refused(String),
-    /// The same key may open later; the words are for its holder.
+    /// The same key may be valid later; the text is for its holder.
     #[error("{0}")]
     Later(String),
-    /// It cannot be said now.
+    /// The key cannot be checked now.
     #[error(transparent)]
     Unavailable(#[from] StoreError),
 }
 
-/// A network from which mail is taken without a key, and whose mail it is.
+/// A network from which mail is accepted without a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenNetwork {
-    /// From where.
+    /// The network.
     pub network: Network,
-    /// For whom.
+    /// The tenant of its mail.
     pub tenant: TenantId,
-    /// By which account, where the mail names none; none: the tenant's default.
+    /// The account for mail that names none; `None` for the tenant's default.
     pub account: Option<AccountId>,
 }
 
-/// Somebody who was let in.
+/// A sender who was admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdmittedSender {
-    /// Whose mail it is.
+    /// The tenant of the mail.
     pub tenant: TenantId,
-    /// Whom the key may send from and to that was shown, where it is bound.
+    /// The restrictions of the key, if it has any.
     pub restrictions: Option<Arc<KeyRestrictions>>,
 }
 
 impl AdmittedSender {
-    /// Somebody whom no key binds.
+    /// A sender without restrictions.
     pub fn unbound(tenant: TenantId) -> Self {
         Self { tenant, restrictions: None }
     }
 }
 
-/// Lets senders in. Asked at login, and again for every mail: a key that was revoked meanwhile opens no more.
+/// Admits senders. It is asked at login, and again for every mail: a key that was revoked meanwhile is
+/// refused.
 #[async_trait::async_trait]
 pub trait Gatekeeper: Send + Sync {
-    /// For whom somebody from `peer` with this name and key sends.
+    /// Admits the sender at `peer` with this user name and key.
     async fn admit(&self, username: &str, key: &[u8], peer: IpAddr) -> Result<AdmittedSender, Denied>;
 
-    /// What a login by SCRAM under this name is checked against. A name that stands for nobody is answered alike.
+    /// The data that a SCRAM login under this name is checked against. An unknown name gets an answer that
+    /// looks the same.
     async fn scram_offer(&self, username: &str, peer: IpAddr) -> Result<ScramOffer, Denied>;
 
-    /// For which tenant somebody from `peer` sends who has proven to have this key.
+    /// Admits the sender at `peer` who has proven this key.
     async fn admit_proven(&self, key: &ProvenKey, peer: IpAddr) -> Result<AdmittedSender, Denied>;
 
-    /// Counts a proof from `peer` that did not hold, and says what to tell.
+    /// Counts a wrong proof from `peer`, and returns the denial.
     async fn refuse_proof(&self, peer: IpAddr) -> Denied;
 
-    /// For which tenant somebody in this network sends without a key.
+    /// Admits a sender in this network, which needs no key.
     async fn admit_network(&self, open: &OpenNetwork) -> Result<AdmittedSender, Denied>;
 }
 
-/// What a client showed to be let in.
+/// What a client presented at login.
 #[derive(Debug)]
 pub(super) enum SmtpCredentials {
-    /// A key.
+    /// A key that was shown.
     Key {
-        /// The name beside it.
+        /// The user name.
         username: String,
         /// The key itself.
         key: SecretString,
     },
     /// A proof of a key.
     Proven(ProvenKey),
-    /// A proof that does not hold.
+    /// A proof that failed.
     Unproven,
-    /// Nothing: it is in this network.
+    /// Nothing: the client is in this network.
     Network(Arc<OpenNetwork>),
 }
 
 impl SmtpCredentials {
-    /// For which tenant their holder, who is at `peer`, may send now.
-    pub(super) async fn judge(
+    /// Checks the credentials of the client at `peer` now.
+    pub(super) async fn check_key(
         &self,
         gatekeeper: &dyn Gatekeeper,
         peer: IpAddr,

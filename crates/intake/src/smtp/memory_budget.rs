@@ -1,28 +1,28 @@
-//! The memory that unfinished mail may take, of all sessions together.
+//! The memory budget for unfinished mail of all sessions.
 
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
-/// How much a mail takes at a time: small mails take one step.
+/// A mail takes memory in steps of this size; small mails take one step.
 const STEP_BYTES: usize = 64 * 1024;
 
-/// What there is, and what is taken of it.
+/// The total, and how much of it is taken.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct MailMemoryBudget {
     taken: AtomicUsize,
     bytes_max: usize,
 }
 
-impl Budget {
+impl MailMemoryBudget {
     pub(super) fn new(bytes_max: usize) -> Arc<Self> {
         Arc::new(Self { taken: AtomicUsize::new(0), bytes_max })
     }
 
-    /// Nothing of it yet.
-    pub(super) fn share(self: &Arc<Self>) -> Share {
-        Share { budget: self.clone(), bytes: 0 }
+    /// A new, empty share.
+    pub(super) fn share(self: &Arc<Self>) -> MailMemoryShare {
+        MailMemoryShare { budget: self.clone(), bytes: 0 }
     }
 
     fn take(&self, bytes: usize) -> bool {
@@ -31,15 +31,15 @@ impl Budget {
     }
 }
 
-/// One mail's part. Given back when it is dropped.
+/// The share of one mail. Dropping it gives it back.
 #[derive(Debug)]
-pub(super) struct Share {
-    budget: Arc<Budget>,
+pub(super) struct MailMemoryShare {
+    budget: Arc<MailMemoryBudget>,
     bytes: usize,
 }
 
-impl Share {
-    /// Makes it at least this large; false where there is no room.
+impl MailMemoryShare {
+    /// Grows the share to at least `bytes`; `false` if the budget has not enough left.
     pub(super) fn cover(&mut self, bytes: usize) -> bool {
         if bytes <= self.bytes {
             return true;
@@ -53,12 +53,12 @@ impl Share {
     }
 
     /// An empty share of the same budget.
-    pub(super) fn emptied(&self) -> Self {
+    pub(super) fn new_empty(&self) -> Self {
         self.budget.share()
     }
 }
 
-impl Drop for Share {
+impl Drop for MailMemoryShare {
     fn drop(&mut self) {
         self.budget.taken.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_comes_back_and_no_more_is_given_than_there_is() {
-        let budget = Budget::new(2 * STEP_BYTES);
+        let budget = MailMemoryBudget::new(2 * STEP_BYTES);
         let (mut first, mut second) = (budget.share(), budget.share());
         assert!(first.cover(1) && first.cover(STEP_BYTES) && second.cover(STEP_BYTES));
         assert!(!first.cover(STEP_BYTES + 1));

@@ -1,37 +1,37 @@
-//! The header by which a TCP proxy says who is behind it: the PROXY protocol, versions 1 and 2.
+//! The PROXY protocol, versions 1 and 2: the header by which a TCP proxy names its client.
 //!
-//! It is read from those who must send it before anything else of theirs is read, and not one byte more than the header is
-//! taken: what follows may be a TLS handshake. Its length is bounded before it is read, and whoever reads it sets a deadline.
-//! A header that is not one is the end of the connection. What a proxy says of connections that it does not know or makes
-//! itself (UNKNOWN, LOCAL, a socket that is no TCP over IP) names nobody.
+//! The header is read before anything else from connections that must send it, and not one byte more: a TLS
+//! handshake may follow. Its length is bounded before it is read, and the caller sets a deadline. An invalid
+//! header ends the connection. A proxy may also send a header that names no client (UNKNOWN, LOCAL, or a
+//! socket that is not TCP over IP).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The longest header of version 1, with its ending.
+/// The longest header of version 1, including its line ending.
 const V1_OCTETS_MAX: usize = 107;
-/// What is read first: less than the shortest header of either version.
+/// The octets that are read first: fewer than the shortest header of either version.
 const START_OCTETS: usize = 13;
 const V2_SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// What stands before the addresses of version 2.
+/// The octets before the addresses of version 2.
 const V2_FRAME_OCTETS: usize = 16;
-/// Addresses and further fields of version 2; proxies send some hundreds of octets.
+/// The most octets of addresses and further fields in version 2; proxies send some hundreds.
 const V2_REST_OCTETS_MAX: usize = 4_096;
 
-/// Who is behind a proxy.
+/// The client behind a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxiedPeer {
     /// This client.
     Client(SocketAddr),
-    /// Nobody whom the proxy could name: itself, as for its checks of health, or a client that it does not know.
+    /// The proxy names no client: it connects for itself, as for health checks, or does not know the client.
     Unnamed,
 }
 
-/// Why there is no header.
+/// Why no header could be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
-    /// What came is no header; the words say what is wrong with it.
+    /// The header is invalid; the text says why.
     #[error("no PROXY header that can be read: {0}")]
     Malformed(&'static str),
     /// The connection broke.
@@ -39,10 +39,10 @@ pub enum ProxyError {
     Broken(#[from] std::io::Error),
 }
 
-/// Reads the header that a connection begins with, and nothing behind it. Set a deadline.
+/// Reads the header at the start of a connection, and nothing after it. The caller must set a deadline.
 pub async fn read_proxy_header<S: AsyncRead + Unpin>(stream: &mut S) -> Result<ProxiedPeer, ProxyError> {
     let mut start = [0; START_OCTETS];
-    // So that whoever speaks something else first is not waited for.
+    // The first octet is checked alone, so that a client of another protocol is refused at once.
     stream.read_exact(&mut start[..1]).await?;
     if !matches!(start[0], b'P' | b'\r') {
         return Err(ProxyError::Malformed("it begins with something else"));
@@ -57,7 +57,7 @@ pub async fn read_proxy_header<S: AsyncRead + Unpin>(stream: &mut S) -> Result<P
 
 async fn read_v1<S: AsyncRead + Unpin>(stream: &mut S, start: &[u8]) -> Result<ProxiedPeer, ProxyError> {
     let mut line = start.to_vec();
-    // One by one: what follows the line is not ours to read.
+    // Octet by octet: what follows the line must not be read.
     while !line.ends_with(b"\r\n") {
         if line.len() >= V1_OCTETS_MAX {
             return Err(ProxyError::Malformed("the line has no end"));
@@ -67,13 +67,13 @@ async fn read_v1<S: AsyncRead + Unpin>(stream: &mut S, start: &[u8]) -> Result<P
     parse_v1(&line[..line.len() - 2])
 }
 
-/// Reads a line of version 1 without its ending.
+/// Parses a line of version 1 without its ending.
 fn parse_v1(line: &[u8]) -> Result<ProxiedPeer, ProxyError> {
     const FORM: ProxyError =
         ProxyError::Malformed("the line is not `PROXY TCP4 source destination port port`");
     let line = std::str::from_utf8(line).map_err(|_| FORM)?;
     if line == "PROXY UNKNOWN" || line.starts_with("PROXY UNKNOWN ") {
-        // Whatever else it says must be passed over.
+        // The rest of the line must be ignored.
         return Ok(ProxiedPeer::Unnamed);
     }
     let words: Vec<&str> = line.split(' ').collect();
@@ -116,7 +116,7 @@ async fn read_v2<S: AsyncRead + Unpin>(
     parse_v2(version_and_command, family, &rest)
 }
 
-/// Reads what stands behind the signature of version 2.
+/// Parses the part of version 2 after the signature.
 fn parse_v2(version_and_command: u8, family: u8, rest: &[u8]) -> Result<ProxiedPeer, ProxyError> {
     const SHORT: ProxyError = ProxyError::Malformed("its addresses are cut off");
     let is_local = match version_and_command {
@@ -138,7 +138,7 @@ fn parse_v2(version_and_command: u8, family: u8, rest: &[u8]) -> Result<ProxiedP
             let port = u16::from_be_bytes([fields[32], fields[33]]);
             (Some(SocketAddr::new(Ipv6Addr::from(source).into(), port)), fields.len())
         }
-        // No address, UDP, or a socket of the system: the rest means nothing to us.
+        // No address, UDP, or a Unix socket: the rest has no meaning here.
         0x00 | 0x12 | 0x22 | 0x31 | 0x32 => (None, rest.len()),
         _ => return Err(ProxyError::Malformed("the family of its addresses is not known")),
     };
@@ -149,7 +149,7 @@ fn parse_v2(version_and_command: u8, family: u8, rest: &[u8]) -> Result<ProxiedP
     }
 }
 
-/// Checks that the further fields end where the header does: a type, a length of two octets, and as many octets.
+/// Checks that the further fields end with the header: a type, a length of two octets, and that many octets.
 fn check_fields(mut rest: &[u8]) -> Result<(), ProxyError> {
     while !rest.is_empty() {
         let field = match rest {
@@ -165,7 +165,7 @@ fn check_fields(mut rest: &[u8]) -> Result<(), ProxyError> {
 mod tests {
     use super::*;
 
-    /// Reads a stream: who it is, and how much is left of it.
+    /// Reads a stream: the peer, and the number of octets left.
     async fn read(mut stream: &[u8]) -> (Result<ProxiedPeer, ProxyError>, usize) {
         let peer = read_proxy_header(&mut stream).await;
         (peer, stream.len())
@@ -205,7 +205,7 @@ mod tests {
                 let (read, left) = read(&[&header[..], follows].concat()).await;
                 assert_eq!((read.unwrap(), left), (peer, follows.len()), "{}", header.escape_ascii());
             }
-            // Cut off anywhere, it is no header.
+            // A header that is cut off anywhere is invalid.
             for cut in 0..header.len() {
                 let (read, left) = read(&header[..cut]).await;
                 assert!(matches!(read, Err(ProxyError::Broken(_))), "{} at {cut}", header.escape_ascii());

@@ -1,4 +1,4 @@
-//! A spooled file as a request: the same fields, some under other names.
+//! Turns a spooled file into a request: the same fields, some under other names.
 
 use std::borrow::Cow;
 
@@ -6,24 +6,24 @@ use serde_json::{json, value::RawValue};
 
 use crate::{
     accept::parse::defaults::write_object,
-    json::{Entries, List},
+    json::{JsonEntries, JsonList},
     refusal::{FieldError, Refusal},
 };
 
-/// More fields than this are not even read.
+/// A file with more fields than this is refused while it is read.
 const FIELDS_READ_MAX: usize = 1_000;
-/// More attachments than this are left for the door to refuse.
+/// A list with more attachments than this is left for the door to refuse.
 const ATTACHMENTS_READ_MAX: usize = 1_000;
-/// A file's words for those fields that have another name here.
+/// Field names in files that differ from those of the API.
 const RENAMED: [(&str, &str); 3] =
     [("body_html", "html"), ("body_text", "text"), ("custom_headers", "headers")];
-/// What a file is called of which nothing else is known.
+/// The file name of an attachment whose source gives none.
 const NAMELESS: &str = "attachment";
 
-/// The file as a message: its fields under our names, and what they say as it was written. An attachment may be one text
-/// that says where it is.
+/// Reads a file as a message: renames its fields and leaves their values unchanged. An attachment may be a
+/// single text with its source.
 pub(super) fn request(bytes: &[u8]) -> Result<String, Refusal> {
-    let fields: Entries<'_, &RawValue, FIELDS_READ_MAX> = serde_json::from_slice(bytes)
+    let fields: JsonEntries<'_, &RawValue, FIELDS_READ_MAX> = serde_json::from_slice(bytes)
         .map_err(|error| Refusal::Malformed { message: format!("the file is no JSON object: {error}") })?;
     let renamed = |name| RENAMED.into_iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new);
     let fields = fields.0.iter().map(|(name, value)| {
@@ -37,31 +37,31 @@ pub(super) fn request(bytes: &[u8]) -> Result<String, Refusal> {
     Ok(write_object(fields))
 }
 
-/// A list of attachments in which none is a mere text; none where it is no list.
+/// Turns attachments that are single texts into objects; `None` if the value is not a list.
 fn attachments(list: &RawValue) -> Option<String> {
-    let list: List<&RawValue, ATTACHMENTS_READ_MAX> = serde_json::from_str(list.get()).ok()?;
+    let list: JsonList<&RawValue, ATTACHMENTS_READ_MAX> = serde_json::from_str(list.get()).ok()?;
     let files = list.0.into_iter().map(|file| match serde_json::from_str::<String>(file.get()) {
-        Ok(place) => json!({ "filename": filename(&place), "storage_path": place }).to_string().into(),
+        Ok(path) => json!({ "filename": filename(&path), "storage_path": path }).to_string().into(),
         Err(_) => Cow::Borrowed(file.get()),
     });
     Some(format!("[{}]", files.collect::<Vec<_>>().join(",")))
 }
 
-/// What a file is called whose place alone is known: the last part of its path, or what the endpoint is asked for.
-fn filename(place: &str) -> &str {
-    let is = |prefix: &str| place.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
-    let name = if place.starts_with("base64:") {
+/// The file name for a source: the last part of its path, or what the endpoint is asked for.
+fn filename(path: &str) -> &str {
+    let is = |prefix: &str| path.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+    let name = if path.starts_with("base64:") {
         NAMELESS
     } else if is("http://") || is("https://") {
-        let address = place.split(['?', '#']).next().unwrap_or(place);
+        let address = path.split(['?', '#']).next().unwrap_or(path);
         address.splitn(4, '/').nth(3).and_then(|path| path.rsplit('/').next()).unwrap_or(NAMELESS)
     } else {
-        place.rsplit(['/', '=']).next().unwrap_or(place)
+        path.rsplit(['/', '=']).next().unwrap_or(path)
     };
     if name.is_empty() { NAMELESS } else { name }
 }
 
-/// Why a file was set aside, for the file beside it.
+/// The text of the `.error` file of a file that was set aside.
 pub(super) fn explain(refusal: &Refusal) -> String {
     let details: &[FieldError] = match refusal {
         Refusal::Invalid { details } => details,
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_file_is_called_what_its_place_says() {
-        for (place, name) in [
+        for (path, name) in [
             ("/srv/docs/a.pdf", "a.pdf"),
             ("https://example.com/x/a.pdf?token=secret", "a.pdf"),
             ("https://example.com", "attachment"),
@@ -103,7 +103,7 @@ mod tests {
             ("base64:aGk/aGk=", "attachment"),
             ("", "attachment"),
         ] {
-            assert_eq!(filename(place), name, "{place}");
+            assert_eq!(filename(path), name, "{path}");
         }
     }
 }

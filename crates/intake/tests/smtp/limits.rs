@@ -65,7 +65,7 @@ async fn wait_for_room(house: &House) {
 #[tokio::test]
 async fn who_says_nothing_is_cut_off() {
     let mut patient = config();
-    patient.patience.login = Duration::from_millis(50);
+    patient.timeouts.login = Duration::from_millis(50);
     let house = house(patient).await;
     let mut client = house.client().await;
     let told = client.reply().await;
@@ -76,7 +76,7 @@ async fn who_says_nothing_is_cut_off() {
 #[tokio::test]
 async fn an_unfinished_mail_is_not_waited_for_for_ever() {
     let mut patient = config();
-    patient.patience.mail = Duration::from_millis(50);
+    patient.timeouts.mail = Duration::from_millis(50);
     let house = house(patient).await;
     let mut client = house.sender().await;
     client.expect("MAIL FROM:<>", "250").await;
@@ -164,7 +164,7 @@ async fn a_smuggler_is_told_and_cut_off() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_never_stops_talking_is_cut_off_too() {
     let mut patient = config();
-    patient.patience.login = Duration::from_millis(50);
+    patient.timeouts.login = Duration::from_millis(50);
     let house = house(patient).await;
     let client = house.client().await;
     // On a slow machine its end may have come with the greeting.

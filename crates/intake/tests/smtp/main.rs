@@ -240,7 +240,7 @@ impl House {
 /// On a free port, with waits that suit a test.
 fn config() -> SmtpConfig {
     let mut config = SmtpConfig { listen: Some(loopback()), ..SmtpConfig::new("mx.example") };
-    config.patience.wrong_key = Duration::from_millis(1);
+    config.timeouts.wrong_key = Duration::from_millis(1);
     config
 }
 

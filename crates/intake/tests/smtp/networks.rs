@@ -23,7 +23,7 @@ fn open(network: &str, account: Option<&str>) -> OpenNetwork {
 
 fn proxies() -> SmtpConfig {
     let mut config = SmtpConfig { proxy_networks: vec!["127.0.0.0/8".parse().unwrap()], ..config() };
-    config.patience.proxy = Duration::from_millis(200);
+    config.timeouts.proxy = Duration::from_millis(200);
     config
 }
 

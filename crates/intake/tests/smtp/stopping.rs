@@ -38,7 +38,7 @@ async fn a_stop_ends_idle_sessions_and_finishes_mails() {
 #[tokio::test]
 async fn a_stop_does_not_wait_for_a_mail_for_ever() {
     let mut hurried = config();
-    hurried.patience.drain = Duration::from_millis(50);
+    hurried.timeouts.drain = Duration::from_millis(50);
     let house = House::with(hurried, TenantSettings::default()).await;
     let mut client = house.sender().await;
     for line in ["MAIL FROM:<>", "RCPT TO:<ada@example.net>", "DATA"] {

@@ -26,7 +26,7 @@ async fn house(certificate: &TestCert) -> (TempDir, House) {
     write(folder.path(), certificate);
     let files = CertificateFiles::new(folder.path().join("cert.pem"), folder.path().join("key.pem"));
     let mut config = SmtpConfig { tls_listen: Some(loopback()), certificate: Some(files), ..config() };
-    config.patience.certificate = Duration::from_millis(20);
+    config.timeouts.certificate = Duration::from_millis(20);
     (folder, House::with(config, TenantSettings::default()).await)
 }
 

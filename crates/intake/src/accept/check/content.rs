@@ -1,4 +1,4 @@
-//! What a message says: subject, texts, headers.
+//! Checks the content of a message: subject, text, html and headers.
 
 use std::borrow::Cow;
 
@@ -12,65 +12,66 @@ use postway_mime::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{Terms, people::is_reply_to};
+use super::{MessageTerms, people::is_reply_to};
 use crate::{
-    accept::look_up::Surroundings,
-    accept::parse::request::{MessageRequest, Object, TemplateRequest},
-    cache::settings_cache::Route,
+    accept::look_up::LookupResult,
+    accept::parse::request::{JsonObject, MessageInput, TemplateInput},
+    cache::settings_cache::AccountRoute,
     json::{JsonFault, read_object},
     limits::{Limits, VARIABLES},
-    refusal::{FieldError, Findings, Refusal},
+    refusal::{FieldError, FieldFaults, Refusal},
 };
 
-/// The words of a message.
+/// The checked content of a message.
 #[derive(Default)]
-pub(crate) struct Content<'a> {
+pub(crate) struct CheckedContent<'a> {
     pub subject: Cow<'a, str>,
     pub text: Option<Cow<'a, str>>,
     pub html: Option<Cow<'a, str>>,
-    /// Further forms of the text.
+    /// Further alternatives to the text, such as AMP or calendar parts.
     pub alternatives: Vec<Alternative<'a>>,
     pub headers: Vec<(String, String)>,
-    /// The template that made them, and its version.
+    /// The name and version of the template that made the content.
     pub template: Option<(String, i64)>,
 }
 
-impl Content<'_> {
-    /// How many bytes its texts have.
+impl CheckedContent<'_> {
+    /// The number of bytes of all texts.
     pub(crate) fn len(&self) -> usize {
         let texts: usize = [&self.text, &self.html].into_iter().flatten().map(|text| text.len()).sum();
         texts + self.alternatives.iter().map(|one| one.content().len()).sum::<usize>()
     }
 }
 
-/// Checks the content. More of it than a message can hold is refused at once.
+/// Checks the content. Content that cannot fit into a message is refused at once.
 pub(super) fn content<'a>(
-    request: &'a MessageRequest<'a>,
-    around: &Surroundings,
+    request: &'a MessageInput<'a>,
+    looked_up: &LookupResult,
     limits: &Limits,
     warnings: &mut Vec<String>,
-    findings: &mut Findings,
-) -> Result<Content<'a>, Refusal> {
+    errors: &mut FieldFaults,
+) -> Result<CheckedContent<'a>, Refusal> {
     let mut content = match &request.template {
-        Some(template) => rendered(request, &template.0, around, findings),
-        None => given(request),
+        Some(template) => content_of_template(request, &template.0, looked_up, errors),
+        None => content_of_request(request),
     };
-    content.alternatives = alternatives(request, findings);
+    content.alternatives = alternatives(request, errors);
     if content.len() > limits.message_bytes_max {
         return Err(Refusal::message_too_large(limits.message_bytes_max));
     }
-    let bounds = &around.house.settings.content;
-    content.headers = headers(request, findings);
-    subject(&content.subject, limits, &subject_bounds(bounds, around.any_subject), findings);
-    texts(&content, bounds, findings);
-    if request.auto_text.unwrap_or(bounds.auto_text) && findings.is_empty() {
+    let bounds = &looked_up.profile.settings.content;
+    content.headers = headers(request, errors);
+    subject(&content.subject, limits, &subject_bounds(bounds, looked_up.any_subject), errors);
+    texts(&content, bounds, errors);
+    if request.auto_text.unwrap_or(bounds.auto_text) && errors.is_empty() {
         add_text(&mut content, limits, warnings);
     }
     Ok(content)
 }
 
-/// Makes the text of a message that has html alone. Where none can be made, or it would not fit, the message goes without.
-fn add_text(content: &mut Content<'_>, limits: &Limits, warnings: &mut Vec<String>) {
+/// Makes a text part from the html if the message has only html. If no text can be made, or it would not fit,
+/// the message goes without.
+fn add_text(content: &mut CheckedContent<'_>, limits: &Limits, warnings: &mut Vec<String>) {
     let Some(html) = content.html.as_deref().filter(|_| content.text.is_none()) else { return };
     match html::to_text(html) {
         Ok(text) if text.trim().is_empty() => {}
@@ -82,16 +83,16 @@ fn add_text(content: &mut Content<'_>, limits: &Limits, warnings: &mut Vec<Strin
     }
 }
 
-/// The further forms of the text; each kind of them once.
-fn alternatives<'a>(request: &'a MessageRequest<'a>, findings: &mut Findings) -> Vec<Alternative<'a>> {
+/// Checks the alternatives; each kind may occur once.
+fn alternatives<'a>(request: &'a MessageInput<'a>, errors: &mut FieldFaults) -> Vec<Alternative<'a>> {
     let given = request.alternatives.as_ref().map_or(&[][..], |given| &given.0);
     if given.len() > ALTERNATIVES_MAX {
         let message = format!("there are {} alternatives: use at most {ALTERNATIVES_MAX}", given.len());
-        findings.add("alternatives", message);
+        errors.add("alternatives", message);
         return Vec::new();
     }
     let mut checked: Vec<Alternative<'a>> = Vec::with_capacity(given.len());
-    for (index, Object(one)) in given.iter().enumerate() {
+    for (index, JsonObject(one)) in given.iter().enumerate() {
         let [content_type, content] = [&one.content_type, &one.content].map(|text| text.as_deref());
         let made = Alternative::new(
             content_type.unwrap_or_default(),
@@ -102,9 +103,9 @@ fn alternatives<'a>(request: &'a MessageRequest<'a>, findings: &mut Findings) ->
             std::mem::discriminant(&made.kind()) == std::mem::discriminant(&other.kind())
         };
         match made {
-            Err(error) => findings.add(format!("alternatives[{index}].{}", error.field()), error.to_string()),
+            Err(error) => errors.add(format!("alternatives[{index}].{}", error.field()), error.to_string()),
             Ok(made) if checked.iter().any(|other| is_same(&made, other)) => {
-                findings.add(format!("alternatives[{index}].content_type"), "is there twice: leave one out");
+                errors.add(format!("alternatives[{index}].content_type"), "is there twice: leave one out");
             }
             Ok(made) => checked.push(made),
         }
@@ -112,54 +113,58 @@ fn alternatives<'a>(request: &'a MessageRequest<'a>, findings: &mut Findings) ->
     checked
 }
 
-/// The words as the request has them; an empty text is none.
-fn given<'a>(request: &'a MessageRequest<'a>) -> Content<'a> {
+/// The content as the request has it; an empty text counts as absent.
+fn content_of_request<'a>(request: &'a MessageInput<'a>) -> CheckedContent<'a> {
     let [text, html] = [&request.text, &request.html]
         .map(|text| text.as_deref().filter(|text| !text.is_empty()).map(Cow::Borrowed));
     let subject = Cow::Borrowed(request.subject.as_deref().unwrap_or_default());
-    Content { subject, text, html, ..Content::default() }
+    CheckedContent { subject, text, html, ..CheckedContent::default() }
 }
 
-/// The words as the template makes them. A subject of the request's own takes the template's place.
-fn rendered<'a>(
-    request: &'a MessageRequest<'a>,
-    template: &TemplateRequest<'_>,
-    around: &Surroundings,
-    findings: &mut Findings,
-) -> Content<'a> {
+/// The content as the template makes it. The request's own subject replaces the template's.
+fn content_of_template<'a>(
+    request: &'a MessageInput<'a>,
+    template: &TemplateInput<'_>,
+    looked_up: &LookupResult,
+    errors: &mut FieldFaults,
+) -> CheckedContent<'a> {
     for (field, given) in [("text", &request.text), ("html", &request.html)] {
         if given.as_deref().is_some_and(|text| !text.is_empty()) {
-            findings.add(field, "is made by the template: leave it out, or leave the template out");
+            errors.add(field, "is made by the template: leave it out, or leave the template out");
         }
     }
     let given = template.variables.map_or("{}", RawValue::get);
-    let variables = read_variables(given).and_then(|variables| match &around.template {
-        Some(Ok(in_use)) => in_use.render(&variables).map(|rendered| (in_use, rendered)),
+    let variables = read_variables(given).and_then(|variables| match &looked_up.template {
+        Some(Ok(compiled)) => compiled.render(&variables).map(|rendered| (compiled, rendered)),
         Some(Err(fault)) => Err(fault.clone()),
         None => Err(FieldError::new("template.name", "was not looked up")),
     });
-    // Its fault is told once; what is missing for it is not told as well.
-    let placeholder =
-        || Content { text: Some(Cow::Borrowed("-")), html: Some(Cow::Borrowed("-")), ..Content::default() };
+    // The fault of the template is enough; the placeholder keeps the checks from adding that text is missing.
+    let placeholder = || CheckedContent {
+        text: Some(Cow::Borrowed("-")),
+        html: Some(Cow::Borrowed("-")),
+        ..CheckedContent::default()
+    };
     match variables {
-        Ok((in_use, Rendered { subject, html, text })) => Content {
+        Ok((compiled, Rendered { subject, html, text })) => CheckedContent {
             subject: match request.subject.as_deref() {
                 Some(own) => Cow::Borrowed(own),
                 None => Cow::Owned(subject),
             },
             text: text.filter(|text| !text.is_empty()).map(Cow::Owned),
             html: html.map(Cow::Owned),
-            template: Some((in_use.name.clone(), in_use.version)),
-            ..Content::default()
+            template: Some((compiled.name.clone(), compiled.version)),
+            ..CheckedContent::default()
         },
         Err(fault) => {
-            findings.note(fault);
+            errors.note(fault);
             placeholder()
         }
     }
 }
 
-/// The variables of a template, if they are an object within bounds; it is asked how large they are before they are built.
+/// Reads the variables of a template if they are an object within bounds. Their size is checked before values
+/// are built.
 pub(crate) fn read_variables(json: &str) -> Result<Map<String, Value>, FieldError> {
     let bytes_max = VARIABLES.text_bytes_max;
     let fault = |message: String| FieldError::new("template.variables", message);
@@ -177,18 +182,19 @@ pub(crate) fn read_variables(json: &str) -> Result<Map<String, Value>, FieldErro
     })
 }
 
-/// The tenant's bounds; where it sets none for subjects, that of headers is enough for some ways in.
+/// The tenant's limits. If it sets none for subjects, some compatibility APIs allow any length that fits a
+/// header.
 fn subject_bounds(bounds: &ContentLimits, any_subject: bool) -> ContentLimits {
     let subject_chars = bounds.subject_chars.or(any_subject.then_some(u32::MAX));
     ContentLimits { subject_chars, ..bounds.clone() }
 }
 
-fn subject(subject: &str, limits: &Limits, bounds: &ContentLimits, findings: &mut Findings) {
+fn subject(subject: &str, limits: &Limits, bounds: &ContentLimits, errors: &mut FieldFaults) {
     if subject.len() > limits.subject_bytes_max {
-        findings.add("subject", format!("is longer than {} bytes: shorten it", limits.subject_bytes_max));
+        errors.add("subject", format!("is longer than {} bytes: shorten it", limits.subject_bytes_max));
     } else {
-        findings.take("subject", check_subject(subject));
-        long_subject(subject, bounds).into_iter().for_each(|fault| findings.note(fault));
+        errors.take("subject", check_subject(subject));
+        long_subject(subject, bounds).into_iter().for_each(|fault| errors.note(fault));
     }
 }
 
@@ -198,17 +204,17 @@ fn long_subject(subject: &str, bounds: &ContentLimits) -> Option<FieldError> {
     is_long.then(|| FieldError::new("subject", format!("is longer than {max} characters: shorten it")))
 }
 
-fn texts(content: &Content<'_>, bounds: &ContentLimits, findings: &mut Findings) {
+fn texts(content: &CheckedContent<'_>, bounds: &ContentLimits, errors: &mut FieldFaults) {
     if content.text.is_none() && content.html.is_none() {
-        findings.add("text", "the message has neither text nor html: give text or html");
+        errors.add("text", "the message has neither text nor html: give text or html");
     }
     for (field, text) in [("text", &content.text), ("html", &content.html)] {
         if text.as_ref().is_some_and(|text| text.contains('\0')) {
-            findings.add(field, "contains a NUL character: remove it");
+            errors.add(field, "contains a NUL character: remove it");
         }
     }
     let html = content.html.as_deref();
-    html_faults(html, bounds).into_iter().for_each(|fault| findings.note(fault));
+    html_faults(html, bounds).into_iter().for_each(|fault| errors.note(fault));
 }
 
 fn html_faults(html: Option<&str>, bounds: &ContentLimits) -> Vec<FieldError> {
@@ -229,35 +235,34 @@ fn html_faults(html: Option<&str>, bounds: &ContentLimits) -> Vec<FieldError> {
     }
 }
 
-/// Why a message with these words would be refused.
+/// The faults for which a message with this content would be refused.
 pub(crate) fn content_faults(
     rendered: &Rendered,
     limits: &Limits,
     bounds: &ContentLimits,
 ) -> Vec<FieldError> {
-    let mut findings = Findings::default();
-    let content = Content {
+    let mut errors = FieldFaults::default();
+    let content = CheckedContent {
         text: rendered.text.as_deref().filter(|text| !text.is_empty()).map(Cow::Borrowed),
         html: rendered.html.as_deref().map(Cow::Borrowed),
-        ..Content::default()
+        ..CheckedContent::default()
     };
-    texts(&content, bounds, &mut findings);
-    subject(&rendered.subject, limits, bounds, &mut findings);
-    findings.into_faults()
+    texts(&content, bounds, &mut errors);
+    subject(&rendered.subject, limits, bounds, &mut errors);
+    errors.into_faults()
 }
 
-fn headers(request: &MessageRequest<'_>, findings: &mut Findings) -> Vec<(String, String)> {
+fn headers(request: &MessageInput<'_>, errors: &mut FieldFaults) -> Vec<(String, String)> {
     let headers = request.headers.as_ref().map_or(&[][..], |headers| &headers.0);
     if headers.len() > HEADER_COUNT_MAX {
-        findings
-            .add("headers", format!("there are {} headers: use at most {HEADER_COUNT_MAX}", headers.len()));
+        errors.add("headers", format!("there are {} headers: use at most {HEADER_COUNT_MAX}", headers.len()));
         return Vec::new();
     }
     let mut checked: Vec<(String, String)> = Vec::with_capacity(headers.len());
     for (name, value) in headers {
         let mut refuse = |message: String| {
             let name: String = name.chars().take(HEADER_NAME_OCTETS_MAX).collect();
-            findings.add(format!("headers.{name}"), message);
+            errors.add(format!("headers.{name}"), message);
         };
         if let Err(error) = check_header(name, value) {
             refuse(error.to_string());
@@ -269,26 +274,26 @@ fn headers(request: &MessageRequest<'_>, findings: &mut Findings) -> Vec<(String
             checked.push((name.to_string(), value.to_string()));
         }
     }
-    // It is among the message's own fields already.
+    // Reply-To is already one of the message's own fields.
     checked.retain(|(name, _)| !is_reply_to(name));
     checked
 }
 
-/// Adds the fields that receivers of much mail ask for: what the request asks for, and what its tenant's mail has unless
-/// the request has a field of that name already.
+/// Adds the header fields that large receivers ask for: those the request asks for, and those of all the
+/// tenant's mail unless the request already has a field of that name.
 pub(super) fn add_fields(
-    content: &mut Content<'_>,
-    request: &MessageRequest<'_>,
-    around: &Surroundings,
-    route: &Route,
-    terms: &Terms,
-    findings: &mut Findings,
+    content: &mut CheckedContent<'_>,
+    request: &MessageInput<'_>,
+    looked_up: &LookupResult,
+    route: &AccountRoute,
+    terms: &MessageTerms,
+    errors: &mut FieldFaults,
 ) {
-    let settings = &around.house.settings;
+    let settings = &looked_up.profile.settings;
     let unsubscribe = request.unsubscribe.as_ref().map(|unsubscribe| &unsubscribe.0);
     let url = unsubscribe.and_then(|unsubscribe| unsubscribe.url.as_deref());
     if unsubscribe.is_some_and(|unsubscribe| unsubscribe.url.is_none() && unsubscribe.mailto.is_none()) {
-        findings.add("unsubscribe", "give its url or its mailto, or leave it out");
+        errors.add("unsubscribe", "give its url or its mailto, or leave it out");
     }
     let wanted = Deliverability {
         unsubscribe_url: url,
@@ -299,7 +304,7 @@ pub(super) fn add_fields(
             parts: [
                 terms.batch.as_ref().map_or("", |batch| batch.as_str()),
                 route.account.as_str(),
-                around.house.tenant.as_str(),
+                looked_up.profile.tenant.as_str(),
             ],
             sender,
         }),
@@ -312,16 +317,16 @@ pub(super) fn add_fields(
                 DeliverabilityError::Mailto(_) => "unsubscribe.mailto",
                 DeliverabilityError::FeedbackSender(_) => "",
             };
-            return findings.add(field, error.to_string());
+            return errors.add(field, error.to_string());
         }
     };
-    // Without an id of the client's there is `X-Postway-ID`, which all mail has.
+    // A message without a client id still has `X-Postway-ID`, as all mail has.
     let own_id = settings.id_header.as_deref().zip(terms.client_id.as_ref());
     let own_id = own_id.map(|(name, id)| (name, id.to_string()));
     for (name, value) in fields.into_iter().chain(own_id) {
         let is_given = content.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
         if is_given && name.starts_with("List-Unsubscribe") {
-            findings.add(format!("headers.{name}"), "is made by `unsubscribe`: leave one of them out");
+            errors.add(format!("headers.{name}"), "is made by `unsubscribe`: leave one of them out");
         } else if !is_given {
             content.headers.push((name.to_owned(), value));
         }

@@ -1,68 +1,69 @@
-//! What goes with a message: files by content, or by where they are.
+//! Checks the attachments of a message, given by content or by location.
 
 use bytes::Bytes;
 use postway_domain::tenant::{LargeFilePolicy, LargeFiles};
 use postway_mime::{Attachment, ComposeError};
 
 use crate::{
-    accept::look_up::Surroundings,
-    accept::parse::request::{AttachmentRequest, MessageRequest},
-    fetch::{Digests, Source, content_type, infer_source},
+    accept::look_up::LookupResult,
+    accept::parse::request::{AttachmentInput, MessageInput},
+    fetch::{FileDigests, FileSource, content_type, infer_source},
     limits::Limits,
-    refusal::{Findings, Refusal},
+    refusal::{FieldFaults, Refusal},
 };
 
 const DEFAULT_CONTENT_TYPE: &str = "application/octet-stream";
 
-/// One file, named and checked, and where its bytes are.
+/// A checked attachment, and where its bytes come from.
 #[derive(Debug)]
-pub(crate) struct FilePlan {
-    /// Its place in the request: `attachments[0]`.
+pub(crate) struct AttachmentPlan {
+    /// The path of the attachment in the request: `attachments[0]`.
     pub field: String,
     pub filename: String,
     pub content_type: Option<String>,
     pub content_id: Option<String>,
     pub inline: bool,
-    pub digests: Digests,
-    pub source: Source,
-    /// Whether it is kept elsewhere and linked to. Of a file that is not here yet, its size will tell.
+    pub digests: FileDigests,
+    pub source: FileSource,
+    /// Whether the file is stored here and linked to. For a file that is not fetched yet, its size decides
+    /// later.
     pub is_linked: bool,
 }
 
-impl FilePlan {
+impl AttachmentPlan {
     pub(crate) fn needs_preparation(&self) -> bool {
-        self.is_linked || !matches!(self.source, Source::Content(_))
+        self.is_linked || !matches!(self.source, FileSource::Content(_))
     }
 }
 
-/// Checks the files of a request. More of them than a message can hold are refused at once.
+/// Checks the attachments of a request. Attachments that cannot fit into a message are refused at once.
 pub(super) fn files(
-    request: &MessageRequest<'_>,
-    around: &Surroundings,
+    request: &MessageInput<'_>,
+    looked_up: &LookupResult,
     limits: &Limits,
-    mut room: usize,
+    mut bytes_left: usize,
     warnings: &mut Vec<String>,
-    findings: &mut Findings,
-) -> Result<Vec<FilePlan>, Refusal> {
+    errors: &mut FieldFaults,
+) -> Result<Vec<AttachmentPlan>, Refusal> {
     let files = request.attachments.as_ref().map_or(&[][..], |files| &files.0);
     if files.len() > limits.attachments_max {
         let max = limits.attachments_max;
-        findings.add("attachments", format!("there are {} attachments: use at most {max}", files.len()));
+        errors.add("attachments", format!("there are {} attachments: use at most {max}", files.len()));
         return Ok(Vec::new());
     }
-    let large = &around.house.settings.large_files;
+    let large = &looked_up.profile.settings.large_files;
     let mut plans = Vec::with_capacity(files.len());
     for (index, file) in files.iter().enumerate() {
-        let mut plan = plan(format!("attachments[{index}]"), &file.0, around, findings);
-        if let Source::Content(bytes) = &plan.source {
+        let mut plan = plan(format!("attachments[{index}]"), &file.0, looked_up, errors);
+        if let FileSource::Content(bytes) = &plan.source {
             let is_large = !plan.inline && large.is_large(bytes.len() as u64);
             plan.is_linked = is_large && large.policy == LargeFilePolicy::Rewrite;
             if is_large {
-                refuse_large(large, &plan.field, warnings, findings);
+                refuse_large(large, &plan.field, warnings, errors);
             }
             if !plan.is_linked {
                 let too_large = || Refusal::message_too_large(limits.message_bytes_max);
-                room = room.checked_sub(bytes.len()).ok_or_else(too_large)?;
+                bytes_left = bytes_left.checked_sub(bytes.len()).ok_or_else(too_large)?;
             }
         }
         plans.push(plan);
@@ -70,16 +71,16 @@ pub(super) fn files(
     Ok(plans)
 }
 
-/// Says of a large file what its tenant wants to be said.
+/// Applies the tenant's policy to a large file: a fault, a warning, or nothing if it will be linked.
 pub(crate) fn refuse_large(
     large: &LargeFiles,
     field: &str,
     warnings: &mut Vec<String>,
-    findings: &mut Findings,
+    errors: &mut FieldFaults,
 ) {
     let message = format!("is larger than {} bytes (large_files)", large.above_bytes.unwrap_or_default());
     match large.policy {
-        LargeFilePolicy::Reject => findings.add(field, message),
+        LargeFilePolicy::Reject => errors.add(field, message),
         LargeFilePolicy::Warn => warnings.push(format!("{field} {message}")),
         LargeFilePolicy::Rewrite => {}
     }
@@ -87,16 +88,16 @@ pub(crate) fn refuse_large(
 
 fn plan(
     field: String,
-    file: &AttachmentRequest<'_>,
-    around: &Surroundings,
-    findings: &mut Findings,
-) -> FilePlan {
-    let digests = Digests {
-        sha256: digest(&format!("{field}.sha256"), file.sha256.as_deref(), findings),
-        md5: digest(&format!("{field}.content_md5"), file.content_md5.as_deref(), findings),
+    file: &AttachmentInput<'_>,
+    looked_up: &LookupResult,
+    errors: &mut FieldFaults,
+) -> AttachmentPlan {
+    let digests = FileDigests {
+        sha256: digest(&format!("{field}.sha256"), file.sha256.as_deref(), errors),
+        md5: digest(&format!("{field}.content_md5"), file.content_md5.as_deref(), errors),
     };
-    let source = source(&field, file, around, findings);
-    let mut plan = FilePlan {
+    let source = source(&field, file, looked_up, errors);
+    let mut plan = AttachmentPlan {
         filename: file.filename.as_deref().unwrap_or_default().to_owned(),
         content_type: file.content_type.as_deref().map(str::to_owned),
         content_id: file.content_id.as_deref().map(str::to_owned),
@@ -107,7 +108,7 @@ fn plan(
         field,
     };
     if file.filename.is_none() {
-        findings.add(format!("{}.filename", plan.field), "is missing: name the file");
+        errors.add(format!("{}.filename", plan.field), "is missing: name the file");
         plan.filename = "file".to_owned();
     }
     let mut probe = Attachment {
@@ -117,23 +118,24 @@ fn plan(
         content_id: plan.content_id.clone(),
         inline: plan.inline,
     };
-    // Each fault is mended after it is noted, so that the next one shows. There are three fields to mend.
+    // Each faulty field gets a valid value after its fault is added, so that the next fault shows. Three
+    // fields can be faulty.
     let mut is_sound = true;
     for _ in 0..3 {
         let Err(error) = probe.check() else { break };
         is_sound = false;
         let (name, message) = (mend(&mut probe, &error), error.to_string());
-        findings.add(format!("{}.{name}", plan.field), message);
+        errors.add(format!("{}.{name}", plan.field), message);
     }
-    if let Source::Content(bytes) = &plan.source
+    if let FileSource::Content(bytes) = &plan.source
         && is_sound
     {
         if let Err((name, message)) = plan.digests.check(bytes) {
-            findings.add(format!("{}.{name}", plan.field), message);
+            errors.add(format!("{}.{name}", plan.field), message);
         }
         match content_type(&plan.filename, plan.content_type.as_deref(), bytes) {
             Ok(kind) => plan.content_type = Some(kind),
-            Err(refused) => findings.add(format!("{}.{}", plan.field, refused.field), refused.message),
+            Err(refused) => errors.add(format!("{}.{}", plan.field, refused.field), refused.message),
         }
     }
     plan
@@ -160,14 +162,14 @@ fn mend(attachment: &mut Attachment, error: &ComposeError) -> &'static str {
     }
 }
 
-/// Where the bytes of a file are. Exactly one of the fields says so.
+/// Reads where the bytes of a file come from. Exactly one field must say it.
 fn source(
     field: &str,
-    file: &AttachmentRequest<'_>,
-    around: &Surroundings,
-    findings: &mut Findings,
-) -> Source {
-    let nothing = Source::Content(Bytes::new());
+    file: &AttachmentInput<'_>,
+    looked_up: &LookupResult,
+    errors: &mut FieldFaults,
+) -> FileSource {
+    let nothing = FileSource::Content(Bytes::new());
     let given = [
         ("content", &file.content),
         ("url", &file.url),
@@ -177,14 +179,14 @@ fn source(
     ];
     let mut given = given.into_iter().filter_map(|(name, text)| Some((name, text.as_deref()?)));
     let Some((name, text)) = given.next() else {
-        findings.add(
+        errors.add(
             format!("{field}.content"),
             "is missing: give the file's content in base64, or its url, endpoint or path",
         );
         return nothing;
     };
     if let Some((second, _)) = given.next() {
-        findings.add(format!("{field}.{second}"), format!("a file has one source: {name} is given as well"));
+        errors.add(format!("{field}.{second}"), format!("a file has one source: {name} is given as well"));
         return nothing;
     }
     let mode = match name {
@@ -192,9 +194,9 @@ fn source(
         named => Some(named),
     };
     let source = infer_source(mode, text);
-    let Some(source) = findings.take(&format!("{field}.{name}"), source) else { return nothing };
-    if matches!(source, Source::Endpoint(_)) && around.house.attachment_endpoint().is_none() {
-        findings.add(
+    let Some(source) = errors.take(&format!("{field}.{name}"), source) else { return nothing };
+    if matches!(source, FileSource::Endpoint(_)) && looked_up.profile.attachment_endpoint().is_none() {
+        errors.add(
             format!("{field}.{name}"),
             "the tenant has no attachment_endpoint: set it with PATCH /v1/tenants, or give content, url or path",
         );
@@ -202,24 +204,24 @@ fn source(
     source
 }
 
-/// The finished attachment, once its bytes are there.
-pub(crate) fn attachment(plan: FilePlan, content_type: String, bytes: Bytes) -> Attachment {
-    let FilePlan { filename, content_id, inline, .. } = plan;
+/// The finished attachment, from its plan and its bytes.
+pub(crate) fn attachment(plan: AttachmentPlan, content_type: String, bytes: Bytes) -> Attachment {
+    let AttachmentPlan { filename, content_id, inline, .. } = plan;
     Attachment { filename, content_type, content: bytes.into(), content_id, inline }
 }
 
-/// The same, where the bytes came with the request.
-pub(crate) fn attachment_here(mut plan: FilePlan) -> Option<Attachment> {
+/// The finished attachment, if its bytes came with the request.
+pub(crate) fn attachment_here(mut plan: AttachmentPlan) -> Option<Attachment> {
     let content_type = plan.content_type.take().unwrap_or_else(|| DEFAULT_CONTENT_TYPE.to_owned());
-    match std::mem::replace(&mut plan.source, Source::Content(Bytes::new())) {
-        Source::Content(bytes) => Some(attachment(plan, content_type, bytes)),
-        Source::Url(_) | Source::Endpoint(_) | Source::Path(_) => None,
+    match std::mem::replace(&mut plan.source, FileSource::Content(Bytes::new())) {
+        FileSource::Content(bytes) => Some(attachment(plan, content_type, bytes)),
+        FileSource::Url(_) | FileSource::Endpoint(_) | FileSource::Path(_) => None,
     }
 }
 
 /// A digest of `N` bytes, in hexadecimal.
-fn digest<const N: usize>(field: &str, text: Option<&str>, findings: &mut Findings) -> Option<[u8; N]> {
-    findings.take(field, read_digest(text?))
+fn digest<const N: usize>(field: &str, text: Option<&str>, errors: &mut FieldFaults) -> Option<[u8; N]> {
+    errors.take(field, read_digest(text?))
 }
 
 fn read_digest<const N: usize>(text: &str) -> Result<[u8; N], String> {

@@ -1,4 +1,4 @@
-//! From a checked request to what the store keeps: the bytes of the mail, its envelope and the start of its history.
+//! Composes and signs a checked mail, and assembles the message to store: bytes, envelope and first events.
 
 use std::fmt::Write as _;
 
@@ -13,66 +13,66 @@ use postway_mime::{Attachment, ComposeError, Composed, Draft, HeaderError, compo
 use postway_store::record::{Body, Content, DedupKind, NewEvent, NewMessage, NewRecipient};
 
 use crate::{
-    accept::check::{self, Checked, ReturnPath, Terms},
-    cache::settings_cache::{House, Route, Signers},
+    accept::check::{self, CheckedMessage, MessageTerms, ReturnPath},
+    cache::settings_cache::{AccountRoute, DomainSigners, TenantProfile},
     refusal::Refusal,
 };
 
-/// What a message gets from its request and not from its body.
-pub(crate) struct Origin<'a> {
+/// What a message takes from its request rather than from its content.
+pub(crate) struct MessageOrigin<'a> {
     pub tenant: &'a TenantId,
     pub request_id: &'a str,
     pub idempotency: Option<(DedupKind, String)>,
     pub fingerprint: [u8; 32],
     pub payload: Bytes,
-    /// What to do in doubt, unless the message says it itself.
+    /// What to do in doubt, unless the message says so itself.
     pub on_doubt: OnDoubt,
     pub now: Time,
 }
 
-/// The names that a message bears outside: its uid, and the Message-ID made of it.
-pub(crate) struct Names {
+/// The public names of a message: its uid, and its Message-ID.
+pub(crate) struct MailNames {
     pub uid: MessageUid,
     pub uid_text: String,
     pub message_id: String,
 }
 
-impl Names {
-    /// The names of a mail from this address. A domain outside ASCII would make the Message-ID need SMTPUTF8, so our
-    /// own stands in.
-    pub(crate) fn stamped(uid: MessageUid, from: &EmailAddress, mail_domain: &str) -> Self {
+impl MailNames {
+    /// New names for a mail from this address. The Message-ID ends in the author's domain, or in ours if that
+    /// is not ASCII, because it would need SMTPUTF8.
+    pub(crate) fn for_new(uid: MessageUid, from: &EmailAddress, mail_domain: &str) -> Self {
         let domain = Some(from.domain()).filter(|domain| domain.is_ascii()).unwrap_or(mail_domain);
-        Self::given(uid, format!("{uid}@{domain}"))
+        Self::existing(uid, format!("{uid}@{domain}"))
     }
 
-    /// The names it has already.
-    pub(crate) fn given(uid: MessageUid, message_id: String) -> Self {
+    /// The names of a message that has them already.
+    pub(crate) fn existing(uid: MessageUid, message_id: String) -> Self {
         Self { uid, uid_text: uid.to_string(), message_id }
     }
 }
 
-/// The mail as the store keeps it: its names, its envelope, and its bytes unless it is composed later.
-pub(crate) struct Mail {
-    pub names: Names,
+/// A mail ready to be stored: names, envelope, and bytes unless it is composed later.
+pub(crate) struct AssembledMail {
+    pub names: MailNames,
     pub subject: String,
     pub sender: String,
     pub recipients: Vec<NewRecipient>,
     pub composed: Option<Composed>,
     pub known_recipient: Option<RecipientId>,
     pub sensitive: bool,
-    /// What was checked, as the particulars of an event.
+    /// The data of the event `validated`.
     pub validated: String,
-    /// What was settled, if it is composed later.
+    /// What was settled at acceptance, if the mail is composed later.
     pub settled: Option<String>,
 }
 
 /// Composes and signs the mail of a checked request.
 pub(crate) fn compose_checked(
-    checked: &Checked<'_>,
+    checked: &CheckedMessage<'_>,
     attachments: &[Attachment],
-    names: &Names,
+    names: &MailNames,
     now: Time,
-    signers: &Signers,
+    signers: &DomainSigners,
 ) -> Result<Composed, Refusal> {
     let content = &checked.content;
     let mut composed = compose(&Draft {
@@ -96,11 +96,16 @@ pub(crate) fn compose_checked(
     Ok(composed)
 }
 
-/// What SES writes anew, whatever the mail says.
+/// Header fields that SES overwrites.
 const REWRITTEN_BY_SES: [&str; 2] = ["Date", "Message-ID"];
 
-/// Puts a signature of each signer in front of the mail.
-pub(crate) fn sign(mail: &mut Vec<u8>, signers: &Signers, route: &Route, now: Time) -> Result<(), Refusal> {
+/// Prepends a signature of each signer to the mail.
+pub(crate) fn sign(
+    mail: &mut Vec<u8>,
+    signers: &DomainSigners,
+    route: &AccountRoute,
+    now: Time,
+) -> Result<(), Refusal> {
     let rewritten = if route.by_ses { REWRITTEN_BY_SES.as_slice() } else { &[] };
     let mut fields = String::new();
     for signer in signers.iter() {
@@ -113,13 +118,14 @@ pub(crate) fn sign(mail: &mut Vec<u8>, signers: &Signers, route: &Route, now: Ti
     Ok(())
 }
 
-/// The files that are here already, as they go into the mail.
-pub(crate) fn attachments_here(checked: &mut Checked<'_>) -> Vec<Attachment> {
+/// The attachments whose bytes came with the request.
+pub(crate) fn attachments_here(checked: &mut CheckedMessage<'_>) -> Vec<Attachment> {
     let plans = std::mem::take(&mut checked.files);
     plans.into_iter().filter_map(check::attachment_here).collect()
 }
 
-/// The checks come first, so this is for what they do not know of yet.
+/// The field of the request behind a composer's error. The checks run first, so this covers only what they do
+/// not know yet.
 fn field_of(error: &ComposeError) -> &'static str {
     match error {
         ComposeError::NoBody => "text",
@@ -137,21 +143,21 @@ fn field_of(error: &ComposeError) -> &'static str {
     }
 }
 
-/// What the envelope sender of a message is chosen by.
+/// Everything that the choice of the envelope sender depends on.
 pub(crate) struct EnvelopeSender<'a> {
-    /// What the request asks for.
+    /// The envelope sender that the request asks for.
     pub given: Option<&'a ReturnPath>,
-    pub route: &'a Route,
-    pub house: &'a House,
+    pub route: &'a AccountRoute,
+    pub profile: &'a TenantProfile,
     pub uid: MessageUid,
     pub verp_key: &'a VerpKey,
-    /// The author.
+    /// The author of the mail.
     pub from: &'a EmailAddress,
 }
 
 impl EnvelopeSender<'_> {
-    /// The one for these recipients: the request's, else the account's, else one of its own at the tenant's bounce domain, else
-    /// the tenant's, else the author.
+    /// The envelope sender for these recipients: the request's, else the account's, else a VERP address at
+    /// the tenant's bounce domain, else the tenant's, else the author.
     pub fn to(&self, recipients: &[NewRecipient]) -> String {
         let path = self.chosen(recipients);
         match path.is_ascii() {
@@ -170,7 +176,7 @@ impl EnvelopeSender<'_> {
         if let Some(path) = &self.route.return_path {
             return path.clone();
         }
-        let settings = &self.house.settings;
+        let settings = &self.profile.settings;
         match (&settings.bounce_domain, &settings.return_path) {
             (Some(domain), _) => {
                 let only_recipient = match recipients {
@@ -185,17 +191,17 @@ impl EnvelopeSender<'_> {
     }
 }
 
-/// What a message was checked as.
+/// Which request was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CheckedAs {
-    /// The request that has just come.
+    /// The request that just arrived.
     Request,
-    /// The request that was stored before: that it is still there is a check of its own.
+    /// The stored request: that it still exists is a check of its own.
     Stored,
 }
 
-/// What was checked of a composed message, as the particulars of its `validated` event.
-pub(crate) fn validated(checked: &Checked<'_>, checked_as: CheckedAs, payload_bytes: usize) -> String {
+/// The data of the event `validated` for a composed message.
+pub(crate) fn validated(checked: &CheckedMessage<'_>, checked_as: CheckedAs, payload_bytes: usize) -> String {
     let (content, warnings) = (&checked.content, &checked.warnings);
     let outbox = match checked_as {
         CheckedAs::Request => "",
@@ -222,12 +228,12 @@ pub(crate) fn validated(checked: &Checked<'_>, checked_as: CheckedAs, payload_by
     data
 }
 
-/// Puts the message together, unless it is too large.
+/// Assembles the message, unless it is too large.
 pub(crate) fn assemble(
-    origin: Origin<'_>,
-    terms: Terms,
-    route: &Route,
-    mail: Mail,
+    origin: MessageOrigin<'_>,
+    terms: MessageTerms,
+    route: &AccountRoute,
+    mail: AssembledMail,
     message_bytes_max: usize,
 ) -> Result<NewMessage, Refusal> {
     if mail.composed.as_ref().is_some_and(|composed| composed.bytes.len() > message_bytes_max) {
@@ -237,7 +243,7 @@ pub(crate) fn assemble(
     let mut events = vec![NewEvent { kind: EventKind::Accepted, data: Some(accepted) }];
     let (state, due_at) = match &mail.composed {
         Some(_) => {
-            let passed = passed(State::Accepted, terms.send_at);
+            let passed = passed_state(State::Accepted, terms.send_at);
             events.push(NewEvent { kind: EventKind::Validated, data: Some(mail.validated) });
             events.push(passed.1);
             (passed.0, Some(terms.send_at.unwrap_or(origin.now)))
@@ -287,21 +293,21 @@ pub(crate) fn assemble(
     })
 }
 
-/// Whether an envelope can be written only to a server that takes UTF-8.
+/// Whether the envelope needs a server with SMTPUTF8.
 pub(crate) fn needs_smtputf8(sender: &str, recipients: &[NewRecipient]) -> bool {
     !sender.is_ascii() || recipients.iter().any(|recipient| recipient.address.needs_smtputf8())
 }
 
-/// Where a message goes that has passed its checks, and the event that says so.
-pub(crate) fn passed(from: State, send_at: Option<Time>) -> (State, NewEvent) {
+/// The state of a message that passed its checks, and the event for it.
+pub(crate) fn passed_state(from: State, send_at: Option<Time>) -> (State, NewEvent) {
     let input = if send_at.is_some() { Input::PassForLater } else { Input::Pass };
     let (state, effects) = transition(from, input).expect("the table lets a checked message pass");
     let data = send_at.map(|at| format!("{{\"why\":\"send_at\",\"due_at\":\"{at}\"}}"));
     (state, NewEvent { kind: effects.event.unwrap_or(EventKind::Ready), data })
 }
 
-/// The digest by which a repeat is told from another message under the same key: over the canonical form of the
-/// request, and the bytes of the mail where it came ready-made.
+/// The digest that tells a repeat from a different message under the same key: over the canonical form of the
+/// request, and the bytes of a finished mail.
 pub(crate) fn fingerprint(request: &impl serde::Serialize, mail: &[u8]) -> Result<[u8; 32], Refusal> {
     let canonical = serde_json::to_vec(request)
         .map_err(|error| Refusal::Malformed { message: format!("the request cannot be read: {error}") })?;

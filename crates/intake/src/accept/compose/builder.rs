@@ -1,5 +1,5 @@
-//! Builds the mail of a checked request: names it, chooses its envelope sender, and composes it unless files must be
-//! fetched first.
+//! Builds the mail of a checked request: names it, chooses its envelope sender, and composes it unless files
+//! must be fetched first.
 
 use postway_domain::{
     EmailAddress, MailStream, MessageUid, Time,
@@ -10,25 +10,25 @@ use postway_domain::{
 use postway_mime::deliverability::{Deliverability, deliverability_fields};
 
 use super::{
-    CheckedAs, EnvelopeSender, Mail, Names, attachments_here, compose_checked, needs_smtputf8,
+    AssembledMail, CheckedAs, EnvelopeSender, MailNames, attachments_here, compose_checked, needs_smtputf8,
     unsubscribe::{
-        PATH, PLACEHOLDER, SUBJECT, UnsubscribeKey, UnsubscribeLink, UnsubscribeWays, is_unsubscribe,
+        PATH, PLACEHOLDER, SUBJECT, UnsubscribeFields, UnsubscribeKey, UnsubscribeLink, is_unsubscribe,
     },
     validated,
 };
 use crate::{
     accept::{
-        check::{Checked, ReturnPath},
-        look_up::{Settled, Surroundings},
+        check::{CheckedMessage, ReturnPath},
+        look_up::{LookupResult, SettledChoices},
     },
-    cache::settings_cache::{House, Route},
+    cache::settings_cache::{AccountRoute, TenantProfile},
     refusal::Refusal,
 };
 
 /// How far ids may be ahead of the clock, in milliseconds. Lists and retention sort by the times in them.
 const UIDS_AHEAD_MS_MAX: u64 = 1_000;
 
-/// Names mail and composes it.
+/// Names mail, chooses its envelope sender, and composes it.
 pub(crate) struct MailBuilder {
     mail_domain: String,
     public_url: Option<String>,
@@ -63,56 +63,56 @@ impl MailBuilder {
     }
 
     /// New names for mail from this address, higher than those given before.
-    pub(crate) fn new_names(&self, now: Time, from: &EmailAddress) -> Names {
-        Names::stamped(self.uids.next(now, &mut rand::rng()), from, &self.mail_domain)
+    pub(crate) fn new_names(&self, now: Time, from: &EmailAddress) -> MailNames {
+        MailNames::for_new(self.uids.next(now, &mut rand::rng()), from, &self.mail_domain)
     }
 
     /// New names for forwarded mail from this address.
-    pub(crate) fn new_forward_names(&self, now: Time, from: &EmailAddress) -> Names {
-        Names::stamped(self.forward_uids.next(now, &mut rand::rng()), from, &self.mail_domain)
+    pub(crate) fn new_forward_names(&self, now: Time, from: &EmailAddress) -> MailNames {
+        MailNames::for_new(self.forward_uids.next(now, &mut rand::rng()), from, &self.mail_domain)
     }
 
     /// Chooses the envelope sender of a message; `given` is what the request asks for.
     pub(crate) fn envelope_sender<'a>(
         &'a self,
         given: Option<&'a ReturnPath>,
-        (route, house): (&'a Route, &'a House),
+        (route, profile): (&'a AccountRoute, &'a TenantProfile),
         uid: MessageUid,
         from: &'a EmailAddress,
     ) -> EnvelopeSender<'a> {
-        EnvelopeSender { given, route, house, uid, verp_key: &self.verp_key, from }
+        EnvelopeSender { given, route, profile, uid, verp_key: &self.verp_key, from }
     }
 
     /// The mail of a checked request: composed, unless something must be fetched for it first.
     pub(crate) fn build(
         &self,
-        checked: &mut Checked<'_>,
-        around: &Surroundings,
+        checked: &mut CheckedMessage<'_>,
+        looked_up: &LookupResult,
         payload_bytes: usize,
         now: Time,
-    ) -> Result<Mail, Refusal> {
+    ) -> Result<AssembledMail, Refusal> {
         let from = checked.from.address();
         let names = self.new_names(now, from);
         let recipients = checked.recipients.envelope();
-        let parties = (&*checked.route, &*around.house);
+        let parties = (&*checked.route, &*looked_up.profile);
         let sender = self.envelope_sender(checked.return_path.as_ref(), parties, names.uid, from);
         let sender = sender.to(&recipients);
         let (composed, settled) = if checked.needs_preparation() {
             let template_version = checked.content.template.as_ref().map(|(_, version)| *version);
-            let settled = Settled {
+            let settled = SettledChoices {
                 template_version,
                 smtputf8: needs_smtputf8(&sender, &recipients),
-                any_subject: around.any_subject,
-                spoken_times: around.spoken_times,
+                any_subject: looked_up.any_subject,
+                spoken_times: looked_up.spoken_times,
                 is_stored: false,
             };
             (None, Some(serde_json::to_string(&settled).expect("a number and flags are JSON")))
         } else {
-            self.add_unsubscribe(checked, &around.house, &names);
+            self.add_unsubscribe(checked, &looked_up.profile, &names);
             let attachments = attachments_here(checked);
-            (Some(compose_checked(checked, &attachments, &names, now, &around.signers)?), None)
+            (Some(compose_checked(checked, &attachments, &names, now, &looked_up.signers)?), None)
         };
-        Ok(Mail {
+        Ok(AssembledMail {
             names,
             subject: checked.content.subject.to_string(),
             sender,
@@ -135,20 +135,20 @@ impl MailBuilder {
         self.public_url.as_deref().is_some_and(|url| url.starts_with("https://"))
     }
 
-    /// The ways out of the stream of this batch for the one reader of a message. None where the stream offers none.
-    pub(crate) fn unsubscribe_ways(
+    /// The unsubscribe fields for the one reader of a message, if the stream of its batch offers any.
+    pub(crate) fn unsubscribe_fields(
         &self,
-        house: &House,
+        profile: &TenantProfile,
         batch: Option<&BatchCode>,
         uid: MessageUid,
         reader: &str,
-    ) -> Option<UnsubscribeWays> {
+    ) -> Option<UnsubscribeFields> {
         let stream = batch.and_then(MailStream::of_batch)?;
-        let exits = house.streams.get(&stream)?;
+        let exits = profile.streams.get(&stream)?;
         if !exits.by_link && exits.mailto.is_none() {
             return None;
         }
-        let (tenant, address) = (house.tenant.clone(), reader.to_lowercase());
+        let (tenant, address) = (profile.tenant.clone(), reader.to_lowercase());
         let token = self.unsubscribe_key.token(&UnsubscribeLink { tenant, stream, uid, address })?;
         let public = self.public_url.as_deref().filter(|_| exits.by_link && self.serves_readers());
         let url = public.map(|public| format!("{}{PATH}{token}", public.trim_end_matches('/')));
@@ -159,21 +159,31 @@ impl MailBuilder {
             one_click: url.is_some(),
             ..Deliverability::default()
         };
-        // An address too long for a header line has no way out but the sender's own.
+        // An address that makes the header line too long gets no unsubscribe fields.
         let fields = deliverability_fields(&wanted).ok().filter(|fields| !fields.is_empty())?;
-        Some(UnsubscribeWays { fields, url })
+        Some(UnsubscribeFields { fields, url })
     }
 
-    /// Adds the ways out of its stream to a message that goes to one reader and has none of its own.
-    pub(crate) fn add_unsubscribe(&self, checked: &mut Checked<'_>, house: &House, names: &Names) {
+    /// Adds the unsubscribe fields of its stream to a message that has one reader and no such fields of its
+    /// own.
+    pub(crate) fn add_unsubscribe(
+        &self,
+        checked: &mut CheckedMessage<'_>,
+        profile: &TenantProfile,
+        names: &MailNames,
+    ) {
         let is_own = |(name, _): &(String, String)| is_unsubscribe(name);
         if checked.content.headers.iter().any(is_own) {
             return;
         }
         let envelope = checked.recipients.envelope();
         let [reader] = envelope.as_slice() else { return };
-        let ways =
-            self.unsubscribe_ways(house, checked.terms.batch.as_ref(), names.uid, reader.address.as_str());
+        let ways = self.unsubscribe_fields(
+            profile,
+            checked.terms.batch.as_ref(),
+            names.uid,
+            reader.address.as_str(),
+        );
         let Some(ways) = ways else { return };
         let content = &mut checked.content;
         content.headers.extend(ways.fields.into_iter().map(|(name, value)| (name.to_owned(), value)));

@@ -1,4 +1,5 @@
-//! Links to files that are too large to mail: made for a message, told in its texts, and followed later.
+//! Links to files that are too large to mail: signed for a message, appended to its texts, and followed
+//! later.
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -7,37 +8,38 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use postway_domain::{MessageUid, Time, secret::SecretKey};
 use postway_store::record::{BlobName, Link};
 
-use crate::accept::check::Content;
+use crate::accept::check::CheckedContent;
 
-/// How much of the digest a link carries.
+/// How many bytes of the MAC a link carries.
 const MAC_BYTES: usize = 16;
-/// A link's bytes: message, blob and digest.
+/// The bytes of a token: message uid, blob name and MAC.
 const TOKEN_BYTES: usize = 16 + 32 + 8 + MAC_BYTES;
 
-/// The key that signs links. Never printed. Links are followed for years: what the key's predecessor signed is read too.
-pub(crate) struct LinkKey {
+/// Signs links. Never printed. Links are followed for years, so links that a previous key signed are accepted
+/// too.
+pub(crate) struct FileLinkKey {
     key: hmac::Key,
-    previous: Option<Box<LinkKey>>,
+    previous: Option<Box<FileLinkKey>>,
 }
 
-impl LinkKey {
+impl FileLinkKey {
     pub(crate) fn new(secret: &SecretKey) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &secret.derive("link"));
         Self { key, previous: secret.previous().map(|previous| Box::new(Self::new(previous))) }
     }
 
-    fn mac(&self, said: &[u8]) -> [u8; MAC_BYTES] {
+    fn mac(&self, signed_part: &[u8]) -> [u8; MAC_BYTES] {
         let mut mac = [0; MAC_BYTES];
-        mac.copy_from_slice(&hmac::sign(&self.key, said).as_ref()[..MAC_BYTES]);
+        mac.copy_from_slice(&hmac::sign(&self.key, signed_part).as_ref()[..MAC_BYTES]);
         mac
     }
 
-    fn made(&self, said: &[u8], mac: &[u8]) -> bool {
-        let is_ours = verify_slices_are_equal(mac, &self.mac(said)).is_ok();
-        is_ours || self.previous.as_ref().is_some_and(|previous| previous.made(said, mac))
+    fn signed(&self, signed_part: &[u8], mac: &[u8]) -> bool {
+        let is_ours = verify_slices_are_equal(mac, &self.mac(signed_part)).is_ok();
+        is_ours || self.previous.as_ref().is_some_and(|previous| previous.signed(signed_part, mac))
     }
 
-    /// What stands in a link to this file of this message.
+    /// The token in the link to this file of this message.
     pub(crate) fn token(&self, uid: MessageUid, blob: &BlobName) -> String {
         let mut bytes = Vec::with_capacity(TOKEN_BYTES);
         bytes.extend_from_slice(uid.as_bytes());
@@ -48,31 +50,31 @@ impl LinkKey {
         BASE64_URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The message and the file that a token stands for, if it is one of ours.
+    /// The message and the file of a token, if we signed it.
     pub(crate) fn read(&self, token: &str) -> Option<(MessageUid, BlobName)> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(token).ok()?;
-        let (said, mac) = bytes.split_at_checked(TOKEN_BYTES - MAC_BYTES)?;
-        if !self.made(said, mac) {
+        let (signed_part, mac) = bytes.split_at_checked(TOKEN_BYTES - MAC_BYTES)?;
+        if !self.signed(signed_part, mac) {
             return None;
         }
-        let (uid, rest) = said.split_first_chunk::<16>()?;
+        let (uid, rest) = signed_part.split_first_chunk::<16>()?;
         let (digest, generation) = rest.split_first_chunk::<32>()?;
         let generation = i64::from_be_bytes(generation.try_into().ok()?);
         Some((MessageUid::from_bytes(*uid), BlobName { digest: *digest, generation }))
     }
 }
 
-/// What a reader is told of a linked file.
+/// A linked file as the mail shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LinkText {
+pub(crate) struct FileLinkText {
     pub filename: String,
     pub size: u64,
     pub url: String,
     pub until: Time,
 }
 
-/// Puts the links at the end of both texts. Names come from the sender, so they are escaped.
-pub(crate) fn tell(content: &mut Content<'_>, links: &[LinkText]) {
+/// Appends the links to both texts. File names come from the sender, so they are escaped.
+pub(crate) fn append_links(content: &mut CheckedContent<'_>, links: &[FileLinkText]) {
     if links.is_empty() {
         return;
     }
@@ -84,7 +86,7 @@ pub(crate) fn tell(content: &mut Content<'_>, links: &[LinkText]) {
     }
 }
 
-fn in_html(html: &str, links: &[LinkText]) -> String {
+fn in_html(html: &str, links: &[FileLinkText]) -> String {
     let mut list = String::from("<hr><ul>");
     // Writing to a String does not fail.
     for link in links {
@@ -102,7 +104,7 @@ fn in_html(html: &str, links: &[LinkText]) -> String {
     format!("{}{list}{}", &html[..at], &html[at..])
 }
 
-/// Where the body ends: before the last `</body` that is in no comment. Mail for Outlook is full of comments.
+/// Where the body ends: before the last `</body` outside a comment. Mail for Outlook is full of comments.
 fn end_of_body(html: &str) -> usize {
     let lower = html.to_ascii_lowercase();
     let (mut at, mut end) = (0, None);
@@ -116,14 +118,14 @@ fn end_of_body(html: &str) -> usize {
     }
 }
 
-fn in_text(text: &str, links: &[LinkText]) -> String {
-    let mut told = text.trim_end().to_owned();
-    told.push_str("\n\n--\n");
+fn in_text(text: &str, links: &[FileLinkText]) -> String {
+    let mut linked = text.trim_end().to_owned();
+    linked.push_str("\n\n--\n");
     for link in links {
         let name = link.filename.replace(char::is_control, " ");
-        let _ = writeln!(told, "{name} ({}, until {}):\n{}", size(link.size), day(link.until), link.url);
+        let _ = writeln!(linked, "{name} ({}, until {}):\n{}", size(link.size), day(link.until), link.url);
     }
-    told
+    linked
 }
 
 fn escaped(text: &str) -> String {
@@ -146,7 +148,7 @@ fn size(bytes: u64) -> String {
     let mut value = bytes as f64;
     let mut shown = format!("{bytes} bytes");
     for unit in UNITS {
-        // What would be rounded up to a thousand is told in the next unit.
+        // A value that would be rounded up to a thousand is shown in the next unit.
         if value < 999.95 {
             break;
         }
@@ -160,14 +162,14 @@ fn day(time: Time) -> String {
     time.to_string().chars().take(10).collect()
 }
 
-/// What came of following a link.
+/// What a link leads to.
 #[derive(Clone, Debug)]
 pub enum Followed {
-    /// The file.
+    /// The file exists.
     File(Link),
-    /// It was there once.
+    /// The link is ours, but it has expired.
     Ended,
-    /// There is no such link.
+    /// We did not make such a link.
     Unknown,
 }
 
@@ -175,8 +177,8 @@ pub enum Followed {
 mod tests {
     use super::*;
 
-    fn link() -> LinkText {
-        LinkText {
+    fn link() -> FileLinkText {
+        FileLinkText {
             filename: "a<b>\"&\r\nX: y.pdf".to_owned(),
             size: 26_214_400,
             url: "https://mail.example.com/files/abc".to_owned(),
@@ -186,15 +188,15 @@ mod tests {
 
     #[test]
     fn a_token_is_read_again_and_no_other_is() {
-        let key = LinkKey::new(&SecretKey::from_bytes(&[7; 32]).unwrap());
+        let key = FileLinkKey::new(&SecretKey::from_bytes(&[7; 32]).unwrap());
         let uid = MessageUid::from_bytes([3; 16]);
         let blob = BlobName { digest: [9; 32], generation: 2 };
         let token = key.token(uid, &blob);
         assert_eq!(key.read(&token), Some((uid, blob)));
-        let other = LinkKey::new(&SecretKey::from_bytes(&[8; 32]).unwrap());
+        let other = FileLinkKey::new(&SecretKey::from_bytes(&[8; 32]).unwrap());
         assert_eq!(other.read(&token), None);
         let secret = |byte| SecretKey::from_bytes(&[byte; 32]).unwrap();
-        let renewed = LinkKey::new(&secret(8).with_previous(secret(7)));
+        let renewed = FileLinkKey::new(&secret(8).with_previous(secret(7)));
         assert_eq!(renewed.read(&token).map(|(uid, _)| uid), Some(uid), "a link outlives its key");
         for bad in ["", "x", &token[..token.len() - 2], &format!("{token}AA"), "../../x"] {
             assert_eq!(key.read(bad), None, "{bad}");
@@ -203,12 +205,12 @@ mod tests {
 
     #[test]
     fn links_are_told_in_both_texts_and_names_cannot_break_out() {
-        let mut content = Content {
+        let mut content = CheckedContent {
             html: Some("<body><p>Hi</p></BODY></html>".into()),
             text: Some("Hi".into()),
-            ..Content::default()
+            ..CheckedContent::default()
         };
-        tell(&mut content, &[link()]);
+        append_links(&mut content, &[link()]);
         let html = content.html.unwrap();
         assert!(
             html.starts_with("<body><p>Hi</p><hr><ul><li><a href=\"https://mail.example.com/files/abc\">")

@@ -1,7 +1,8 @@
-//! Links by which a reader leaves a stream: made for a message, put into its header before it is signed, and followed later.
+//! Unsubscribe links: made for a message, put into its header before it is signed, and followed later.
 //!
-//! A link says whose mail, which stream, which message and which reader, and is sealed: it cannot be forged, needs nothing that is
-//! stored, outlives its message, and tells nothing to whoever reads it in a log. What the secret key's predecessors made still opens.
+//! A link contains the tenant, the stream, the message and the reader, and it is sealed: it cannot be forged,
+//! needs no stored row, outlives its message, and reveals nothing in a log. Links made with previous secret
+//! keys still open.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use postway_domain::{
@@ -10,24 +11,24 @@ use postway_domain::{
     secret::{Sealed, SecretKey},
 };
 
-/// What the links' keys are derived and sealed for.
+/// The purpose under which link keys are derived and links are sealed.
 const PURPOSE: &str = "unsubscribe link";
-/// Longer tokens are not even decoded.
+/// Longer tokens are not decoded.
 const TOKEN_CHARS_MAX: usize = 800;
-/// Where links lead.
+/// The path of unsubscribe links.
 pub(super) const PATH: &str = "/unsubscribe/";
-/// What stands for the link in the texts of a message.
+/// The placeholder for the link in the texts of a message.
 pub(super) const PLACEHOLDER: &str = "%unsubscribe_url%";
-/// What a mail says that is written to leave a stream, before the token.
+/// The word before the token in the subject of a mail that a reader writes to unsubscribe.
 pub(crate) const SUBJECT: &str = "unsubscribe";
 
 /// Seals and opens links. Never printed.
 pub(crate) struct UnsubscribeKey(SecretKey);
 
-/// What a link stands for.
+/// The contents of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsubscribeLink {
-    /// Whose mail it was.
+    /// The tenant that sent the mail.
     pub tenant: TenantId,
     /// The stream that the reader can leave.
     pub stream: StreamId,
@@ -42,10 +43,10 @@ impl UnsubscribeKey {
         Self(derived(secret))
     }
 
-    /// What stands in the address of a link.
+    /// The token in the URL of a link; `None` if it would be too long.
     pub(super) fn token(&self, link: &UnsubscribeLink) -> Option<String> {
         let UnsubscribeLink { tenant, stream, uid, address } = link;
-        // Only the address may have a space in it, and it is the last.
+        // Only the address may contain a space, and it comes last.
         let sealed = self.0.seal(PURPOSE, &format!("{tenant} {stream} {uid} {address}")).ok()?;
         Some(BASE64_URL_SAFE_NO_PAD.encode(sealed.0)).filter(|token| token.len() <= TOKEN_CHARS_MAX)
     }
@@ -67,7 +68,7 @@ impl UnsubscribeKey {
     }
 }
 
-/// The key for links that follows from a secret key, with those that follow from its predecessors.
+/// The key for links, derived from a secret key and its predecessors.
 fn derived(secret: &SecretKey) -> SecretKey {
     let key = SecretKey::from_bytes(&secret.derive(PURPOSE)).expect("a derived key is as long as a key");
     match secret.previous() {
@@ -76,8 +77,8 @@ fn derived(secret: &SecretKey) -> SecretKey {
     }
 }
 
-/// The header fields by which a reader leaves a stream, and the link alone.
-pub(crate) struct UnsubscribeWays {
+/// The header fields for unsubscribing, and the link alone.
+pub(crate) struct UnsubscribeFields {
     pub fields: Vec<(&'static str, String)>,
     pub url: Option<String>,
 }

@@ -1,7 +1,7 @@
-//! What a batch gives for all its messages.
+//! The defaults of a batch, which apply to all its messages.
 //!
-//! Defaults stand under each message: the message's own fields win, and `headers` and `metadata` are merged one level deep.
-//! Merging works on the JSON text of the fields, which are neither parsed nor copied for it more than once.
+//! A message's own fields win; `headers` and `metadata` are merged one level deep. Merging works on the JSON
+//! text of the fields, which is parsed and copied at most once.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -9,45 +9,45 @@ use serde_json::value::RawValue;
 
 use crate::{
     accept::parse::parse,
-    accept::parse::request::{Entries, MessageRequest, Object},
+    accept::parse::request::{JsonEntries, JsonObject, MessageInput},
     refusal::Refusal,
 };
 
-/// More fields of an object than this are not even read.
+/// An object with more fields than this is refused while it is read.
 const FIELDS_READ_MAX: usize = 10_000;
 
-type Fields<'a> = Entries<'a, &'a RawValue, FIELDS_READ_MAX>;
+type Fields<'a> = JsonEntries<'a, &'a RawValue, FIELDS_READ_MAX>;
 
-/// The fields that stand under each message.
-pub(crate) struct Defaults<'a>(Fields<'a>);
+/// The default fields.
+pub(crate) struct BatchDefaults<'a>(Fields<'a>);
 
-impl Default for Defaults<'_> {
+impl Default for BatchDefaults<'_> {
     fn default() -> Self {
-        Self(Entries(Vec::new()))
+        Self(JsonEntries(Vec::new()))
     }
 }
 
-impl<'a> Defaults<'a> {
-    /// Checks their shape once, so that their faults are not found in every message.
+impl<'a> BatchDefaults<'a> {
+    /// Checks the shape of the defaults once, so that their faults do not appear in every message.
     pub(crate) fn read(defaults: &'a RawValue) -> Result<Self, Refusal> {
         let json = defaults.get().as_bytes();
         let inside = |refusal: Refusal| refusal.inside("defaults");
-        let Object(request) = parse::<Object<MessageRequest<'_>>>(json).map_err(inside)?;
+        let JsonObject(request) = parse::<JsonObject<MessageInput<'_>>>(json).map_err(inside)?;
         if request.id.is_some() {
             return Err(Refusal::field("defaults.id", "an id names one message: give it in the message"));
         }
         parse(json).map_err(inside).map(Self)
     }
 
-    /// About how many bytes they add to a message.
+    /// The approximate number of bytes that the defaults add to a message.
     pub(crate) fn len(&self) -> usize {
         self.0.0.iter().map(|(_, value)| value.get().len()).sum()
     }
 
-    /// A message over them, as JSON text; none where it is as it came: there are no defaults, or it is no object, which
-    /// is left for the parser to refuse.
-    pub(crate) fn under(&self, message: &RawValue) -> Option<String> {
-        let Defaults(defaults) = self;
+    /// The JSON text of a message merged with the defaults; `None` if nothing changes, because there are no
+    /// defaults, or because the message is not an object, which the parser will refuse.
+    pub(crate) fn merge_under(&self, message: &RawValue) -> Option<String> {
+        let BatchDefaults(defaults) = self;
         if defaults.0.is_empty() {
             return None;
         }
@@ -68,7 +68,8 @@ fn find<'a>(fields: &Fields<'a>, name: &str) -> Option<&'a RawValue> {
     fields.0.iter().find(|(other, _)| **other == *name).map(|(_, value)| *value)
 }
 
-/// Two objects as one, if both are objects; the second wins. Header names are compared without case.
+/// Merges two JSON objects; the second wins. Header names are compared without case. `None` if one is not an
+/// object.
 fn merge_nested(default: &RawValue, own: &RawValue, without_case: bool) -> Option<String> {
     let default: Fields<'_> = serde_json::from_str(default.get()).ok()?;
     let own: Fields<'_> = serde_json::from_str(own.get()).ok()?;
@@ -80,7 +81,7 @@ fn merge_nested(default: &RawValue, own: &RawValue, without_case: bool) -> Optio
     Some(write_object(kept.chain(&own.0).map(|(name, value)| (&**name, Cow::Borrowed(value.get())))))
 }
 
-/// An object of these fields, whose values are JSON already.
+/// Writes an object from fields whose values are JSON already.
 pub(crate) fn write_object<'a>(fields: impl Iterator<Item = (&'a str, Cow<'a, str>)>) -> String {
     let mut json = String::from("{");
     for (name, value) in fields {

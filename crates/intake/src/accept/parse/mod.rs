@@ -1,7 +1,9 @@
-//! From bytes to shapes, with the place of whatever does not fit.
+//! Step 1, parse: reads the JSON of a request, and names the path of a value that does not fit.
 //!
-//! Parsing is done once and fast. Only when a value does not fit its shape is it done again, slowly, to learn the path
-//! of the value: most senders never pay for that.
+//! Parsing happens once and fast. Only when a value does not fit its shape is the text parsed again, slowly,
+//! to learn the path of the value: most senders never pay for that.
+//!
+//! May refuse: text that is not JSON, unknown or repeated fields, and values of the wrong type.
 
 pub(crate) mod defaults;
 pub(crate) mod request;
@@ -11,7 +13,7 @@ use serde_json::{error::Category, value::RawValue};
 
 use crate::refusal::{Code, FieldError, Refusal};
 
-/// The longest explanation: the parser quotes the value, and the value may be all of the request.
+/// The longest explanation: the parser quotes the value, and the value may be the entire request.
 const MESSAGE_CHARS_MAX: usize = 200;
 
 /// Parses one JSON text.
@@ -21,7 +23,8 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Refusal
 
 fn explain<'a, T: Deserialize<'a>>(json: &'a [u8], error: serde_json::Error) -> Refusal {
     let malformed = |error| Refusal::Malformed { message: format!("the body is not valid JSON: {error}") };
-    // A value that does not fit stops the parser before it has seen the rest, and what is no JSON has no fields.
+    // A value that does not fit stops the parser before it has seen the rest, and a text that is not JSON has
+    // no fields.
     if let Err(error) = serde_json::from_slice::<&RawValue>(json) {
         return malformed(error);
     }
@@ -35,14 +38,15 @@ fn explain<'a, T: Deserialize<'a>>(json: &'a [u8], error: serde_json::Error) -> 
                     let path = located.path().to_string();
                     refusal(if path == "." { "" } else { &path }, located.inner())
                 }
-                // Both read the same bytes in the same way; if they ever differ, the first has the word.
+                // Both parsers read the same bytes in the same way; if they ever differ, the first one
+                // counts.
                 Ok(_) => refusal("", &error),
             }
         }
     }
 }
 
-/// The refusal of the value at `path`. The parser finds a field that is given twice in the object around it.
+/// The refusal of the value at `path`. The parser reports a repeated field at the object that contains it.
 fn refusal(path: &str, error: &serde_json::Error) -> Refusal {
     let reason = reason(error);
     let twice = reason.strip_prefix("duplicate field `").and_then(|rest| rest.strip_suffix('`'));
@@ -51,11 +55,11 @@ fn refusal(path: &str, error: &serde_json::Error) -> Refusal {
         Some(name) => FieldError::new(format!("{path}.{name}"), "is given twice"),
         None => FieldError::new(clip(path), reason),
     };
-    // Whatever the field is for, a value of another shape says nothing about it.
+    // A value of the wrong type is always an invalid payload, whatever the field is for.
     Refusal::Invalid { details: vec![fault.coded(Code::InvalidPayload)] }
 }
 
-/// What was wrong, without the line and column, which the path says better.
+/// The parser's reason without the line and column, because the path is clearer.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);

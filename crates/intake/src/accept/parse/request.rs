@@ -1,84 +1,86 @@
 //! The shape of a message as clients write it.
 //!
-//! Only shape is decided here: names, and whether a value is a text, a number, a list or an object. Everything else is
-//! [`crate::accept::check`]'s, so that it can be collected. An absent field and `null` are the same.
+//! Only the shape is decided here: names, and whether a value is a text, a number, a list or an object.
+//! Everything else is checked in [`crate::accept::check`], which collects all faults. An absent field and
+//! `null` are the same.
 
 use postway_domain::tenant::ContentLimits;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-pub(crate) use crate::json::{Addresses, Entries, List, Object, Scalar, Text};
+pub(crate) use crate::json::{AddressList, JsonEntries, JsonList, JsonObject, JsonScalar, JsonText};
 
-/// More attachments than this are not even read.
+/// A request with more attachments than this is refused while it is read.
 const ATTACHMENTS_READ_MAX: usize = 1_000;
-/// More alternatives than this are not even read.
+/// A request with more alternatives than this is refused while it is read.
 const ALTERNATIVES_READ_MAX: usize = 100;
-/// More tags than this are not even read.
+/// A request with more tags than this is refused while it is read.
 const TAGS_READ_MAX: usize = 1_000;
-/// More headers than this are not even read.
+/// A request with more headers than this is refused while it is read.
 const HEADERS_READ_MAX: usize = 1_000;
 
-/// The variables of a template become values of many times their size: they weigh this much more than other text.
+/// The variables of a template become values of many times their size: they weigh this much more than other
+/// text.
 pub(crate) const VARIABLES_WEIGHT: usize = 16;
 /// Html that is laid out as text weighs this much more than html that is only checked.
 const LAYOUT_WEIGHT: usize = 8;
 
-/// One message to send. As it serializes, it is the canonical form that repeats are recognised by.
+/// One message to send. Its serialized form is the canonical form by which repeats are recognised.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct MessageRequest<'a> {
+pub(crate) struct MessageInput<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub id: Option<Text<'a>>,
+    pub id: Option<JsonText<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub account: Option<Text<'a>>,
+    pub account: Option<JsonText<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub from: Option<Text<'a>>,
+    pub from: Option<JsonText<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub to: Option<Addresses<'a>>,
+    pub to: Option<AddressList<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub cc: Option<Addresses<'a>>,
+    pub cc: Option<AddressList<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub bcc: Option<Addresses<'a>>,
+    pub bcc: Option<AddressList<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub reply_to: Option<Addresses<'a>>,
+    pub reply_to: Option<AddressList<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub return_path: Option<Text<'a>>,
+    pub return_path: Option<JsonText<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub subject: Option<Text<'a>>,
+    pub subject: Option<JsonText<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub text: Option<Text<'a>>,
+    pub text: Option<JsonText<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub html: Option<Text<'a>>,
+    pub html: Option<JsonText<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub alternatives: Option<List<Object<AlternativeRequest<'a>>, ALTERNATIVES_READ_MAX>>,
+    pub alternatives: Option<JsonList<JsonObject<AlternativeInput<'a>>, ALTERNATIVES_READ_MAX>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub headers: Option<Entries<'a, Text<'a>, HEADERS_READ_MAX>>,
+    pub headers: Option<JsonEntries<'a, JsonText<'a>, HEADERS_READ_MAX>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub attachments: Option<List<Object<AttachmentRequest<'a>>, ATTACHMENTS_READ_MAX>>,
+    pub attachments: Option<JsonList<JsonObject<AttachmentInput<'a>>, ATTACHMENTS_READ_MAX>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub priority: Option<Scalar<'a>>,
+    pub priority: Option<JsonScalar<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub batch: Option<Text<'a>>,
+    pub batch: Option<JsonText<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub stream: Option<Text<'a>>,
+    pub stream: Option<JsonText<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub send_at: Option<Scalar<'a>>,
+    pub send_at: Option<JsonScalar<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Scalar<'a>>,
+    pub expires_at: Option<JsonScalar<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub tags: Option<List<Text<'a>, TAGS_READ_MAX>>,
+    pub tags: Option<JsonList<JsonText<'a>, TAGS_READ_MAX>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<&'a RawValue>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub on_doubt: Option<Text<'a>>,
+    pub on_doubt: Option<JsonText<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub external_id: Option<Text<'a>>,
+    pub external_id: Option<JsonText<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub template: Option<Object<TemplateRequest<'a>>>,
+    pub template: Option<JsonObject<TemplateInput<'a>>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub recipient: Option<Object<RecipientRequest<'a>>>,
+    pub recipient: Option<JsonObject<RecipientInput<'a>>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub unsubscribe: Option<Object<UnsubscribeRequest<'a>>>,
+    pub unsubscribe: Option<JsonObject<UnsubscribeInput<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_text: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,12 +89,12 @@ pub(crate) struct MessageRequest<'a> {
     pub sensitive: Option<bool>,
     // Never part of the canonical form: earlier versions left it out.
     #[serde(skip_serializing)]
-    pub collapse_key: Option<Text<'a>>,
+    pub collapse_key: Option<JsonText<'a>>,
 }
 
-impl MessageRequest<'_> {
-    /// How heavy the work on this request of `bytes` bytes is, under the tenant's content settings, which may ask for a
-    /// text to be made from html.
+impl MessageInput<'_> {
+    /// How heavy the work on this request of `bytes` bytes is, under the tenant's content settings, which may
+    /// ask for a text to be made from html.
     pub(crate) fn weight(&self, bounds: &ContentLimits, bytes: usize) -> usize {
         let variables = self.template.as_ref().and_then(|template| template.0.variables);
         let variables = variables.map_or(0, |json| json.get().len().saturating_mul(VARIABLES_WEIGHT));
@@ -105,9 +107,9 @@ impl MessageRequest<'_> {
 /// The template that makes subject and texts.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct TemplateRequest<'a> {
+pub(crate) struct TemplateInput<'a> {
     #[serde(borrow)]
-    pub name: Option<Text<'a>>,
+    pub name: Option<JsonText<'a>>,
     pub version: Option<i64>,
     #[serde(borrow)]
     pub variables: Option<&'a RawValue>,
@@ -116,35 +118,35 @@ pub(crate) struct TemplateRequest<'a> {
 /// The entry of the tenant's directory that the message is for.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct RecipientRequest<'a> {
+pub(crate) struct RecipientInput<'a> {
     #[serde(borrow)]
-    pub id: Option<Text<'a>>,
+    pub id: Option<JsonText<'a>>,
     #[serde(borrow)]
-    pub external_id: Option<Text<'a>>,
+    pub external_id: Option<JsonText<'a>>,
     #[serde(borrow)]
-    pub name: Option<Text<'a>>,
+    pub name: Option<JsonText<'a>>,
     #[serde(borrow)]
-    pub email: Option<Text<'a>>,
+    pub email: Option<JsonText<'a>>,
 }
 
-/// Where a reader gets off the list.
+/// How a reader unsubscribes.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct UnsubscribeRequest<'a> {
+pub(crate) struct UnsubscribeInput<'a> {
     #[serde(borrow)]
-    pub url: Option<Text<'a>>,
+    pub url: Option<JsonText<'a>>,
     #[serde(borrow)]
-    pub mailto: Option<Text<'a>>,
+    pub mailto: Option<JsonText<'a>>,
 }
 
-/// A further form of a message's text.
+/// A further alternative to the text.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct AlternativeRequest<'a> {
+pub(crate) struct AlternativeInput<'a> {
     #[serde(borrow)]
-    pub content_type: Option<Text<'a>>,
+    pub content_type: Option<JsonText<'a>>,
     #[serde(borrow)]
-    pub content: Option<Text<'a>>,
+    pub content: Option<JsonText<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attach: Option<bool>,
 }
@@ -152,31 +154,31 @@ pub(crate) struct AlternativeRequest<'a> {
 /// One file of a message.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct AttachmentRequest<'a> {
+pub(crate) struct AttachmentInput<'a> {
     #[serde(borrow)]
-    pub filename: Option<Text<'a>>,
+    pub filename: Option<JsonText<'a>>,
     #[serde(borrow)]
-    pub content_type: Option<Text<'a>>,
+    pub content_type: Option<JsonText<'a>>,
     #[serde(borrow)]
-    pub content: Option<Text<'a>>,
+    pub content: Option<JsonText<'a>>,
     #[serde(borrow)]
-    pub content_id: Option<Text<'a>>,
+    pub content_id: Option<JsonText<'a>>,
     pub inline: Option<bool>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub url: Option<Text<'a>>,
+    pub url: Option<JsonText<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub endpoint: Option<Text<'a>>,
+    pub endpoint: Option<JsonText<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub path: Option<Text<'a>>,
-    /// The digest that the bytes must have, in hexadecimal.
+    pub path: Option<JsonText<'a>>,
+    /// The SHA-256 that the bytes must have, in hexadecimal.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub sha256: Option<Text<'a>>,
-    /// The same by the digest that older systems use.
+    pub sha256: Option<JsonText<'a>>,
+    /// The MD5 that the bytes must have, as older systems give it.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub content_md5: Option<Text<'a>>,
-    /// All of the above in one field, told apart by how it begins, or by `fetch_mode`.
+    pub content_md5: Option<JsonText<'a>>,
+    /// The source of the file in one field; its prefix or `fetch_mode` says which kind of source it is.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub storage_path: Option<Text<'a>>,
+    pub storage_path: Option<JsonText<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub fetch_mode: Option<Text<'a>>,
+    pub fetch_mode: Option<JsonText<'a>>,
 }

@@ -1,8 +1,9 @@
-//! Telling a repeat from what is new where nothing is to be stored.
+//! Recognises repeats when nothing is stored.
 //!
-//! A client that did not hear its answer asks again, and what made its request pass may be gone by then: its
-//! `expires_at` has passed, its account or template was deleted, a limit was lowered. It is answered as the first time all the
-//! same, for the mail is on its way. So whatever is refused is first looked for by its id and its idempotency key.
+//! A client that did not receive its answer asks again, and by then its request might not pass any more:
+//! `expires_at` has passed, the account or template was deleted, a limit was lowered. It still gets the first
+//! answer, because the mail is on its way. So before a request is refused, its id and its idempotency key are
+//! looked up.
 
 use postway_domain::{ClientId, MessageUid};
 use postway_store::record::{Acceptance, DedupKind, NewMessage};
@@ -13,24 +14,24 @@ use super::{
 };
 use crate::refusal::Refusal;
 
-/// The keys that a message can be known by, in the order in which they are asked.
+/// The keys that identify a message, in the order in which they are looked up.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Keys {
+pub(crate) struct DedupKeys {
     idempotency: Option<(DedupKind, String)>,
     client_id: Option<ClientId>,
 }
 
-impl Keys {
-    /// Those of a request; an id that is none is no key.
+impl DedupKeys {
+    /// The keys of a request; a malformed id is ignored.
     pub(crate) fn new(idempotency: Option<(DedupKind, String)>, id: Option<&str>) -> Self {
         Self { idempotency, client_id: id.and_then(|id| id.parse().ok()) }
     }
 
-    fn of(message: &NewMessage) -> Self {
+    fn for_message(message: &NewMessage) -> Self {
         Self { idempotency: message.idempotency.clone(), client_id: message.client_id.clone() }
     }
 
-    /// Whether there is none.
+    /// Whether the message has no key.
     pub(crate) fn is_empty(&self) -> bool {
         self.idempotency.is_none() && self.client_id.is_none()
     }
@@ -42,11 +43,11 @@ impl Keys {
 }
 
 impl MessageWriter {
-    /// The answer to a request that does not pass: that of the one it repeats, if it repeats one.
+    /// The receipt of the message that a refused request repeats, or the refusal if it repeats none.
     pub(crate) async fn repeat_or_refusal(
         &self,
         ctx: &RequestContext,
-        keys: Keys,
+        keys: DedupKeys,
         fingerprint: impl FnOnce() -> Result<[u8; 32], Refusal>,
         refusal: Refusal,
     ) -> Result<Receipt, Refusal> {
@@ -63,7 +64,7 @@ impl MessageWriter {
         }
     }
 
-    /// What storing these would be answered; nothing is stored.
+    /// The answers that storing these messages would give; nothing is stored.
     pub(super) async fn dry_run_store(
         &self,
         ctx: &RequestContext,
@@ -79,7 +80,7 @@ impl MessageWriter {
         }
         let mut answers = Vec::with_capacity(messages.len());
         for message in messages {
-            let keys = Keys::of(message).list();
+            let keys = DedupKeys::for_message(message).list();
             let seen = match keys.is_empty() {
                 true => None,
                 false => {
@@ -94,7 +95,7 @@ impl MessageWriter {
     }
 }
 
-/// What the store's answer means for the sender.
+/// Turns the store's answer into one for the sender.
 pub(super) fn receipt(
     client_id: Option<ClientId>,
     own: MessageUid,
@@ -113,7 +114,7 @@ pub(super) fn receipt(
     }
 }
 
-/// The refusal of what came under the key of something else.
+/// The refusal of a message whose key belongs to another.
 pub(super) fn conflict(kind: DedupKind) -> Refusal {
     let (name, what) = match kind {
         DedupKind::ClientId => ("id", "message"),

@@ -19,7 +19,7 @@ use postway_store::{
     record::{Acceptance, Body, DedupKind, NewMessage},
 };
 
-pub(crate) use dedup::Keys;
+pub(crate) use dedup::DedupKeys;
 use dedup::{conflict, receipt};
 
 use super::context::{Receipt, RequestContext};

@@ -1,4 +1,4 @@
-//! What metrics are told of states: every one that a message enters, and every end.
+//! Metrics of states: each state that messages enter, and each final state.
 
 use postway_domain::Status;
 

@@ -99,7 +99,7 @@ async fn no_tenant_reads_what_is_in_the_folder_of_another() {
     let fetcher = fetcher(FetchConfig { folders: vec![each], ..config() });
     let read = async |tenant: &str, path: PathBuf| {
         let tenant = tenant.parse().unwrap();
-        let read = fetcher.fetch_all(&errand(&tenant), &[by_path(path)]).await;
+        let read = fetcher.fetch_all(&scope(&tenant), &[by_path(path)]).await;
         read.map(|mut files| files.remove(0).bytes)
     };
     for tenant in ["a", "b"] {
@@ -135,7 +135,7 @@ async fn a_folder_that_names_no_tenant_is_for_the_first_one_alone() {
     let fetcher = fetcher(FetchConfig { folders: vec![open.to_str().unwrap().parse().unwrap()], ..config() });
     let read = async |tenant: &str| {
         let tenant = tenant.parse().unwrap();
-        fetcher.fetch_all(&errand(&tenant), &[by_path(open.join("a.txt"))]).await
+        fetcher.fetch_all(&scope(&tenant), &[by_path(open.join("a.txt"))]).await
     };
     assert!(read("default").await.is_ok());
     let error = read("other").await.unwrap_err();

@@ -1,7 +1,7 @@
-//! Listening for notifications, on a connection of its own.
+//! Listens for notifications, on a connection of its own.
 //!
-//! What is lost with a connection is made up for by a look at the tables: whoever hears that the connection is lost connects
-//! anew, and drains.
+//! Notifications that are lost with the connection are made up for by polling: the runner reconnects, and
+//! drains the tables.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,19 +18,19 @@ use super::super::error::OutboxError;
 const OUTBOX: &str = "postway_outbox";
 /// The channel of tokens.
 const TOKENS: &str = "token_insert";
-/// A connection that is silent for so long is asked whether it is there: firewalls forget idle ones after five minutes.
+/// A connection that is silent for this long is checked: firewalls drop idle ones after five minutes.
 const CHECK_EVERY: Duration = Duration::from_secs(270);
-/// How long it may take to say so.
+/// How long the check may take.
 const CHECK_LASTS_MAX: Duration = Duration::from_secs(10);
 
-/// Somebody who listens as long as this lives.
-pub(super) struct Ears {
+/// Listens as long as it lives.
+pub(super) struct NotificationListener {
     hints: Arc<Notify>,
     lost: CancellationToken,
     task: JoinHandle<()>,
 }
 
-impl Ears {
+impl NotificationListener {
     pub(super) async fn open(options: PgConnectOptions, with_tokens: bool) -> Result<Self, OutboxError> {
         let pool = PgPoolOptions::new().max_connections(1).connect_with(options).await?;
         let mut listener = PgListener::connect_with(&pool).await?;
@@ -49,8 +49,8 @@ impl Ears {
         Ok(Self { hints, lost, task })
     }
 
-    /// Pends until something was heard since the last time; fails once nothing is heard any more.
-    pub(super) async fn heard(&self) -> Result<(), OutboxError> {
+    /// Waits for a notification since the last call; fails once the connection is lost.
+    pub(super) async fn wait_for_hint(&self) -> Result<(), OutboxError> {
         tokio::select! {
             () = self.hints.notified() => Ok(()),
             () = self.lost.cancelled() => Err(OutboxError::Unexpected("the connection that listens is lost".to_owned())),
@@ -58,7 +58,7 @@ impl Ears {
     }
 }
 
-impl Drop for Ears {
+impl Drop for NotificationListener {
     fn drop(&mut self) {
         self.task.abort();
     }

@@ -1,61 +1,67 @@
-//! What each command means, and when it may be said.
+//! Handles each command, and checks that it is allowed now.
 
 use postway_domain::{
     EmailAddress,
     dsn::{DsnWishes, RecipientDsn},
 };
 
-use super::{Conversation, EHLO_FIRST, Ending, Envelope, MAIL_FIRST, OK, OUT_OF_ORDER, Stage, too_large};
+use super::{
+    ConversationStage, EHLO_FIRST, MAIL_FIRST, OK, OUT_OF_ORDER, SessionEnding, SmtpConversation,
+    SmtpEnvelope, too_large,
+};
 use crate::smtp::{
-    command::{Command, NEEDS_SMTPUTF8, RecipientPath},
+    command::{NEEDS_SMTPUTF8, RecipientPath, SmtpCommand},
     data::DataReader,
-    login::{self, Turn},
-    reply::Reply,
+    login::{self, LoginTurn},
+    reply::SubmissionReply,
 };
 
-/// Mails of one session.
+/// The most mails of one session.
 const MAILS_MAX: u32 = 10_000;
-/// Octets of what is to be reported about the recipients of one mail.
+/// The most octets of report requests for the recipients of one mail.
 const DSN_OCTETS_MAX: usize = 64 * 1024;
-/// What NOTIFY and the frame of a recipient's wishes take, at most, besides address and ORCPT.
+/// The most octets of a recipient's report request besides address and ORCPT.
 const DSN_FRAME_OCTETS: usize = 64;
 
-impl Conversation {
-    pub(super) fn obey(&mut self, command: Command<'_>) {
+impl SmtpConversation {
+    pub(super) fn handle_command(&mut self, command: SmtpCommand<'_>) {
         match command {
-            Command::Ehlo(name) => self.greet(name, true),
-            Command::Helo(name) => self.greet(name, false),
-            Command::StartTls => self.start_tls(),
-            Command::Auth { mechanism, initial } => match self.may_log_in() {
-                Ok(()) => self.turn(login::begin(mechanism, initial)),
-                Err(reply) => self.say(reply),
+            SmtpCommand::Ehlo(name) => self.greet(name, true),
+            SmtpCommand::Helo(name) => self.greet(name, false),
+            SmtpCommand::StartTls => self.start_tls(),
+            SmtpCommand::Auth { mechanism, initial } => match self.may_log_in() {
+                Ok(()) => self.apply_login(login::begin(mechanism, initial)),
+                Err(reply) => self.answer(reply),
             },
-            Command::Mail { from, size, smtputf8, ret, envid } => {
+            SmtpCommand::Mail { from, size, smtputf8, ret, envid } => {
                 let dsn = DsnWishes { ret, envid, ..DsnWishes::default() };
-                self.mail(Envelope { from, to: Vec::new(), smtputf8, dsn }, size);
+                self.mail(SmtpEnvelope { from, to: Vec::new(), smtputf8, dsn }, size);
             }
-            Command::Rcpt { to, dsn } => self.rcpt(to, dsn),
-            Command::Data => match self.may_receive() {
-                Ok(()) if self.chunks.is_some() => self.say(OUT_OF_ORDER),
+            SmtpCommand::Rcpt { to, dsn } => self.rcpt(to, dsn),
+            SmtpCommand::Data => match self.may_receive() {
+                Ok(()) if self.chunks.is_some() => self.answer(OUT_OF_ORDER),
                 Ok(()) => {
                     self.body = Some(self.empty_body());
-                    self.stage = Stage::Data(DataReader::new());
-                    Reply::new(354, "", "end with a line that is a dot alone").write(&mut self.output);
+                    self.stage = ConversationStage::Data(DataReader::new());
+                    SubmissionReply::new(354, "", "end with a line that is a dot alone")
+                        .write(&mut self.output);
                 }
-                Err(reply) => self.say(reply),
+                Err(reply) => self.answer(reply),
             },
-            Command::Bdat { octets, last } => self.begin_chunk(octets, last),
-            Command::Rset => {
+            SmtpCommand::Bdat { octets, last } => self.begin_chunk(octets, last),
+            SmtpCommand::Rset => {
                 self.forget_mail();
-                self.say(OK);
+                self.answer(OK);
             }
-            Command::Noop => self.say(OK),
-            Command::Vrfy => self.say(Reply::new(252, "2.1.5", "send mail, and it will be tried")),
-            Command::Expn => self.say(Reply::new(502, "5.5.1", "there are no lists here")),
-            Command::Help => {
-                self.say(Reply::new(214, "2.0.0", "see the guide to SMTP submission of Postway"))
+            SmtpCommand::Noop => self.answer(OK),
+            SmtpCommand::Vrfy => {
+                self.answer(SubmissionReply::new(252, "2.1.5", "send mail, and it will be tried"))
             }
-            Command::Quit => self.close(Reply::new(221, "2.0.0", "bye"), Ending::Quit),
+            SmtpCommand::Expn => self.answer(SubmissionReply::new(502, "5.5.1", "there are no lists here")),
+            SmtpCommand::Help => {
+                self.answer(SubmissionReply::new(214, "2.0.0", "see the guide to SMTP submission of Postway"))
+            }
+            SmtpCommand::Quit => self.close(SubmissionReply::new(221, "2.0.0", "bye"), SessionEnding::Quit),
         }
     }
 
@@ -88,16 +94,16 @@ impl Conversation {
 
     fn start_tls(&mut self) {
         if self.secure {
-            self.say(Reply::new(503, "5.5.1", "TLS is on already"));
+            self.answer(SubmissionReply::new(503, "5.5.1", "TLS is on already"));
         } else if !self.rules.offers_tls {
-            self.say(Reply::new(502, "5.5.1", "there is no TLS here"));
+            self.answer(SubmissionReply::new(502, "5.5.1", "there is no TLS here"));
         } else {
-            self.stage = Stage::Securing;
-            Reply::new(220, "2.0.0", "go on under TLS").write(&mut self.output);
+            self.stage = ConversationStage::Securing;
+            SubmissionReply::new(220, "2.0.0", "go on under TLS").write(&mut self.output);
         }
     }
 
-    fn may_log_in(&self) -> Result<(), Reply> {
+    fn may_log_in(&self) -> Result<(), SubmissionReply> {
         if self.greeted_as.is_none() {
             return Err(EHLO_FIRST);
         }
@@ -106,7 +112,7 @@ impl Conversation {
         }
         match self.may_show_key() {
             true => Ok(()),
-            false => Err(Reply::new(
+            false => Err(SubmissionReply::new(
                 538,
                 "5.7.11",
                 "a key may be shown under TLS only: say STARTTLS first (or see smtp.plaintext_networks)",
@@ -114,55 +120,59 @@ impl Conversation {
         }
     }
 
-    pub(super) fn turn(&mut self, turn: Turn) {
+    pub(super) fn apply_login(&mut self, turn: LoginTurn) {
         match turn {
-            Turn::Ask(awaited, reply) => {
-                self.stage = Stage::Login(awaited);
+            LoginTurn::Ask(awaited, reply) => {
+                self.stage = ConversationStage::Login(awaited);
                 reply.write(&mut self.output);
             }
-            Turn::Shown(credentials) => {
+            LoginTurn::Shown(credentials) => {
                 self.credentials = Some(credentials);
-                self.stage = Stage::Judging(None);
+                self.stage = ConversationStage::CheckingKey(None);
             }
-            Turn::LookUp(hello) => self.stage = Stage::LookingUp(hello),
-            Turn::Proven(credentials, words) => {
+            LoginTurn::LookUp(hello) => self.stage = ConversationStage::LookingUp(hello),
+            LoginTurn::Proven(credentials, words) => {
                 self.credentials = Some(credentials);
-                self.stage = Stage::Judging(Some(words));
+                self.stage = ConversationStage::CheckingKey(Some(words));
             }
-            Turn::Over => self.welcome(),
-            Turn::Failed(reply) => {
+            LoginTurn::Over => self.welcome(),
+            LoginTurn::Failed(reply) => {
                 self.forget_credentials();
-                self.say(reply);
+                self.answer(reply);
             }
         }
     }
 
-    fn mail(&mut self, envelope: Envelope, size: Option<u64>) {
+    fn mail(&mut self, envelope: SmtpEnvelope, size: Option<u64>) {
         if self.greeted_as.is_none() {
-            return self.say(EHLO_FIRST);
+            return self.answer(EHLO_FIRST);
         }
         if !self.is_admitted() {
-            return self.say(match self.may_show_key() {
-                true => {
-                    Reply::new(530, "5.7.0", "log in with a key first: AUTH PLAIN, LOGIN or SCRAM-SHA-256")
+            return self.answer(match self.may_show_key() {
+                true => SubmissionReply::new(
+                    530,
+                    "5.7.0",
+                    "log in with a key first: AUTH PLAIN, LOGIN or SCRAM-SHA-256",
+                ),
+                false => {
+                    SubmissionReply::new(530, "5.7.0", "log in with a key first, under TLS: say STARTTLS")
                 }
-                false => Reply::new(530, "5.7.0", "log in with a key first, under TLS: say STARTTLS"),
             });
         }
         if self.envelope.is_some() {
-            return self.say(OUT_OF_ORDER);
+            return self.answer(OUT_OF_ORDER);
         }
         if self.mails >= MAILS_MAX {
             return self.close(
-                Reply::new(421, "4.7.0", "that is enough for one session: connect again"),
-                Ending::Cut,
+                SubmissionReply::new(421, "4.7.0", "that is enough for one session: connect again"),
+                SessionEnding::Cut,
             );
         }
         if size.is_some_and(|size| size > self.rules.message_bytes_max as u64) {
-            return self.say(too_large(self.rules.message_bytes_max));
+            return self.answer(too_large(self.rules.message_bytes_max));
         }
         self.envelope = Some(envelope);
-        Reply::new(250, "2.1.0", "sender ok").write(&mut self.output);
+        SubmissionReply::new(250, "2.1.0", "sender ok").write(&mut self.output);
     }
 
     fn rcpt(&mut self, to: RecipientPath, dsn: RecipientDsn) {
@@ -173,7 +183,7 @@ impl Conversation {
                 Ok(address) => address,
                 Err(_) => {
                     let why = "this server has no mail domain (smtp.ehlo_name): write a whole address";
-                    return Reply::new(553, "5.1.3", why).write(&mut self.output);
+                    return SubmissionReply::new(553, "5.1.3", why).write(&mut self.output);
                 }
             },
         };
@@ -183,15 +193,15 @@ impl Conversation {
             false => DSN_FRAME_OCTETS + address.as_str().len() + orcpt_octets,
         };
         let reply = match &mut self.envelope {
-            None => return self.say(MAIL_FIRST),
-            Some(_) if self.chunks.is_some() => return self.say(OUT_OF_ORDER),
+            None => return self.answer(MAIL_FIRST),
+            Some(_) if self.chunks.is_some() => return self.answer(OUT_OF_ORDER),
             Some(envelope) if address.needs_smtputf8() && !envelope.smtputf8 => NEEDS_SMTPUTF8,
-            Some(envelope) if envelope.to.len() >= recipients_max => Reply::new(
+            Some(envelope) if envelope.to.len() >= recipients_max => SubmissionReply::new(
                 452,
                 "4.5.3",
                 "this mail has as many recipients as it may: send the rest with another",
             ),
-            Some(_) if self.dsn_octets + dsn_octets > DSN_OCTETS_MAX => Reply::new(
+            Some(_) if self.dsn_octets + dsn_octets > DSN_OCTETS_MAX => SubmissionReply::new(
                 452,
                 "4.5.3",
                 "this mail has as many NOTIFY and ORCPT as it may: send the rest with another",
@@ -202,17 +212,17 @@ impl Conversation {
                     envelope.dsn.recipients.insert(address.as_str().to_owned(), dsn);
                 }
                 envelope.to.push(address);
-                Reply::new(250, "2.1.5", "recipient ok")
+                SubmissionReply::new(250, "2.1.5", "recipient ok")
             }
         };
         reply.write(&mut self.output);
     }
 
-    pub(super) fn may_receive(&self) -> Result<(), Reply> {
+    pub(super) fn may_receive(&self) -> Result<(), SubmissionReply> {
         match &self.envelope {
             None => Err(MAIL_FIRST),
             Some(envelope) if envelope.to.is_empty() => {
-                Err(Reply::new(554, "5.5.1", "there is no valid recipient"))
+                Err(SubmissionReply::new(554, "5.5.1", "there is no valid recipient"))
             }
             Some(_) => Ok(()),
         }

@@ -1,8 +1,9 @@
-//! The conversation, without I/O: bytes in, replies and steps out.
+//! The SMTP conversation without I/O: bytes go in, replies and steps come out.
 //!
-//! [`Conversation::advance`] reads what has come and stops where something must be done that takes time: reading more, a
-//! TLS handshake, judging a key, storing a mail. Replies gather in [`Conversation::output`] meanwhile, so a pipelined
-//! group is answered in one write. The pieces in which the bytes come change nothing.
+//! [`SmtpConversation::advance`] reads the input and stops when something must be done that takes time:
+//! reading more, a TLS handshake, checking a key, storing a mail. Replies collect in
+//! [`SmtpConversation::output`] meanwhile, so a pipelined group is answered in one write. How the bytes are
+//! split into pieces makes no difference.
 
 mod commands;
 mod receive;
@@ -14,148 +15,148 @@ use postway_domain::{EmailAddress, dsn::DsnWishes};
 
 use super::{
     authenticator::{Denied, OpenNetwork, SmtpCredentials},
-    body::Body,
+    body::IncomingMail,
     command,
     data::DataReader,
-    line::{self, BadLine, Normalizer},
-    login::{self, Awaited},
-    memory_budget::{Budget, Share},
-    reply::Reply,
+    line::{self, BadLine, LineNormalizer},
+    login::{self, LoginStage},
+    memory_budget::{MailMemoryBudget, MailMemoryShare},
+    reply::SubmissionReply,
     scram::{ScramHello, ScramOffer},
 };
 
-/// The longest command with its ending.
+/// The longest command, including its line ending.
 const LINE_OCTETS_MAX: usize = 2_048;
 /// The longest line of a login (RFC 4954, 4).
 const LOGIN_LINE_OCTETS_MAX: usize = 12_288;
-/// Mistakes of one session; a mail that is taken makes up for them.
+/// The most mistakes of one session; an accepted mail resets the count.
 const ERRORS_MAX: u32 = 20;
-/// Keys of one session that do not open.
+/// The most wrong keys of one session.
 const WRONG_KEYS_MAX: u32 = 3;
 
-/// What holds for a session.
+/// The rules of a session.
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(super) struct SessionRules {
     pub(super) name: String,
     pub(super) message_bytes_max: usize,
     pub(super) recipients_max: usize,
-    /// Whether there is a certificate.
+    /// Whether STARTTLS is offered.
     pub(super) offers_tls: bool,
     /// Whether a key may be shown without TLS.
     pub(super) trusts_plain: bool,
-    /// The network that it comes from, where that needs no key.
+    /// The network of the client, if it needs no key.
     pub(super) open: Option<Arc<OpenNetwork>>,
 }
 
-/// What must be done next.
+/// What the caller must do next.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum SessionStep {
     /// Write the output, then read more.
     Read,
-    /// Write the output, then go on under TLS; whatever has come besides is to be forgotten.
+    /// Write the output, then continue under TLS and drop all other input.
     StartTls,
-    /// Look up what the name of [`Conversation::scram_name`] stands for, and tell [`Conversation::looked_up`].
+    /// Look up the keys of [`SmtpConversation::scram_name`], and call [`SmtpConversation::set_scram_offer`].
     LookUp,
-    /// Judge the key, and tell [`Conversation::judged`].
-    Judge,
-    /// Store the mail, and tell [`Conversation::stored`].
-    Store(Submission),
+    /// Check the key, and call [`SmtpConversation::key_checked`].
+    CheckKey,
+    /// Store the mail, and call [`SmtpConversation::stored`].
+    Store(SubmittedMail),
     /// Write the output, then end.
-    Close(Ending),
+    Close(SessionEnding),
 }
 
-/// How a conversation ended by itself.
+/// How a conversation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// The client said so.
+pub(super) enum SessionEnding {
+    /// The client sent QUIT.
     Quit,
     /// The client was cut off.
     Cut,
 }
 
-/// A whole mail.
+/// A complete mail.
 #[derive(Debug)]
-pub(super) struct Submission {
-    pub(super) envelope: Envelope,
+pub(super) struct SubmittedMail {
+    pub(super) envelope: SmtpEnvelope,
     pub(super) body: Bytes,
-    /// Which mail of the session it is, from 1.
+    /// The number of the mail in its session, from 1.
     pub(super) number: u32,
-    /// Its part of the memory.
-    pub(super) share: Share,
+    /// Its share of the memory budget.
+    pub(super) share: MailMemoryShare,
 }
 
-/// From whom and to whom.
+/// The sender and the recipients.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Envelope {
+pub(super) struct SmtpEnvelope {
     pub(super) from: Option<EmailAddress>,
     pub(super) to: Vec<EmailAddress>,
     pub(super) smtputf8: bool,
-    /// What is to be reported about it.
+    /// The delivery reports that are requested.
     pub(super) dsn: DsnWishes,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum ConversationStage {
     Command,
-    Login(Awaited),
+    Login(LoginStage),
     Data(DataReader),
-    /// So many octets of a chunk are left; refused where there is a reply.
+    /// A chunk is being read; with a refusal, its octets are dropped.
     Chunk {
         left: u64,
         last: bool,
-        refusal: Option<Reply>,
+        refusal: Option<SubmissionReply>,
     },
     /// A name is being looked up.
     LookingUp(ScramHello),
-    /// A key is being judged; where it opens, these words go before the welcome.
-    Judging(Option<Reply>),
+    /// A key is being checked; if it is valid, this reply is sent before the welcome.
+    CheckingKey(Option<SubmissionReply>),
     /// TLS is about to begin.
     Securing,
     /// A mail is being stored.
     Storing,
-    Over(Ending),
+    Over(SessionEnding),
 }
 
-/// A mail that comes in chunks.
+/// The state of a mail that arrives in chunks.
 #[derive(Debug)]
-enum Chunks {
-    Taken(Normalizer),
-    /// One was refused, and so are the rest; the last one ends it, or RSET.
+enum ChunkState {
+    Taken(LineNormalizer),
+    /// A chunk was refused, and so are the following ones, until the last one or RSET.
     Spoilt,
 }
 
-/// One session's state.
+/// The state of one session.
 #[derive(Debug)]
-pub(super) struct Conversation {
-    rules: Rules,
-    budget: Arc<Budget>,
+pub(super) struct SmtpConversation {
+    rules: SessionRules,
+    budget: Arc<MailMemoryBudget>,
     output: Vec<u8>,
-    stage: Stage,
+    stage: ConversationStage,
     secure: bool,
     greeted_as: Option<String>,
     credentials: Option<SmtpCredentials>,
-    /// Whether the credentials opened.
+    /// Whether the credentials were valid.
     admitted: bool,
-    envelope: Option<Envelope>,
-    /// Octets of what is to be reported about the recipients.
+    envelope: Option<SmtpEnvelope>,
+    /// Octets of report requests for the recipients.
     dsn_octets: usize,
-    body: Option<Body>,
-    chunks: Option<Chunks>,
+    body: Option<IncomingMail>,
+    chunks: Option<ChunkState>,
     errors: u32,
     wrong_keys: u32,
     mails: u32,
 }
 
-impl Conversation {
-    /// One that has just begun; the greeting is in its output.
-    pub(super) fn new(rules: Rules, budget: Arc<Budget>, secure: bool) -> Self {
+impl SmtpConversation {
+    /// A new conversation; the greeting is in its output.
+    pub(super) fn new(rules: SessionRules, budget: Arc<MailMemoryBudget>, secure: bool) -> Self {
         let output = format!("220 {} ESMTP Postway\r\n", rules.name).into_bytes();
         let credentials = rules.open.clone().map(SmtpCredentials::Network);
         Self {
             rules,
             budget,
             output,
-            stage: Stage::Command,
+            stage: ConversationStage::Command,
             secure,
             greeted_as: None,
             credentials,
@@ -170,22 +171,22 @@ impl Conversation {
         }
     }
 
-    /// Replies that are to be written; whoever writes them clears them.
+    /// The replies to write. The caller clears them after writing.
     pub(super) fn output(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }
 
-    /// What the client calls itself.
+    /// The name that the client gave in its greeting.
     pub(super) fn greeted_as(&self) -> &str {
         self.greeted_as.as_deref().unwrap_or_default()
     }
 
-    /// The key that was shown or proven, or what stands for one.
+    /// The credentials of the client.
     pub(super) fn credentials(&self) -> Option<&SmtpCredentials> {
         self.credentials.as_ref()
     }
 
-    /// Whether a key opened, or none is needed.
+    /// Whether the client showed a valid key or needs none.
     pub(super) fn is_admitted(&self) -> bool {
         self.admitted || self.rules.open.is_some()
     }
@@ -194,14 +195,14 @@ impl Conversation {
         self.secure
     }
 
-    /// Whether a mail is coming in, or a chunk that is read only to be refused: both must end in time.
+    /// Whether a mail is arriving, or a chunk that will be refused: both have a deadline.
     pub(super) fn is_receiving(&self) -> bool {
-        self.body.is_some() || matches!(self.stage, Stage::Chunk { .. })
+        self.body.is_some() || matches!(self.stage, ConversationStage::Chunk { .. })
     }
 
-    /// Goes on under TLS, as if nothing had been said (RFC 3207, 4.2).
+    /// Continues under TLS, as if nothing had been said before (RFC 3207, 4.2).
     pub(super) fn secured(&mut self) {
-        self.stage = Stage::Command;
+        self.stage = ConversationStage::Command;
         self.secure = true;
         self.greeted_as = None;
         self.forget_credentials();
@@ -213,44 +214,48 @@ impl Conversation {
         self.admitted = false;
     }
 
-    /// The name whose keys are to be looked up.
+    /// The user name whose keys must be looked up.
     pub(super) fn scram_name(&self) -> Option<&str> {
         match &self.stage {
-            Stage::LookingUp(hello) => Some(&hello.username),
+            ConversationStage::LookingUp(hello) => Some(&hello.username),
             _ => None,
         }
     }
 
-    /// What a proof under that name is checked against; the nonce is the server's half of it.
-    pub(super) fn looked_up(&mut self, offer: Result<ScramOffer, Denied>, nonce: &str) {
-        let Stage::LookingUp(hello) = std::mem::replace(&mut self.stage, Stage::Command) else { return };
+    /// Continues a SCRAM login with the data for its user name; `nonce` is the server's half of the nonce.
+    pub(super) fn set_scram_offer(&mut self, offer: Result<ScramOffer, Denied>, nonce: &str) {
+        let ConversationStage::LookingUp(hello) =
+            std::mem::replace(&mut self.stage, ConversationStage::Command)
+        else {
+            return;
+        };
         match offer {
             Ok(offer) => {
                 let (exchange, words) = hello.answer(offer, nonce);
-                self.stage = Stage::Login(Awaited::ScramProof(exchange));
+                self.stage = ConversationStage::Login(LoginStage::ScramProof(exchange));
                 login::challenge(&words).write(&mut self.output);
             }
             Err(denied) => self.deny(denied),
         }
     }
 
-    /// Ends it from outside, with these last words.
-    pub(super) fn end(&mut self, reply: Reply) {
-        self.close(reply, Ending::Cut);
+    /// Ends the conversation with this last reply.
+    pub(super) fn end(&mut self, reply: SubmissionReply) {
+        self.close(reply, SessionEnding::Cut);
     }
 
-    /// Reads what has come.
-    pub(super) fn advance(&mut self, input: &mut BytesMut) -> Step {
+    /// Reads the input until something must be done.
+    pub(super) fn advance(&mut self, input: &mut BytesMut) -> SessionStep {
         loop {
             let step = match &mut self.stage {
-                Stage::Command | Stage::Login(_) => self.line(input),
-                Stage::Data(_) => self.data(input),
-                Stage::Chunk { .. } => self.chunk(input),
-                Stage::LookingUp(_) => Some(Step::LookUp),
-                Stage::Judging(_) => Some(Step::Judge),
-                Stage::Securing => Some(Step::StartTls),
-                Stage::Storing => Some(Step::Read),
-                Stage::Over(ending) => Some(Step::Close(*ending)),
+                ConversationStage::Command | ConversationStage::Login(_) => self.line(input),
+                ConversationStage::Data(_) => self.data(input),
+                ConversationStage::Chunk { .. } => self.chunk(input),
+                ConversationStage::LookingUp(_) => Some(SessionStep::LookUp),
+                ConversationStage::CheckingKey(_) => Some(SessionStep::CheckKey),
+                ConversationStage::Securing => Some(SessionStep::StartTls),
+                ConversationStage::Storing => Some(SessionStep::Read),
+                ConversationStage::Over(ending) => Some(SessionStep::Close(*ending)),
             };
             if let Some(step) = step {
                 return step;
@@ -258,12 +263,12 @@ impl Conversation {
         }
     }
 
-    /// Whether the key opens.
-    pub(super) fn judged(&mut self, verdict: Result<(), Denied>) {
-        let judging = std::mem::replace(&mut self.stage, Stage::Command);
+    /// Continues after a key was checked.
+    pub(super) fn key_checked(&mut self, verdict: Result<(), Denied>) {
+        let judging = std::mem::replace(&mut self.stage, ConversationStage::Command);
         match (verdict, judging) {
-            (Ok(()), Stage::Judging(Some(words))) => {
-                self.stage = Stage::Login(Awaited::ScramEnd);
+            (Ok(()), ConversationStage::CheckingKey(Some(words))) => {
+                self.stage = ConversationStage::Login(LoginStage::ScramEnd);
                 words.write(&mut self.output);
             }
             (Ok(()), _) => self.welcome(),
@@ -273,60 +278,60 @@ impl Conversation {
 
     fn welcome(&mut self) {
         self.admitted = true;
-        Reply::new(235, "2.7.0", "welcome").write(&mut self.output);
+        SubmissionReply::new(235, "2.7.0", "welcome").write(&mut self.output);
     }
 
     fn deny(&mut self, denied: Denied) {
         let reply = match denied {
             Denied::Refused(why) => {
                 self.wrong_keys += 1;
-                Reply::saying(535, "5.7.8", &why)
+                SubmissionReply::with_text(535, "5.7.8", &why)
             }
             Denied::Later(why) => {
                 self.wrong_keys += 1;
-                Reply::saying(454, "4.7.0", &why)
+                SubmissionReply::with_text(454, "4.7.0", &why)
             }
             Denied::Unavailable(_) => {
-                Reply::new(454, "4.7.0", "keys cannot be looked up now: try again later")
+                SubmissionReply::new(454, "4.7.0", "keys cannot be looked up now: try again later")
             }
         };
         self.forget_credentials();
         match self.wrong_keys {
-            WRONG_KEYS_MAX.. => self.close(reply, Ending::Cut),
+            WRONG_KEYS_MAX.. => self.close(reply, SessionEnding::Cut),
             _ => reply.write(&mut self.output),
         }
     }
 
-    /// What became of the mail.
-    pub(super) fn stored(&mut self, answer: &Reply) {
-        self.stage = Stage::Command;
+    /// Continues after a mail was stored or refused.
+    pub(super) fn stored(&mut self, answer: &SubmissionReply) {
+        self.stage = ConversationStage::Command;
         if answer.code < 300 {
             self.errors = 0;
         }
         answer.write(&mut self.output);
     }
 
-    fn line(&mut self, input: &mut BytesMut) -> Option<Step> {
-        let is_login = matches!(self.stage, Stage::Login(_))
+    fn line(&mut self, input: &mut BytesMut) -> Option<SessionStep> {
+        let is_login = matches!(self.stage, ConversationStage::Login(_))
             || input.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"AUTH "));
         let limit = if is_login { LOGIN_LINE_OCTETS_MAX } else { LINE_OCTETS_MAX };
         let length = match line::first(input, limit) {
             Ok(Some(length)) => length,
-            Ok(None) => return Some(Step::Read),
+            Ok(None) => return Some(SessionStep::Read),
             Err(bad) => {
-                self.close(bad_line(bad), Ending::Cut);
+                self.close(bad_line(bad), SessionEnding::Cut);
                 return None;
             }
         };
         let line = &input[..length];
-        match std::mem::replace(&mut self.stage, Stage::Command) {
-            Stage::Login(awaited) => self.turn(login::go_on(awaited, line)),
+        match std::mem::replace(&mut self.stage, ConversationStage::Command) {
+            ConversationStage::Login(awaited) => self.apply_login(login::resume(awaited, line)),
             _ => match command::parse(line) {
-                Ok(command) => self.obey(command),
-                Err(fault) if fault.is_fatal => self.close(fault.reply, Ending::Cut),
-                // A list of recipients may have any number of bad ones.
+                Ok(command) => self.handle_command(command),
+                Err(fault) if fault.is_fatal => self.close(fault.reply, SessionEnding::Cut),
+                // A list of recipients may have any number of invalid addresses.
                 Err(fault) if fault.reply.code == 553 => fault.reply.write(&mut self.output),
-                Err(fault) => self.say(fault.reply),
+                Err(fault) => self.answer(fault.reply),
             },
         }
         input.advance(length + 2);
@@ -340,41 +345,44 @@ impl Conversation {
         self.chunks = None;
     }
 
-    /// Replies, and ends the session at the last mistake that it may make.
-    fn say(&mut self, reply: Reply) {
+    /// Replies, and ends the session when it has made too many mistakes.
+    fn answer(&mut self, reply: SubmissionReply) {
         self.errors += u32::from(reply.is_error());
         reply.write(&mut self.output);
         if reply.is_error() && self.errors >= ERRORS_MAX {
-            self.close(Reply::new(421, "4.7.0", "too many mistakes"), Ending::Cut);
+            self.close(SubmissionReply::new(421, "4.7.0", "too many mistakes"), SessionEnding::Cut);
         }
     }
 
-    fn close(&mut self, reply: Reply, ending: Ending) {
+    fn close(&mut self, reply: SubmissionReply, ending: SessionEnding) {
         self.forget_mail();
         reply.write(&mut self.output);
-        self.stage = Stage::Over(ending);
+        self.stage = ConversationStage::Over(ending);
     }
 }
 
-const OK: Reply = Reply::new(250, "2.0.0", "ok");
-const EHLO_FIRST: Reply = Reply::new(503, "5.5.1", "say EHLO first");
-const MAIL_FIRST: Reply = Reply::new(503, "5.5.1", "say MAIL first");
-const OUT_OF_ORDER: Reply = Reply::new(503, "5.5.1", "this is not the time for that; RSET begins anew");
+const OK: SubmissionReply = SubmissionReply::new(250, "2.0.0", "ok");
+const EHLO_FIRST: SubmissionReply = SubmissionReply::new(503, "5.5.1", "say EHLO first");
+const MAIL_FIRST: SubmissionReply = SubmissionReply::new(503, "5.5.1", "say MAIL first");
+const OUT_OF_ORDER: SubmissionReply =
+    SubmissionReply::new(503, "5.5.1", "this is not the time for that; RSET begins anew");
 
-fn bad_line(bad: BadLine) -> Reply {
+fn bad_line(bad: BadLine) -> SubmissionReply {
     match bad {
-        BadLine::BareLf => Reply::new(
+        BadLine::BareLf => SubmissionReply::new(
             554,
             "5.5.2",
             "bare LF: commands, and the dot that ends a mail, end with CR LF; nothing was taken",
         ),
-        BadLine::BareCr => {
-            Reply::new(554, "5.5.2", "bare CR: lines end with CR LF, in mail too; nothing was taken")
-        }
-        BadLine::TooLong => Reply::new(500, "5.5.2", "the line is too long"),
+        BadLine::BareCr => SubmissionReply::new(
+            554,
+            "5.5.2",
+            "bare CR: lines end with CR LF, in mail too; nothing was taken",
+        ),
+        BadLine::TooLong => SubmissionReply::new(500, "5.5.2", "the line is too long"),
     }
 }
 
-fn too_large(bytes_max: usize) -> Reply {
-    Reply::saying(552, "5.3.4", &format!("a mail may have {bytes_max} bytes at most"))
+fn too_large(bytes_max: usize) -> SubmissionReply {
+    SubmissionReply::with_text(552, "5.3.4", &format!("a mail may have {bytes_max} bytes at most"))
 }
