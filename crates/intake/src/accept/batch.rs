@@ -108,8 +108,8 @@ impl PreparedBatch {
     fn set_batch_key(&mut self, key: &str, digest: &[u8]) {
         let mut fingerprint = [0; 32];
         fingerprint.copy_from_slice(digest);
-        let whole = Arc::new(BatchKey { key: key.to_owned(), fingerprint });
-        self.messages.iter_mut().for_each(|message| message.batch_key = Some(Arc::clone(&whole)));
+        let batch_key = Arc::new(BatchKey { key: key.to_owned(), fingerprint });
+        self.messages.iter_mut().for_each(|message| message.batch_key = Some(Arc::clone(&batch_key)));
     }
 }
 
@@ -224,9 +224,9 @@ impl Door {
         ctx: &RequestContext,
         messages: Vec<NewMessage>,
     ) -> Result<Vec<Result<Receipt, Refusal>>, Refusal> {
-        if let Some(place) = messages.iter().position(|message| message.client_id.is_some()) {
-            let field = format!("messages[{place}].id");
-            return Err(Refusal::field(field, "messages that are taken as a whole have no ids"));
+        if let Some(index) = messages.iter().position(|message| message.client_id.is_some()) {
+            let field = format!("messages[{index}].id");
+            return Err(Refusal::field(field, "messages that are accepted all or none may not have ids"));
         }
         self.writer.store_all(ctx, messages).await
     }
@@ -236,7 +236,7 @@ impl Door {
         let now = self.clock.now();
         let unstored = self.writer.unstored_share(&ctx.tenant);
         let mut prepared = PreparedBatch::with_capacity(texts.len(), unstored);
-        let mut whole = ctx.idempotency_key.as_ref().map(|_| digest::Context::new(&digest::SHA256));
+        let mut batch_digest = ctx.idempotency_key.as_ref().map(|_| digest::Context::new(&digest::SHA256));
         for chunk in texts.chunks(CHUNK_MESSAGES) {
             let first = prepared.settled.len();
             if first > 0 {
@@ -268,10 +268,10 @@ impl Door {
                     Ok(message) => Some(message.fingerprint),
                     Err(refused) => refused.fingerprint,
                 };
-                if let Some(whole) = &mut whole {
+                if let Some(batch_digest) = &mut batch_digest {
                     match &fingerprint {
-                        Some(fingerprint) => whole.update(fingerprint),
-                        None => whole.update(digest::digest(&digest::SHA256, text).as_ref()),
+                        Some(fingerprint) => batch_digest.update(fingerprint),
+                        None => batch_digest.update(digest::digest(&digest::SHA256, text).as_ref()),
                     }
                 }
                 prepared.settled.push(match made {
@@ -289,8 +289,8 @@ impl Door {
                 });
             }
         }
-        if let (Some(whole), Some(key)) = (whole, &ctx.idempotency_key) {
-            prepared.set_batch_key(key, whole.finish().as_ref());
+        if let (Some(batch_digest), Some(key)) = (batch_digest, &ctx.idempotency_key) {
+            prepared.set_batch_key(key, batch_digest.finish().as_ref());
         }
         Ok(prepared)
     }
@@ -298,14 +298,14 @@ impl Door {
     fn build_item(
         &self,
         ctx: &RequestContext,
-        place: usize,
+        index: usize,
         ((item, looked_up), text): ((ParsedItem<'_>, Option<LookupResult>), &Bytes),
         now: Time,
     ) -> BuiltItem {
         let unread = |refusal| RefusedItem { refusal, keys: DedupKeys::default(), fingerprint: None };
         let request = item.map_err(unread)?;
         let key = ctx.idempotency_key.as_ref();
-        let key = key.map(|key| (DedupKind::BatchItem, format!("{place}:{key}")));
+        let key = key.map(|key| (DedupKind::BatchItem, format!("{index}:{key}")));
         let looked_up = looked_up.ok_or_else(|| unread(missing_answer()))?;
         let made = self.build_message(ctx, &request, &looked_up, key.clone(), text.clone(), now);
         let made = made.map(|mut message| {

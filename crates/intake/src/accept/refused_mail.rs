@@ -176,13 +176,16 @@ mod tests {
             external_id: Some(String::new()),
             fault: FieldError::new("to", "is no address"),
         };
-        let kept = record(lane, "req-1", "mail.example", mail, Time::from_millis(7));
-        assert_eq!((kept.state, kept.due_at, kept.recipients.len()), (State::Invalid, None, RECIPIENTS_MAX));
-        assert!(kept.content.raw.is_empty() && kept.content.payload.is_none());
-        assert!(kept.content.subject.starts_with("a  b") && kept.content.subject.len() == TEXT_CHARS_MAX);
-        assert_eq!(kept.content.external_id, None);
-        let kinds: Vec<_> = kept.events.iter().map(|event| event.kind).collect();
+        let stored = record(lane, "req-1", "mail.example", mail, Time::from_millis(7));
+        assert_eq!(
+            (stored.state, stored.due_at, stored.recipients.len()),
+            (State::Invalid, None, RECIPIENTS_MAX)
+        );
+        assert!(stored.content.raw.is_empty() && stored.content.payload.is_none());
+        assert!(stored.content.subject.starts_with("a  b") && stored.content.subject.len() == TEXT_CHARS_MAX);
+        assert_eq!(stored.content.external_id, None);
+        let kinds: Vec<_> = stored.events.iter().map(|event| event.kind).collect();
         assert_eq!(kinds, [EventKind::Accepted, EventKind::Invalid]);
-        assert!(kept.error.unwrap().contains("to: is no address"));
+        assert!(stored.error.unwrap().contains("to: is no address"));
     }
 }

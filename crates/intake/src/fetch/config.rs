@@ -57,7 +57,9 @@ impl FromStr for AttachmentFolder {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let problem = |what: &str| {
-            format!("`{text}` {what}; write a whole path like /srv/files/{{tenant}}, or TENANT:/srv/files")
+            format!(
+                "`{text}` {what}; write an absolute path like /srv/files/{{tenant}}, or TENANT:/srv/files"
+            )
         };
         let (named, path) = match text.split_once(':') {
             Some((tenant, path)) if !tenant.contains('/') => {
@@ -69,7 +71,7 @@ impl FromStr for AttachmentFolder {
         let is_whole = Path::new(path).is_absolute()
             && !Path::new(path).components().any(|part| part == Component::ParentDir);
         if !is_whole {
-            return Err(problem("is not a whole path from / on"));
+            return Err(problem("is not an absolute path"));
         }
         if path.replace(TENANT_MARK, "").contains(['{', '}']) {
             return Err(problem("has braces around something else than `tenant`"));

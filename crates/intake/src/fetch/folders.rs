@@ -71,9 +71,9 @@ impl TenantFolders {
         if path.is_absolute() || !is_below(path) {
             return Cow::Borrowed(path);
         }
-        let mut places = self.folders.iter().map(|folder| folder.join(path));
-        let found = places.clone().find(|place| fs::symlink_metadata(place).is_ok());
-        found.or_else(|| places.next()).map_or(Cow::Borrowed(path), Cow::Owned)
+        let mut candidates = self.folders.iter().map(|folder| folder.join(path));
+        let found = candidates.clone().find(|candidate| fs::symlink_metadata(candidate).is_ok());
+        found.or_else(|| candidates.next()).map_or(Cow::Borrowed(path), Cow::Owned)
     }
 
     /// The real path of the folder that a path belongs to. Other paths are not looked up.
@@ -97,25 +97,25 @@ impl TenantFolders {
 /// Opens a file whose real path is in the folder. The path is checked again after opening: if a folder was
 /// replaced by a link in between, the opened file is not the file at that path.
 fn open(folder: &Path, path: &Path) -> Result<(File, Metadata), FetchFault> {
-    let place = fs::canonicalize(path).map_err(|error| unresolved(&error))?;
-    if !place.starts_with(folder) {
+    let real_path = fs::canonicalize(path).map_err(|error| unresolved(&error))?;
+    if !real_path.starts_with(folder) {
         return Err(absent());
     }
     // Checked before opening, because opening some devices has effects.
-    let seen = fs::symlink_metadata(&place).map_err(|error| unresolved(&error))?;
+    let seen = fs::symlink_metadata(&real_path).map_err(|error| unresolved(&error))?;
     if !seen.is_file() {
         return Err(FetchFault::permanent("is not a regular file"));
     }
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(O_NONBLOCK)
-        .open(&place)
+        .open(&real_path)
         .map_err(|error| unreadable(&error))?;
     let opened = file.metadata().map_err(|error| unreadable(&error))?;
-    let again = fs::canonicalize(&place).and_then(|again| Ok((fs::symlink_metadata(&again)?, again)));
+    let again = fs::canonicalize(&real_path).and_then(|again| Ok((fs::symlink_metadata(&again)?, again)));
     match again {
         Ok((there, again))
-            if again == place && (there.dev(), there.ino()) == (opened.dev(), opened.ino()) =>
+            if again == real_path && (there.dev(), there.ino()) == (opened.dev(), opened.ino()) =>
         {
             Ok((file, opened))
         }

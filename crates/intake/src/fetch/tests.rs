@@ -224,8 +224,9 @@ async fn one_url_is_fetched_once_for_many_messages_of_a_tenant() {
     source.serve("/a", held);
     let folder = tempfile::tempdir().unwrap();
     // The file is too large for the memory, so the disk has it.
-    let kept = FetchConfig { memory_bytes_max: 1_000, cache_folder: Some(folder.path().into()), ..config() };
-    let fetcher = Arc::new(fetcher(kept));
+    let cached_config =
+        FetchConfig { memory_bytes_max: 1_000, cache_folder: Some(folder.path().into()), ..config() };
+    let fetcher = Arc::new(fetcher(cached_config));
     let fetch = || {
         let (fetcher, wanted) = (fetcher.clone(), by_url(&source.url("/a")));
         tokio::spawn(async move { one(&fetcher, wanted).await })
@@ -297,17 +298,17 @@ async fn a_known_digest_is_found_without_fetching_also_after_a_restart() {
     let source = HttpSource::start().await;
     source.serve("/a", Reply::ok("hello").header("cache-control", "no-store"));
     let folder = tempfile::tempdir().unwrap();
-    let kept = || FetchConfig { cache_folder: Some(folder.path().to_owned()), ..config() };
+    let cached_config = || FetchConfig { cache_folder: Some(folder.path().to_owned()), ..config() };
     let with_digest = WantedFile { digests: by_sha256(sha256(b"hello")), ..by_url(&source.url("/a")) };
     for _ in 0..2 {
-        let fetcher = fetcher(kept());
+        let fetcher = fetcher(cached_config());
         for _ in 0..2 {
             assert_eq!(one(&fetcher, with_digest.clone()).await.unwrap().bytes, "hello");
         }
     }
     assert_eq!(source.requests().len(), 1);
     let other = "other".parse().unwrap();
-    fetcher(kept()).fetch_all(&scope(&other), &[with_digest]).await.unwrap();
+    fetcher(cached_config()).fetch_all(&scope(&other), &[with_digest]).await.unwrap();
     assert_eq!(source.requests().len(), 2, "tenants share nothing");
 }
 

@@ -81,10 +81,10 @@ impl fmt::Display for SourceUrl {
         // Options may contain a password too.
         let rest = rest.split('?').next().unwrap_or_default();
         match rest.rsplit_once('@') {
-            Some((credentials, place)) => {
+            Some((credentials, host)) => {
                 let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
                 let mask = if password.is_empty() { "" } else { ":***" };
-                write!(f, "{scheme}://{user}{mask}@{place}")
+                write!(f, "{scheme}://{user}{mask}@{host}")
             }
             None if scheme == "sqlite" => {
                 write!(f, "sqlite://{}", url.trim_start_matches("sqlite:").trim_start_matches("//"))

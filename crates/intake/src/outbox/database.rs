@@ -18,7 +18,7 @@ use super::{
     error::OutboxError,
     mysql::MysqlSource,
     postgres::{PostgresSource, TokenTable},
-    row::OutboxRow,
+    row::{COLUMNS, OutboxRow},
     sqlite::SqliteSource,
 };
 
@@ -134,6 +134,20 @@ pub(super) fn list(items: &[impl Serialize]) -> Result<String, OutboxError> {
     serde_json::to_string(items).map_err(|error| OutboxError::Unexpected(error.to_string()))
 }
 
+/// A row from a query for `seq`, `id` and [`COLUMNS`](super::row::COLUMNS), in this order.
+pub(super) fn read_row<'r, R>(row: &'r R) -> Result<OutboxRow, sqlx::Error>
+where
+    R: sqlx::Row,
+    usize: sqlx::ColumnIndex<R>,
+    i64: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+    String: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+    Option<String>: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+{
+    let columns: Result<Vec<Option<String>>, sqlx::Error> =
+        (0..COLUMNS.len()).map(|index| row.try_get(index + 2)).collect();
+    Ok(OutboxRow { seq: row.try_get(0)?, id: row.try_get(1)?, columns: columns? })
+}
+
 /// A feed position from its columns.
 pub(super) fn position(page: i64, entry: i64) -> FeedPosition {
     FeedPosition { page, entry: u32::try_from(entry).unwrap_or(u32::MAX) }
@@ -141,7 +155,7 @@ pub(super) fn position(page: i64, entry: i64) -> FeedPosition {
 
 /// A message uid from its column.
 pub(super) fn uid(text: &str) -> Result<MessageUid, OutboxError> {
-    text.parse().map_err(|_| OutboxError::Unexpected("a message_uid that is none".to_owned()))
+    text.parse().map_err(|_| OutboxError::Unexpected("a malformed message_uid".to_owned()))
 }
 
 /// Collects rows up to a number of bytes; rows beyond it stay pending.

@@ -29,7 +29,7 @@ pub(super) struct RowImportResult {
     /// Whether there may be more rows.
     pub has_more: bool,
     /// Whether some rows wait for an account that sends.
-    pub holds: bool,
+    pub has_waiting_rows: bool,
 }
 
 impl Outbox {
@@ -68,7 +68,7 @@ impl Outbox {
                 }
             }
         }
-        let held = verdicts.len();
+        let waiting = verdicts.len();
         let answers = self.accept(&offers).await?;
         verdicts.extend(seqs.into_iter().zip(answers).map(|(seq, answer)| match answer {
             Ok(AcceptedOffer { uid, .. }) => {
@@ -88,7 +88,7 @@ impl Outbox {
             _ => (*most * 2).min(BATCH_ROWS),
         };
         // Waiting rows would be taken again at once.
-        Ok(RowImportResult { has_more: taken.has_more && !offers.is_empty(), holds: held > 0 })
+        Ok(RowImportResult { has_more: taken.has_more && !offers.is_empty(), has_waiting_rows: waiting > 0 })
     }
 
     /// Why the sandbox would capture mail of this source that names no account, although nobody chose the
@@ -110,7 +110,7 @@ impl Outbox {
         };
         // A captured mail would activate no account and use up its token, so all tokens wait unchanged.
         if self.captures_unasked().await?.is_some() {
-            return Ok(RowImportResult { has_more: false, holds: table.has_waiting().await? });
+            return Ok(RowImportResult { has_more: false, has_waiting_rows: table.has_waiting().await? });
         }
         let rows = table.take(BATCH_ROWS).await?;
         if rows.is_empty() {
@@ -126,8 +126,8 @@ impl Outbox {
             let again: Vec<TokenRow> = unlike.iter().filter_map(|index| rows.get(*index)).cloned().collect();
             let (older, still_unlike) = self.mail_tokens(mailer, &again, generation).await?;
             let mut left = Vec::new();
-            for (place, (index, verdict)) in unlike.iter().zip(older).enumerate() {
-                match (still_unlike.contains(&place), verdicts.get_mut(*index)) {
+            for (position, (index, verdict)) in unlike.iter().zip(older).enumerate() {
+                match (still_unlike.contains(&position), verdicts.get_mut(*index)) {
                     (false, Some(slot)) => *slot = verdict,
                     _ => left.push(*index),
                 }
@@ -137,7 +137,7 @@ impl Outbox {
         let accepted = verdicts.iter().filter(|verdict| verdict.uid.is_some()).count();
         table.settle(&verdicts).await?;
         self.count_batch(verdicts.len(), accepted, self.clock().now());
-        Ok(RowImportResult { has_more: rows.len() == BATCH_ROWS as usize, holds: false })
+        Ok(RowImportResult { has_more: rows.len() == BATCH_ROWS as usize, has_waiting_rows: false })
     }
 
     /// Accepts the mails of tokens as made with one generation of the secret key. Returns a verdict for each
@@ -153,11 +153,11 @@ impl Outbox {
             sealed.into_iter().map(|SealedMail { offer, verdict }| (offer, verdict)).unzip();
         let answers = self.accept(&offers).await?;
         let mut unlike = Vec::new();
-        for (place, (verdict, answer)) in verdicts.iter_mut().zip(answers).enumerate() {
+        for (index, (verdict, answer)) in verdicts.iter_mut().zip(answers).enumerate() {
             match answer {
                 Ok(AcceptedOffer { uid, differs }) => {
                     verdict.uid = Some(uid.to_string());
-                    unlike.extend(differs.then_some(place));
+                    unlike.extend(differs.then_some(index));
                 }
                 // Without a mail, there are no secrets to record.
                 Err(fault) => {

@@ -37,13 +37,13 @@ impl Outbox {
         loop {
             let wanted = tokens.withdrawals(SLICE).await?;
             let mut done = Vec::with_capacity(wanted.len());
-            for (place, nonce) in &wanted {
+            for (seq, nonce) in &wanted {
                 let settled = match TokenMailer::client_id(&self.source.name, nonce).parse() {
                     Ok(id) => withdraw(self.store(), self.tenant(), &id, self.clock().now()).await?,
                     Err(_) => true,
                 };
                 if settled {
-                    done.push(*place);
+                    done.push(*seq);
                 }
             }
             if !done.is_empty() {

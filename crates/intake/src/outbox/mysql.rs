@@ -7,14 +7,15 @@ use async_trait::async_trait;
 use futures::TryStreamExt;
 use postway_domain::{MessageUid, Time};
 use postway_store::record::FeedPosition;
-use sqlx::{AssertSqlSafe, Connection, MySqlConnection, Row as _, mysql::MySqlConnectOptions};
+use sqlx::{AssertSqlSafe, Connection, MySqlConnection, mysql::MySqlConnectOptions};
 
 use super::{
     database::{
-        RowBuffer, RowUpdate, RowVerdict, STEP_S_MAX, SourceDatabase, TakenRows, list, position, uid, within,
+        RowBuffer, RowUpdate, RowVerdict, STEP_S_MAX, SourceDatabase, TakenRows, list, position, read_row,
+        uid, within,
     },
     error::OutboxError,
-    row::{COLUMNS, ColumnKind, OutboxRow},
+    row::{COLUMNS, ColumnKind},
 };
 
 const SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
@@ -104,9 +105,7 @@ impl SourceDatabase for MysqlSource {
             let mut buffer = RowBuffer::default();
             let mut rows = sqlx::query(AssertSqlSafe(TAKE.as_str())).bind(most).fetch(&mut self.0);
             while let Some(row) = rows.try_next().await? {
-                let columns: Result<Vec<Option<String>>, sqlx::Error> =
-                    (0..COLUMNS.len()).map(|index| row.try_get(index + 2)).collect();
-                buffer.add(OutboxRow { seq: row.try_get(0)?, id: row.try_get(1)?, columns: columns? });
+                buffer.add(read_row(&row)?);
             }
             drop(rows);
             let taken = buffer.close(most);
@@ -142,9 +141,9 @@ impl SourceDatabase for MysqlSource {
             let mut txn = self.0.begin().await?;
             // The number of changed rows is not enough: the position may be unchanged while only the time
             // differs.
-            let held: Option<(i64, i64)> =
+            let current: Option<(i64, i64)> =
                 sqlx::query_as(LOCK_PROGRESS).bind(source).fetch_optional(&mut *txn).await?;
-            if held.map(|(page, entry)| position(page, entry)) != Some(seen) {
+            if current.map(|(page, entry)| position(page, entry)) != Some(seen) {
                 return Ok(false);
             }
             let moved = sqlx::query(MOVE_PROGRESS).bind(next.page).bind(i64::from(next.entry));

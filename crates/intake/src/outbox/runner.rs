@@ -143,8 +143,8 @@ impl Outbox {
 
     /// Reports whether rows wait for an account that sends: once in the log, and in the status as long as it
     /// lasts.
-    fn report_waiting(&self, holds: bool) {
-        let why = holds.then(|| OutboxError::WouldCapture.to_string());
+    fn report_waiting(&self, has_waiting_rows: bool) {
+        let why = has_waiting_rows.then(|| OutboxError::WouldCapture.to_string());
         if let Some(why) = &why
             && self.board.read().error.as_ref() != Some(why)
         {
@@ -251,14 +251,14 @@ impl<'a> SourceSession<'a> {
         if stop.is_cancelled() {
             return Ok(());
         }
-        let mut holds = false;
+        let mut has_waiting_rows = false;
         let mut goes_on = |round: RowImportResult| {
-            holds |= round.holds;
+            has_waiting_rows |= round.has_waiting_rows;
             round.has_more && !stop.is_cancelled()
         };
         while goes_on(self.outbox.import_rows(&mut *self.db, &mut self.most).await?) {}
         while goes_on(self.outbox.import_tokens(&mut *self.db).await?) {}
-        self.outbox.report_waiting(holds);
+        self.outbox.report_waiting(has_waiting_rows);
         within(UPKEEP_S_MAX, self.outbox.withdraw_mails(&mut *self.db)).await
     }
 

@@ -13,10 +13,11 @@ use sqlx::{AssertSqlSafe, Connection, Row as _, SqliteConnection, sqlite::Sqlite
 
 use super::{
     database::{
-        RowBuffer, RowUpdate, RowVerdict, STEP_S_MAX, SourceDatabase, TakenRows, list, position, uid, within,
+        RowBuffer, RowUpdate, RowVerdict, STEP_S_MAX, SourceDatabase, TakenRows, list, position, read_row,
+        uid, within,
     },
     error::OutboxError,
-    row::{COLUMNS, ColumnKind, OutboxRow},
+    row::{COLUMNS, ColumnKind},
 };
 
 const INSTALLED: &str =
@@ -113,9 +114,7 @@ impl SourceDatabase for SqliteSource {
         found.sort_by_key(|row| row.get::<i64, _>(0));
         let mut buffer = RowBuffer::default();
         for row in found {
-            let columns: Result<Vec<Option<String>>, sqlx::Error> =
-                (0..COLUMNS.len()).map(|index| row.try_get(index + 2)).collect();
-            buffer.add(OutboxRow { seq: row.try_get(0)?, id: row.try_get(1)?, columns: columns? });
+            buffer.add(read_row(&row)?);
         }
         Ok(buffer.close(most))
     }

@@ -101,15 +101,15 @@ impl TokenVerifier {
         link: &SignedLink,
     ) -> Result<Option<Finding>, OutboxError> {
         let mut txn = conn.begin().await?;
-        let Some(kept) = self.find(&mut txn, link).await? else { return Ok(None) };
-        let finding = match self.judge(&kept, presented, link) {
+        let Some(stored) = self.find(&mut txn, link).await? else { return Ok(None) };
+        let finding = match self.judge(&stored, presented, link) {
             Finding::Invalid("code") => {
-                let miss = sqlx::query(AssertSqlSafe(self.miss.as_str())).bind(kept.id).bind(ATTEMPTS_MAX);
+                let miss = sqlx::query(AssertSqlSafe(self.miss.as_str())).bind(stored.id).bind(ATTEMPTS_MAX);
                 miss.execute(&mut *txn).await?;
-                Finding::Invalid(if kept.attempts + 1 >= ATTEMPTS_MAX { "attempts" } else { "code" })
+                Finding::Invalid(if stored.attempts + 1 >= ATTEMPTS_MAX { "attempts" } else { "code" })
             }
             Finding::Valid { action, account, login, .. } if presented.consume => {
-                let consume = sqlx::query(AssertSqlSafe(self.consume.as_str())).bind(kept.id);
+                let consume = sqlx::query(AssertSqlSafe(self.consume.as_str())).bind(stored.id);
                 match consume.execute(&mut *txn).await?.rows_affected() {
                     1 => Finding::Valid { action, account, login, consumed: true },
                     // The token expired between the two statements.
@@ -144,33 +144,33 @@ impl TokenVerifier {
         }))
     }
 
-    fn judge(&self, kept: &StoredToken, presented: &Presented, link: &SignedLink) -> Finding {
+    fn judge(&self, stored: &StoredToken, presented: &Presented, link: &SignedLink) -> Finding {
         // Without the original link, a caller learns nothing about the token.
-        if verify_slices_are_equal(&sha256(link.tag.as_bytes()), &kept.link_hash).is_err() {
+        if verify_slices_are_equal(&sha256(link.tag.as_bytes()), &stored.link_hash).is_err() {
             return Finding::Invalid("unknown");
         }
-        if presented.path != self.accounts.link(kept.action).0 {
+        if presented.path != self.accounts.link(stored.action).0 {
             return Finding::Invalid("path");
         }
-        match kept.state.as_str() {
-            _ if kept.attempts >= ATTEMPTS_MAX => return Finding::Invalid("attempts"),
+        match stored.state.as_str() {
+            _ if stored.attempts >= ATTEMPTS_MAX => return Finding::Invalid("attempts"),
             "consumed" => return Finding::Invalid("consumed"),
             "revoked" => return Finding::Invalid("revoked"),
             "expired" => return Finding::Invalid("expired"),
-            _ if kept.is_over => return Finding::Invalid("expired"),
+            _ if stored.is_over => return Finding::Invalid("expired"),
             _ => {}
         }
         if let Some(code) = &presented.code {
             let made =
-                |keys: &TokenKeys| keys.made(&kept.nonce, code, &kept.code_hash, &presented.path, link);
+                |keys: &TokenKeys| keys.made(&stored.nonce, code, &stored.code_hash, &presented.path, link);
             if !self.keys.iter().any(made) {
                 return Finding::Invalid("code");
             }
         }
         Finding::Valid {
-            action: kept.action.as_str(),
-            account: kept.account,
-            login: kept.login.clone(),
+            action: stored.action.as_str(),
+            account: stored.account,
+            login: stored.login.clone(),
             consumed: false,
         }
     }

@@ -27,23 +27,23 @@ impl SubmissionReply {
     /// A reply with a computed text; everything but printable ASCII is replaced, and a long text is
     /// truncated.
     pub(super) fn with_text(code: u16, status: &'static str, text: &str) -> Self {
-        let mut said = String::with_capacity(text.len().min(TEXT_BYTES_MAX));
+        let mut ascii = String::with_capacity(text.len().min(TEXT_BYTES_MAX));
         for c in text.chars() {
             match c {
-                ' '..='~' => said.push(c),
-                '…' => said.push_str("..."),
-                '–' | '—' => said.push('-'),
-                '‘' | '’' => said.push('\''),
-                '“' | '”' => said.push('"'),
-                _ if c.is_control() || c.is_whitespace() => said.push(' '),
-                _ => said.push('?'),
+                ' '..='~' => ascii.push(c),
+                '…' => ascii.push_str("..."),
+                '–' | '—' => ascii.push('-'),
+                '‘' | '’' => ascii.push('\''),
+                '“' | '”' => ascii.push('"'),
+                _ if c.is_control() || c.is_whitespace() => ascii.push(' '),
+                _ => ascii.push('?'),
             }
-            if said.len() >= TEXT_BYTES_MAX {
-                said.truncate(TEXT_BYTES_MAX);
+            if ascii.len() >= TEXT_BYTES_MAX {
+                ascii.truncate(TEXT_BYTES_MAX);
                 break;
             }
         }
-        Self { code, status, text: Cow::Owned(said) }
+        Self { code, status, text: Cow::Owned(ascii) }
     }
 
     /// Whether the reply is a permanent error.

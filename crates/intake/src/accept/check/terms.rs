@@ -96,9 +96,9 @@ fn times(
             JsonScalar::Float(seconds) => (*seconds as i64).to_string().parse::<Time>(),
             given => given.as_text().parse(),
         };
-        let said = || given.filter(|_| spoken).and_then(|given| spoken_time(&given.as_text(), now));
+        let from_words = || given.filter(|_| spoken).and_then(|given| spoken_time(&given.as_text(), now));
         match (parsed, spoken) {
-            (Err(error), true) => said().or_else(|| {
+            (Err(error), true) => from_words().or_else(|| {
                 errors.add(field, format!("{error}, or words such as {SPOKEN_FORMS}"));
                 None
             }),

@@ -52,15 +52,15 @@ impl<'a> BatchDefaults<'a> {
             return None;
         }
         let own = serde_json::from_str::<Fields<'_>>(message.get()).ok()?;
-        let kept = defaults.0.iter().filter(|(name, _)| find(&own, name).is_none());
-        let kept = kept.map(|(name, value)| (&**name, Cow::Borrowed(value.get())));
+        let inherited = defaults.0.iter().filter(|(name, _)| find(&own, name).is_none());
+        let inherited = inherited.map(|(name, value)| (&**name, Cow::Borrowed(value.get())));
         let own_fields = own.0.iter().map(|(name, value)| {
             let nests = matches!(&**name, "headers" | "metadata");
             let default = nests.then(|| find(defaults, name)).flatten();
             let merged = default.and_then(|default| merge_nested(default, value, &**name == "headers"));
             (&**name, merged.map_or(Cow::Borrowed(value.get()), Cow::Owned))
         });
-        Some(write_object(kept.chain(own_fields)))
+        Some(write_object(inherited.chain(own_fields)))
     }
 }
 
@@ -77,8 +77,8 @@ fn merge_nested(default: &RawValue, own: &RawValue, without_case: bool) -> Optio
         if without_case { name.to_ascii_lowercase() } else { name.to_owned() }
     };
     let taken: HashSet<String> = own.0.iter().map(|(name, _)| folded(name)).collect();
-    let kept = default.0.iter().filter(|(name, _)| !taken.contains(&folded(name)));
-    Some(write_object(kept.chain(&own.0).map(|(name, value)| (&**name, Cow::Borrowed(value.get())))))
+    let inherited = default.0.iter().filter(|(name, _)| !taken.contains(&folded(name)));
+    Some(write_object(inherited.chain(&own.0).map(|(name, value)| (&**name, Cow::Borrowed(value.get())))))
 }
 
 /// Writes an object from fields whose values are JSON already.

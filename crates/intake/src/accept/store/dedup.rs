@@ -70,10 +70,10 @@ impl MessageWriter {
         ctx: &RequestContext,
         messages: &[NewMessage],
     ) -> Result<Vec<Result<Receipt, Refusal>>, Refusal> {
-        if let Some(whole) = messages.first().and_then(|message| message.batch_key.as_deref()) {
-            let key = [(DedupKind::Batch, whole.key.clone())];
+        if let Some(batch_key) = messages.first().and_then(|message| message.batch_key.as_deref()) {
+            let key = [(DedupKind::Batch, batch_key.key.clone())];
             let seen =
-                self.store.seen_before(&ctx.tenant, &key, &whole.fingerprint, self.clock.now()).await?;
+                self.store.seen_before(&ctx.tenant, &key, &batch_key.fingerprint, self.clock.now()).await?;
             if let Some(Acceptance::Conflict { kind }) = seen {
                 return Err(conflict(kind));
             }

@@ -100,7 +100,7 @@ impl FileCache {
             let bytes = bytes.clone();
             let written = blocking(move || disk.write(&key.0, &key.1, &bytes)).await;
             if let Some(Err(error)) = written {
-                tracing::warn!(%error, "a fetched attachment could not be kept on disk");
+                tracing::warn!(%error, "a fetched attachment could not be cached on disk");
             }
         }
     }

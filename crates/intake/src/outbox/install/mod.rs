@@ -50,7 +50,7 @@ pub fn script(url: &SourceUrl, plan: &Plan) -> Result<String, OutboxError> {
     };
     let accounts = match &plan.accounts_schema {
         None if plan.keep_secrets => {
-            let message = "secrets are kept of tokens alone: name the preset `accounts`";
+            let message = "only tokens have secrets to keep: name the preset `accounts`";
             return Err(OutboxError::Unsuited(message.to_owned()));
         }
         None => String::new(),

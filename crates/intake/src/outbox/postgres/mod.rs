@@ -18,10 +18,11 @@ use self::{listen::NotificationListener, tokens::TokenSql};
 use super::{
     Source,
     database::{
-        RowBuffer, RowUpdate, RowVerdict, STEP_S_MAX, SourceDatabase, TakenRows, list, position, uid, within,
+        RowBuffer, RowUpdate, RowVerdict, STEP_S_MAX, SourceDatabase, TakenRows, list, position, read_row,
+        uid, within,
     },
     error::OutboxError,
-    row::{COLUMNS, ColumnKind, OutboxRow},
+    row::{COLUMNS, ColumnKind},
 };
 
 /// With these settings a dead peer is noticed within a minute, and our locks do not outlive us for long.
@@ -199,9 +200,7 @@ impl SourceDatabase for PostgresSource {
             let mut buffer = RowBuffer::default();
             let mut rows = query(&self.sql.take).bind(i64::from(most)).fetch(&mut self.conn);
             while let Some(row) = rows.try_next().await? {
-                let columns: Result<Vec<Option<String>>, sqlx::Error> =
-                    (0..COLUMNS.len()).map(|index| row.try_get(index + 2)).collect();
-                buffer.add(OutboxRow { seq: row.try_get(0)?, id: row.try_get(1)?, columns: columns? });
+                buffer.add(read_row(&row)?);
             }
             drop(rows);
             let taken = buffer.close(most);

@@ -171,8 +171,8 @@ impl TokenTable<'_> {
     }
 
     /// Removes withdrawals that are done.
-    pub(in super::super) async fn forget(&mut self, places: &[i64]) -> Result<(), OutboxError> {
-        query(&self.sql.forget).bind(places).execute(&mut *self.conn).await?;
+    pub(in super::super) async fn forget(&mut self, seqs: &[i64]) -> Result<(), OutboxError> {
+        query(&self.sql.forget).bind(seqs).execute(&mut *self.conn).await?;
         Ok(())
     }
 }

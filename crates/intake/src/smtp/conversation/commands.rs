@@ -182,7 +182,7 @@ impl SmtpConversation {
             RecipientPath::Postmaster => match format!("postmaster@{}", self.rules.name).parse() {
                 Ok(address) => address,
                 Err(_) => {
-                    let why = "this server has no mail domain (smtp.ehlo_name): write a whole address";
+                    let why = "this server has no mail domain (smtp.ehlo_name): write a full address";
                     return SubmissionReply::new(553, "5.1.3", why).write(&mut self.output);
                 }
             },
