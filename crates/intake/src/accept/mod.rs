@@ -8,9 +8,9 @@
 //! | 4 compose | [`compose`] | makes the RFC 5322 bytes, the envelope and the first events; pure |
 //! | 5 store | [`store`] | recognises repeats and writes the messages in one transaction |
 //!
-//! [`door`] holds the parts of the pipeline. The ways in drive it: [`single`] (one JSON message), [`batch`], [`raw`]
-//! (finished mail) and [`forward`] (inbound mail that is sent on). [`dry_run`] stops before step 5. The steps do not know
-//! the door or the ways in.
+//! [`door`] holds the parts of the pipeline. The ways in drive it: [`single`] (one JSON message), [`batch`],
+//! [`raw`] (finished mail) and [`forward`] (inbound mail that is sent on). [`dry_run`] stops before step 5.
+//! The steps do not know the door or the ways in.
 
 pub(crate) mod batch;
 pub(crate) mod check;

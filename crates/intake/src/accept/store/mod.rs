@@ -1,10 +1,11 @@
 //! Step 5, store: hands composed messages to the store, all of a call in one transaction.
 //!
-//! Large bodies become blobs first, so that they are there before the message is. Until its messages are stored, a call
-//! occupies a share of a budget that all tenants share. A dry run asks for duplicates and stores nothing.
+//! Large bodies become blobs first, so that they are there before the message is. Until its messages are
+//! stored, a call occupies a share of a budget that all tenants share. A dry run asks for duplicates and
+//! stores nothing.
 //!
-//! May refuse: an id or a key that belongs to another message, an account that was deleted meanwhile, a call whose
-//! messages are too large together, and everything while the store does not answer.
+//! May refuse: an id or a key that belongs to another message, an account that was deleted meanwhile, a call
+//! whose messages are too large together, and everything while the store does not answer.
 
 mod dedup;
 pub(crate) mod state_metrics;
