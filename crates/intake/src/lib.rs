@@ -1,65 +1,50 @@
-//! The one door: check, compose, store.
+//! Intake: the subsystem that accepts mail.
 //!
-//! Everything that becomes a message comes through [`Door`]: one JSON message, a batch of them, a ready-made
-//! mail, or a mail that came in and is sent on.
-//! In order: the request is parsed, every field is checked and every fault collected, the RFC 5322 bytes are made, and
-//! all of it is handed to the store in one call.
+//! Everything that becomes a message passes [`Door`]: one JSON message, a batch of them, a finished mail, or
+//! inbound mail that is forwarded. The request is parsed, its references are looked up, every field is
+//! checked and every fault collected, the RFC 5322 bytes are composed, and the message goes to the store in
+//! one call. Around the door stand the ways mail arrives: [`smtp`], [`outbox`] and the [`Spool`]. The
+//! [`Preparer`] completes messages whose files must be fetched first.
 //!
 //! Promises:
-//! - what is answered with a [`Receipt`] is durable; what is answered with a [`Refusal`] has left nothing behind, but a
-//!   record of the refusal where a door [asks for one](Door::keep_refused);
-//! - a refusal names the field, so that its sender can mend it;
-//! - inside, values are right by their types: no address, id or header goes past this crate unchecked;
-//! - memory is bounded by the size of the request, whatever its shape, and a message that makes the composer panic is
-//!   refused like any other.
+//! - a [`Receipt`] means that the message is durable; a [`Refusal`] means that nothing was stored, except a
+//!   record of the refusal if the caller [asks for one](Door::keep_refused);
+//! - a refusal names the field at fault, so that the sender can correct it;
+//! - after the checks, values are right by their types: no address, id or header leaves this crate unchecked;
+//! - the size of the request bounds the memory, whatever its shape, and a message that makes the composer
+//!   panic is refused like any other.
 //!
-//! Not here: who may send (the API's), what becomes of the message (dispatch's), and any SQL.
+//! Not here: who may send (the API decides), how the message is sent (dispatch), and SQL for the gateway's
+//! own database (the store).
 
-mod allowed;
-mod assemble;
-mod batch;
-mod check;
-mod defaults;
-mod directory;
-mod door;
-mod fair;
+mod accept;
+mod budget;
+mod cache;
 mod fetch;
-mod forward;
 mod json;
 mod limits;
-mod links;
-mod memory;
 pub mod outbox;
-mod parse;
 mod prepare;
-pub mod proxy;
-mod raw;
 mod refusal;
-mod refused;
-mod repeat;
-mod request;
-mod shelf;
 pub mod signing;
 pub mod smtp;
 mod spool;
-mod surroundings;
-mod tally;
-mod unsubscribe;
-mod work;
 
-pub use batch::{BatchReceipt, RejectedItem};
-pub use door::{Door, DoorParts, Receipt, RequestContext};
-pub use fair::{FairBudget, FairShare};
+pub use accept::{
+    batch::{BatchReceipt, RejectedItem},
+    compose::{links::Followed, unsubscribe::UnsubscribeLink},
+    context::{Receipt, RequestContext},
+    door::{Door, DoorParts},
+    forward::{ForwardRequest, Given, MadeForward, Make},
+    preview::{Preview, PreviewOf},
+    raw::RawOptions,
+    refused_mail::RefusedMail,
+};
+pub use budget::{FairBudget, FairShare, weighed};
 pub use fetch::{AttachmentFolder, FetchConfig};
-pub use forward::{ForwardRequest, Given, MadeForward, Make};
 pub use json::{JsonBounds, JsonFault, read_object, read_object_beside};
-pub use limits::{Limits, VARIABLES};
-pub use links::Followed;
+pub use limits::{IDEMPOTENCY_KEY_CHARS_MAX, Limits, VARIABLES};
 pub use prepare::{FETCH_DELAY_MAX, Preparer, Preparing};
-pub use raw::RawOptions;
 pub use refusal::{Code, FieldError, Refusal, count_refused};
-pub use refused::RefusedMail;
-pub use shelf::{Preview, PreviewOf};
+pub use smtp::proxy;
 pub use spool::Spool;
-pub use unsubscribe::UnsubscribeLink;
-pub use work::weighed;

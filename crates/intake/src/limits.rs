@@ -1,4 +1,4 @@
-//! What the door takes at most.
+//! Limits on what the door accepts.
 
 use std::time::Duration;
 
@@ -6,11 +6,13 @@ use postway_domain::tenant::ContentLimits;
 
 use crate::json::JsonBounds;
 
-/// What the variables of a template may be: as much text as their JSON may have, and so many values. They are built for each
-/// message, and may take thirty times their text.
+/// The longest idempotency key, in characters.
+pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 256;
+/// Limits on the variables of a template: bytes of JSON text, and number of values. The values are built for
+/// each message, and may occupy thirty times the memory of their text.
 pub const VARIABLES: JsonBounds = JsonBounds { values_max: 50_000, text_bytes_max: 1024 * 1024 };
 
-/// Bounds on what comes in. The defaults are those of the documentation.
+/// Limits on requests and messages. The defaults are those of the documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The largest finished message, in bytes: 10 MiB.
@@ -23,7 +25,7 @@ pub struct Limits {
     pub batch_messages_max: usize,
     /// The most attachments of one message: 100.
     pub attachments_max: usize,
-    /// The most addresses that answers go to: 25.
+    /// The most addresses in Reply-To: 25.
     pub reply_to_max: usize,
     /// The most tags of one message: 20.
     pub tags_max: usize,
@@ -31,7 +33,7 @@ pub struct Limits {
     pub tag_chars_max: usize,
     /// The largest metadata, in bytes of JSON: 16 KiB.
     pub metadata_bytes_max: usize,
-    /// The longest reference of the client's, in characters: 256.
+    /// The longest `external_id` of the client, in characters: 256.
     pub external_id_chars_max: usize,
     /// The longest collapse key.
     pub collapse_key_chars_max: usize,
@@ -39,13 +41,14 @@ pub struct Limits {
     pub subject_bytes_max: usize,
     /// How far ahead a message may be scheduled: 366 days.
     pub send_at_ahead_max: Duration,
-    /// The largest mail or request that is kept in the database, in bytes: 128 KiB. What is larger is a blob.
+    /// The largest mail or request that is stored in the database, in bytes: 128 KiB. Anything larger becomes
+    /// a blob.
     pub inline_bytes_max: usize,
 }
 
 impl Limits {
-    /// The bounds of a tenant's mail: its own where they are tighter.
-    pub(crate) fn of(&self, tenant: &ContentLimits) -> Self {
+    /// The limits for a tenant's mail: the tenant's own limits apply if they are lower.
+    pub(crate) fn for_tenant(&self, tenant: &ContentLimits) -> Self {
         let message_bytes = tenant.message_bytes.map_or(self.message_bytes_max, |bytes| bytes as usize);
         Self { message_bytes_max: self.message_bytes_max.min(message_bytes), ..self.clone() }
     }

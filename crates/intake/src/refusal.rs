@@ -1,24 +1,24 @@
-//! Why something was not taken in, in words its sender can act on.
+//! Why a request or a mail was refused, in words that its sender can act on.
 
 use postway_store::StoreError;
 
-/// What a sender is told whose mail would be captured although it is meant to be sent.
+/// The fault of mail that the sandbox would capture although the caller expects it to be sent.
 pub(crate) const CAPTURES: &str = "no account of this tenant sends mail yet: the sandbox would capture it. Make an account that does \
     (postway accounts create, or POST /v1/accounts) and the tenant's default_account; to capture mail on purpose, name the \
     account sandbox, or set the tenant's test to true";
 /// The most faults that one refusal lists; a request can have millions.
 const DETAILS_MAX: usize = 100;
 
-/// What kind of fault it is, in the words that users know.
+/// The kind of a fault, as users see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
-    /// A field does not have the form it must have.
+    /// A field does not have its required form.
     InvalidPayload,
-    /// The request that was stored is gone.
+    /// The stored request is gone.
     OutboxNotFound,
     /// The recipient is not in the tenant's directory, or deleted.
     RecipientNotFound,
-    /// An address is not valid, or not the recipient's.
+    /// An address is not valid, or differs from the recipient's.
     InvalidEmail,
     /// Subject, html, text or template cannot be sent.
     InvalidTemplate,
@@ -29,7 +29,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Code; 7] = [
         Code::InvalidPayload,
         Code::OutboxNotFound,
@@ -40,12 +40,12 @@ impl Code {
         Code::RecipientNotAllowed,
     ];
 
-    /// From its word.
+    /// Reads a kind from its code.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.as_str() == word)
     }
 
-    /// The word.
+    /// The code that users see.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InvalidPayload => "INVALID_PAYLOAD",
@@ -58,7 +58,7 @@ impl Code {
         }
     }
 
-    /// The check that finds it.
+    /// The check that finds faults of this kind.
     pub fn check(self) -> &'static str {
         match self {
             Self::InvalidPayload => "INTEGRITY",
@@ -69,8 +69,8 @@ impl Code {
         }
     }
 
-    /// What a fault of this field mostly is.
-    fn of(field: &str) -> Self {
+    /// The usual kind of a fault in this field.
+    fn for_field(field: &str) -> Self {
         match field.split(['[', '.']).next().unwrap_or(field) {
             "from" | "to" | "cc" | "bcc" | "reply_to" | "return_path" => Self::InvalidEmail,
             "recipient" => Self::RecipientNotFound,
@@ -80,51 +80,53 @@ impl Code {
     }
 }
 
-/// What is wrong with one field.
+/// A fault in one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
-    /// Which field, as a path: `to[0]`, `attachments[1].content`; empty for the whole message.
+    /// The path of the field: `to[0]`, `attachments[1].content`; empty for the message itself.
     pub field: String,
-    /// What is wrong with it, and what to do.
+    /// The fault, and what to do about it.
     pub message: String,
-    /// What kind of fault it is.
+    /// The kind of the fault.
     pub code: Code,
 }
 
 impl FieldError {
-    /// A fault of a field, of the kind that faults of this field mostly are.
+    /// A fault in a field, of the usual kind for that field.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         let field = field.into();
-        let code = Code::of(&field);
+        let code = Code::for_field(&field);
         Self { field, message: message.into(), code }
     }
 
-    /// The same as another kind of fault.
+    /// Changes the kind of the fault.
     pub fn coded(self, code: Code) -> Self {
         Self { code, ..self }
     }
 
-    /// What the history and the state of a message say that was refused for it: the particulars of its event, and its error.
-    pub(crate) fn particulars(&self) -> (String, String) {
+    /// The event data and the error of a message that was refused for this fault.
+    pub(crate) fn event_and_error(&self) -> (String, String) {
         let (check, code, Self { field, message, .. }) = (self.code.check(), self.code.as_str(), self);
-        let told = serde_json::json!({ "check": check, "code": code, "field": field, "message": message });
-        let said = if field.is_empty() { message.clone() } else { format!("{field}: {message}") };
+        let event_data =
+            serde_json::json!({ "check": check, "code": code, "field": field, "message": message });
+        let text = if field.is_empty() { message.clone() } else { format!("{field}: {message}") };
         let error = serde_json::json!({
-            "code": code, "category": "validation", "phase": "validate", "message": said,
+            "code": code, "category": "validation", "phase": "validate", "message": text,
         });
-        (told.to_string(), error.to_string())
+        (event_data.to_string(), error.to_string())
     }
 
-    /// Counts a message that was refused for it.
+    /// Counts a message that was refused for this fault.
     pub(crate) fn count(&self) {
         count_failure(self.code.check());
     }
 }
 
-/// The check that finds what is too large.
+/// The check that finds requests and messages that are too large.
 const SIZE: &str = "SIZE";
 
-/// Counts a mail that a door refused before it came to the checks, once for each check that its faults belong to.
+/// Counts a mail that an API refused before it reached the checks, once for each check that its faults belong
+/// to.
 pub fn count_refused(checks: impl IntoIterator<Item = &'static str>) {
     let mut failed: Vec<&'static str> = checks.into_iter().collect();
     failed.sort_unstable();
@@ -138,34 +140,34 @@ pub enum Refusal {
     /// The request cannot be read at all.
     #[error("{message}")]
     Malformed {
-        /// What is wrong and where.
+        /// The fault and its position.
         message: String,
     },
-    /// The request was read, but some fields fail their checks.
+    /// The request was read, but some of its fields fail their checks.
     #[error("{}", summary(.details))]
     Invalid {
         /// The faults, at least one.
         details: Vec<FieldError>,
     },
-    /// The id or the idempotency key stands for another message.
+    /// The id or the idempotency key belongs to another message.
     #[error("{message}")]
     Conflict {
-        /// Which of them.
+        /// Names the id or the key.
         message: String,
     },
     /// The request or the message is larger than allowed.
     #[error("{message}")]
     TooLarge {
-        /// Which limit it breaks.
+        /// Names the limit.
         message: String,
     },
-    /// There is too much to do at once; the same may be taken a moment later.
+    /// Too much is being done at once; the same request may be accepted a moment later.
     #[error("{message}")]
     Busy {
-        /// What there is too much of.
+        /// Names what there is too much of.
         message: String,
     },
-    /// The store could not keep it.
+    /// The store does not answer.
     #[error(transparent)]
     Unavailable(#[from] StoreError),
 }
@@ -195,25 +197,25 @@ impl Refusal {
         }
     }
 
-    /// The refusal for the want of memory or places; nothing was done.
+    /// The refusal when memory or slots run out; nothing was done.
     pub(crate) fn busy(what: &str) -> Self {
         Self::Busy { message: format!("{what}; nothing was done, try again in a moment") }
     }
 
-    /// Whether the sender may not do this, whatever else is wrong with the mail.
+    /// Whether the sender lacks permission, whatever else is wrong with the mail.
     pub fn is_forbidden(&self) -> bool {
         let is_bound =
             |detail: &FieldError| matches!(detail.code, Code::SenderNotAllowed | Code::RecipientNotAllowed);
         matches!(self, Self::Invalid { details } if details.iter().any(is_bound))
     }
 
-    /// Whether the same may be taken later, without a change.
+    /// Whether the unchanged request may be accepted later.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Busy { .. } | Self::Unavailable(_))
     }
 
-    /// Whether it was refused only because the sandbox, which nobody chose, would capture it. The same is taken once the tenant has an
-    /// account that sends.
+    /// Whether the only reason is that the sandbox, which nobody chose, would capture the mail. The request
+    /// is accepted once the tenant has an account that sends.
     pub fn would_capture(&self) -> bool {
         match self {
             Self::Invalid { details } => details.iter().any(|detail| detail.message == CAPTURES),
@@ -225,7 +227,8 @@ impl Refusal {
         }
     }
 
-    /// The fault of ours, for those who only tell faults of ours from others'; or the refusal itself.
+    /// The store error behind a transient refusal, for callers that only separate our own faults from the
+    /// sender's; otherwise the refusal itself.
     pub fn into_store_error(self) -> Result<StoreError, Self> {
         match self {
             Self::Unavailable(error) => Ok(error),
@@ -234,7 +237,7 @@ impl Refusal {
         }
     }
 
-    /// The same refusal, seen from the object that holds the refused one under `name`.
+    /// The refusal with its paths prefixed by `name`, for an object that contains the refused one.
     pub(crate) fn inside(mut self, name: &str) -> Self {
         if let Self::Invalid { details } = &mut self {
             for detail in details {
@@ -245,7 +248,7 @@ impl Refusal {
         self
     }
 
-    /// Counts it, once for each check that failed.
+    /// Counts the refusal, once for each check that failed.
     pub(crate) fn count(&self) {
         match self {
             Self::Malformed { .. } => count_failure(Code::InvalidPayload.check()),
@@ -261,24 +264,24 @@ fn count_failure(check: &str) {
         .increment(1);
 }
 
-/// Collects faults, so that a sender learns of all of them at once.
+/// Collects faults, so that the sender learns of all of them at once.
 #[derive(Debug, Default)]
-pub(crate) struct Findings(Vec<FieldError>);
+pub(crate) struct FieldFaults(Vec<FieldError>);
 
-impl Findings {
-    /// Adds a fault, unless there are more than anyone reads already.
+impl FieldFaults {
+    /// Adds a fault, up to the number that one refusal lists.
     pub(crate) fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
         self.note(FieldError::new(field, message));
     }
 
-    /// The same for a fault that is put in words already.
+    /// Adds a fault that is already worded.
     pub(crate) fn note(&mut self, fault: FieldError) {
         if self.0.len() < DETAILS_MAX {
             self.0.push(fault);
         }
     }
 
-    /// Notes the fault of a failed check and goes on.
+    /// Returns the value of a check; if the check failed, adds its fault and returns `None`.
     pub(crate) fn take<T, E: ToString>(&mut self, field: &str, result: Result<T, E>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -289,12 +292,12 @@ impl Findings {
         }
     }
 
-    /// Whether there is no fault.
+    /// Whether no fault was added.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The faults, in the order they were found.
+    /// The faults, in the order in which they were added.
     pub(crate) fn into_faults(self) -> Vec<FieldError> {
         self.0
     }
@@ -320,11 +323,11 @@ mod tests {
 
     #[test]
     fn a_refusal_lists_a_bounded_number_of_faults() {
-        let mut findings = Findings::default();
+        let mut errors = FieldFaults::default();
         for index in 0..10_000 {
-            findings.add(format!("to[{index}]"), "x");
+            errors.add(format!("to[{index}]"), "x");
         }
-        let Refusal::Invalid { details } = findings.into_refusal() else { panic!("another refusal") };
+        let Refusal::Invalid { details } = errors.into_refusal() else { panic!("another refusal") };
         assert_eq!(details.len(), DETAILS_MAX);
     }
 

@@ -1,4 +1,4 @@
-//! Signing keys: made for a domain, sealed for the store, opened to sign.
+//! DKIM signing keys: generated for a domain, sealed for the store, opened to sign.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::{DkimAlgorithm, DkimKey, TenantId, Time, address::domain_to_ascii, secret::SecretKey};
@@ -8,10 +8,10 @@ use secrecy::ExposeSecret;
 /// Why a key could not be made or used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SigningError {
-    /// Its domain or selector is no name.
+    /// The domain or the selector is not a valid name.
     #[error("{0}")]
     Name(String),
-    /// It could not be made, sealed or opened.
+    /// The key could not be generated, sealed or opened.
     #[error("{0}")]
     Key(String),
 }
@@ -20,7 +20,7 @@ fn broken(error: impl ToString) -> SigningError {
     SigningError::Key(error.to_string())
 }
 
-/// Makes a key for this domain.
+/// Generates a key for this domain.
 pub fn new_key(
     tenant: &TenantId,
     domain: &str,
@@ -57,12 +57,12 @@ pub fn new_key(
     })
 }
 
-/// The name under which the public key is published.
+/// The DNS name under which the public key is published.
 pub fn dns_name(key: &DkimKey) -> String {
     dkim::dns_name(&key.selector, &key.domain)
 }
 
-/// What is published there.
+/// The DNS record with the public key.
 pub fn dns_record(key: &DkimKey) -> String {
     let public = BASE64_STANDARD.decode(&key.public).unwrap_or_default();
     dkim::dns_record(key.algorithm, &public)

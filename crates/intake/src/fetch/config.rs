@@ -1,4 +1,4 @@
-//! What is fetched, and from where.
+//! Settings for fetching attachments.
 
 use std::{
     path::{Component, Path, PathBuf},
@@ -8,15 +8,15 @@ use std::{
 
 use postway_domain::TenantId;
 
-/// What stands for a tenant's id in the path of a folder.
+/// The placeholder for a tenant's id in the path of a folder.
 const TENANT_MARK: &str = "{tenant}";
 /// The tenant that every installation begins with. A path that names no tenant is for it alone.
 const FIRST_TENANT: &str = "default";
 
-/// A folder that attachments by path may come from, and whose attachments.
+/// A folder that attachments may come from, and the tenant that may use it.
 ///
-/// Written `/srv/files/{tenant}`, a folder for each tenant; `acme:/srv/files`, for one tenant; or `/srv/files`, for the
-/// tenant `default`.
+/// Written as `/srv/files/{tenant}`, a folder for each tenant; `acme:/srv/files`, for one tenant; or
+/// `/srv/files`, for the tenant `default`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttachmentFolder {
     path: String,
@@ -25,19 +25,19 @@ pub struct AttachmentFolder {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum FolderOwner {
-    /// Its path has the tenant's id in it.
+    /// The path contains the tenant's id.
     Each,
     /// The setting names the tenant.
     Named(TenantId),
-    /// The setting names nobody.
+    /// The setting names no tenant.
     First(TenantId),
 }
 
 impl AttachmentFolder {
-    /// The folder as this tenant has it; `None` where it is not the tenant's.
-    pub(super) fn of(&self, tenant: &TenantId) -> Option<PathBuf> {
+    /// The folder for this tenant; `None` if the tenant may not use it.
+    pub(super) fn for_tenant(&self, tenant: &TenantId) -> Option<PathBuf> {
         match &self.owner {
-            // `.` and `..` are ids, too; neither they nor a hidden folder are anybody's files.
+            // `.` and `..` are valid ids. Neither they nor a hidden folder may be used.
             FolderOwner::Each => (!tenant.as_str().starts_with('.'))
                 .then(|| PathBuf::from(self.path.replace(TENANT_MARK, tenant.as_str()))),
             FolderOwner::Named(owner) | FolderOwner::First(owner) => {
@@ -46,7 +46,7 @@ impl AttachmentFolder {
         }
     }
 
-    /// Its path, where it is for the tenant `default` because the setting names none.
+    /// The path of a folder that is for the tenant `default` because the setting names no tenant.
     pub fn unnamed_path(&self) -> Option<&str> {
         matches!(self.owner, FolderOwner::First(_)).then_some(self.path.as_str())
     }
@@ -57,7 +57,9 @@ impl FromStr for AttachmentFolder {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let problem = |what: &str| {
-            format!("`{text}` {what}; write a whole path like /srv/files/{{tenant}}, or TENANT:/srv/files")
+            format!(
+                "`{text}` {what}; write an absolute path like /srv/files/{{tenant}}, or TENANT:/srv/files"
+            )
         };
         let (named, path) = match text.split_once(':') {
             Some((tenant, path)) if !tenant.contains('/') => {
@@ -69,7 +71,7 @@ impl FromStr for AttachmentFolder {
         let is_whole = Path::new(path).is_absolute()
             && !Path::new(path).components().any(|part| part == Component::ParentDir);
         if !is_whole {
-            return Err(problem("is not a whole path from / on"));
+            return Err(problem("is not an absolute path"));
         }
         if path.replace(TENANT_MARK, "").contains(['{', '}']) {
             return Err(problem("has braces around something else than `tenant`"));
@@ -84,30 +86,32 @@ impl FromStr for AttachmentFolder {
     }
 }
 
-/// Bounds and places of fetching. The defaults are those of the documentation.
+/// Limits and folders for fetching attachments. The defaults are those of the documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchConfig {
-    /// The folders that attachments by path may come from: none.
+    /// The folders that attachments may come from: none.
     pub folders: Vec<AttachmentFolder>,
     /// The largest file, in bytes: 25 MiB.
     pub file_bytes_max: usize,
-    /// The most that a message's files may have together, in bytes: 50 MiB.
+    /// The most bytes of all files of a message: 50 MiB.
     pub message_bytes_max: usize,
-    /// The most of both where large files are linked to instead of mailed, in bytes: 200 MiB.
+    /// Replaces both limits if large files are linked instead of mailed, in bytes: 200 MiB.
     pub linked_bytes_max: usize,
-    /// How many are fetched at once for one message: 3.
+    /// The number of files that are fetched at once for one message: 3.
     pub at_once: usize,
     /// How long one file may take: 60 s.
     pub timeout: Duration,
-    /// How long its source may be silent: 30 s.
+    /// How long the source may be silent: 30 s.
     pub idle_timeout: Duration,
     /// How long all files of a message may take: 180 s.
     pub message_timeout: Duration,
-    /// How many bytes of fetched files stay in memory: 32 MiB. A file larger than an eighth of it is kept on disk alone.
+    /// The bytes of fetched files in memory: 32 MiB. A file larger than an eighth of it is cached on disk
+    /// only.
     pub memory_bytes_max: u64,
-    /// The folder that fetched files are kept in, for postway alone: none, so that they stay in memory.
+    /// The folder for cached files, for postway alone. Default: none, so that files are cached in memory
+    /// only.
     pub cache_folder: Option<PathBuf>,
-    /// How many bytes of them stay there: 1 GiB. A file larger than a quarter of it is not kept.
+    /// The bytes of cached files on disk: 1 GiB. A file larger than a quarter of it is not cached.
     pub cache_bytes_max: u64,
 }
 
@@ -135,7 +139,7 @@ mod tests {
 
     fn of(folder: &str, tenant: &str) -> Option<PathBuf> {
         let folder: AttachmentFolder = folder.parse().unwrap();
-        folder.of(&tenant.parse().unwrap())
+        folder.for_tenant(&tenant.parse().unwrap())
     }
 
     #[test]
@@ -156,7 +160,7 @@ mod tests {
         for tenant in [".", "..", "...", ".ssh"] {
             assert_eq!(of("/srv/files/{tenant}", tenant), None, "{tenant}");
         }
-        // The rest of what could is no id at all.
+        // Other names that could lead out are not valid ids.
         for tenant in ["a/b", "../x", "a\0b", "", "a b"] {
             assert!(tenant.parse::<TenantId>().is_err(), "{tenant}");
         }

@@ -1,41 +1,41 @@
-//! Why a file could not be had, and whether to try again.
+//! Why a file could not be fetched, and whether to try again.
 
 use std::time::Duration;
 
 use postway_net::http::HttpError;
 use thiserror::Error;
 
-/// Why nothing more is fetched for now.
+/// The reason when the memory for fetching is used up.
 pub(super) const NO_MEMORY: &str = "too much is being fetched at once";
 
-/// A file of a message could not be had.
+/// A file of a message could not be fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{field}: {message}")]
 pub(crate) struct FetchError {
     /// The field at fault, as the request names it: `attachments[1].url`.
     pub field: String,
-    /// What is wrong and what to do. Holds no credential, and of a URL the host alone.
+    /// The fault, and what to do about it. Contains no credential, and only the host of a URL.
     pub message: String,
-    /// Whether the same fetch may work later. What is not transient makes the message invalid.
+    /// Whether the same fetch may work later. A permanent error makes the message invalid.
     pub transient: bool,
-    /// Whether it is only that too much is fetched at once here.
+    /// Whether the only reason is that too much is being fetched at once.
     pub is_busy: bool,
     /// How long the source asked to wait.
     pub retry_after: Option<Duration>,
 }
 
-/// The same, before it is known which field it is about.
+/// A fetch error before its field is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct FetchFault {
     pub message: String,
     pub transient: bool,
     pub is_busy: bool,
     pub retry_after: Option<Duration>,
-    /// Whether it is this message that has no room, so that another message might have fared better.
+    /// Whether the limit of this message is the reason, so that another message might have succeeded.
     pub is_of_message: bool,
 }
 
-impl Fault {
+impl FetchFault {
     pub(super) fn permanent(message: impl Into<String>) -> Self {
         let message = message.into();
         Self { message, transient: false, is_busy: false, retry_after: None, is_of_message: false }
@@ -45,13 +45,13 @@ impl Fault {
         Self { transient: true, ..Self::permanent(message) }
     }
 
-    /// The files of a message are larger than they may be together.
-    pub(super) fn no_room(bytes_max: usize) -> Self {
+    /// The files of a message exceed their limit together.
+    pub(super) fn too_large_together(bytes_max: usize) -> Self {
         let message = format!("the files of this message are larger than {bytes_max} bytes together");
         Self { is_of_message: true, ..Self::permanent(message) }
     }
 
-    /// There is no memory left for what is being fetched. Others that wait for the same file may have some.
+    /// The memory for fetching is used up. Other messages that wait for the same file may have some.
     pub(super) fn no_memory() -> Self {
         Self { is_of_message: true, is_busy: true, ..Self::transient(NO_MEMORY) }
     }
@@ -62,7 +62,7 @@ impl Fault {
     }
 }
 
-impl From<HttpError> for Fault {
+impl From<HttpError> for FetchFault {
     fn from(error: HttpError) -> Self {
         Self {
             transient: error.is_transient(),

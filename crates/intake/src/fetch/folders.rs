@@ -1,8 +1,8 @@
-//! Files of this machine, under the folders that the operator has opened to a tenant.
+//! Files of this machine, in the folders that the operator has opened to a tenant.
 //!
-//! Promises: nothing but a regular file whose true place is under one of the tenant's folders is read, whatever links, `..`
-//! or races lead there; opening never waits for a pipe or a device; and what is said about a path outside, or a link that
-//! leads out, is the same whether there is a file or not.
+//! Promises: only regular files whose real path is in one of the tenant's folders are read, whatever links,
+//! `..` or races lead there; opening never waits for a pipe or a device; and the error for a path outside, or
+//! for a link that leads out, is the same whether a file exists there or not.
 
 use std::{
     borrow::Cow,
@@ -14,9 +14,9 @@ use std::{
 
 use postway_domain::TenantId;
 
-use super::{config::AttachmentFolder, error::Fault};
+use super::{config::AttachmentFolder, error::FetchFault};
 
-/// Without it, opening a pipe waits for someone to write into it. The standard library has no name for it.
+/// Without this flag, opening a pipe waits for a writer. The standard library has no name for it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const O_NONBLOCK: i32 = 0o4000;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -27,59 +27,59 @@ const PATH_BYTES_MAX: usize = 4_096;
 
 /// The folders that a tenant's attachments may come from.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Folders {
+pub(super) struct TenantFolders {
     folders: Vec<PathBuf>,
 }
 
-impl Folders {
-    /// Those of these folders that are this tenant's, and what is below them. They need not exist yet.
-    pub(super) fn of(tenant: &TenantId, folders: &[AttachmentFolder]) -> Self {
-        Self { folders: folders.iter().filter_map(|folder| folder.of(tenant)).collect() }
+impl TenantFolders {
+    /// The folders that this tenant may use. They need not exist yet.
+    pub(super) fn for_tenant(tenant: &TenantId, folders: &[AttachmentFolder]) -> Self {
+        Self { folders: folders.iter().filter_map(|folder| folder.for_tenant(tenant)).collect() }
     }
 
-    /// Reads a file of at most `bytes_max`, once `take` has allowed as many bytes as it has. Blocks.
+    /// Reads a file of at most `bytes_max` bytes, after `take` has allowed its size. Blocks.
     pub(super) fn read(
         &self,
         path: &Path,
         bytes_max: usize,
-        take: impl FnOnce(usize) -> Result<(), Fault>,
-    ) -> Result<Vec<u8>, Fault> {
-        let path = self.place_of(path);
+        take: impl FnOnce(usize) -> Result<(), FetchFault>,
+    ) -> Result<Vec<u8>, FetchFault> {
+        let path = self.resolve_relative(path);
         let folder = self.folder_of(&path)?;
         let (mut file, metadata) = open(&folder, &path)?;
         if !metadata.is_file() {
-            return Err(Fault::permanent("is not a regular file"));
+            return Err(FetchFault::permanent("is not a regular file"));
         }
-        let too_large = || Fault::permanent(format!("is larger than {bytes_max} bytes"));
+        let too_large = || FetchFault::permanent(format!("is larger than {bytes_max} bytes"));
         let length = usize::try_from(metadata.len()).ok().filter(|length| *length <= bytes_max);
         let length = length.ok_or_else(too_large)?;
         take(length)?;
         let mut content = Vec::with_capacity(length);
         (&mut file).take(length as u64 + 1).read_to_end(&mut content).map_err(|error| unreadable(&error))?;
         match content.len() > length {
-            true => Err(Fault::transient("is being written: it grew while it was read")),
+            true => Err(FetchFault::transient("is being written: it grew while it was read")),
             false => Ok(content),
         }
     }
 
-    /// Where a path is that does not begin at the root: below the first of the folders that has something there. What climbs
-    /// out of a folder is looked up in none.
-    fn place_of<'p>(&self, path: &'p Path) -> Cow<'p, Path> {
+    /// Resolves a relative path in the first folder that contains it. A path that climbs out of a folder is
+    /// not resolved.
+    fn resolve_relative<'p>(&self, path: &'p Path) -> Cow<'p, Path> {
         let is_below = |path: &Path| {
             path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
         };
         if path.is_absolute() || !is_below(path) {
             return Cow::Borrowed(path);
         }
-        let mut places = self.folders.iter().map(|folder| folder.join(path));
-        let found = places.clone().find(|place| fs::symlink_metadata(place).is_ok());
-        found.or_else(|| places.next()).map_or(Cow::Borrowed(path), Cow::Owned)
+        let mut candidates = self.folders.iter().map(|folder| folder.join(path));
+        let found = candidates.clone().find(|candidate| fs::symlink_metadata(candidate).is_ok());
+        found.or_else(|| candidates.next()).map_or(Cow::Borrowed(path), Cow::Owned)
     }
 
-    /// The true place of the folder that a path is written to be in. Nothing is looked up for other paths.
-    fn folder_of(&self, path: &Path) -> Result<PathBuf, Fault> {
+    /// The real path of the folder that a path belongs to. Other paths are not looked up.
+    fn folder_of(&self, path: &Path) -> Result<PathBuf, FetchFault> {
         if self.folders.is_empty() {
-            return Err(Fault::permanent(
+            return Err(FetchFault::permanent(
                 "no folder is open to attachments of this tenant: ask the operator to add one to attachments.folders \
                  (POSTWAY_ATTACHMENTS_FOLDERS), such as /srv/files/{tenant} or TENANT:/srv/files",
             ));
@@ -94,28 +94,28 @@ impl Folders {
     }
 }
 
-/// Opens what is truly below the folder. The place is made sure of again once the file is open: whoever swaps a folder for
-/// a link in between is found out, because then the file opened is not the file in that place.
-fn open(folder: &Path, path: &Path) -> Result<(File, Metadata), Fault> {
-    let place = fs::canonicalize(path).map_err(|error| unresolved(&error))?;
-    if !place.starts_with(folder) {
+/// Opens a file whose real path is in the folder. The path is checked again after opening: if a folder was
+/// replaced by a link in between, the opened file is not the file at that path.
+fn open(folder: &Path, path: &Path) -> Result<(File, Metadata), FetchFault> {
+    let real_path = fs::canonicalize(path).map_err(|error| unresolved(&error))?;
+    if !real_path.starts_with(folder) {
         return Err(absent());
     }
-    // Looked at first, because opening some devices is an act in itself.
-    let seen = fs::symlink_metadata(&place).map_err(|error| unresolved(&error))?;
+    // Checked before opening, because opening some devices has effects.
+    let seen = fs::symlink_metadata(&real_path).map_err(|error| unresolved(&error))?;
     if !seen.is_file() {
-        return Err(Fault::permanent("is not a regular file"));
+        return Err(FetchFault::permanent("is not a regular file"));
     }
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(O_NONBLOCK)
-        .open(&place)
+        .open(&real_path)
         .map_err(|error| unreadable(&error))?;
     let opened = file.metadata().map_err(|error| unreadable(&error))?;
-    let again = fs::canonicalize(&place).and_then(|again| Ok((fs::symlink_metadata(&again)?, again)));
+    let again = fs::canonicalize(&real_path).and_then(|again| Ok((fs::symlink_metadata(&again)?, again)));
     match again {
         Ok((there, again))
-            if again == place && (there.dev(), there.ino()) == (opened.dev(), opened.ino()) =>
+            if again == real_path && (there.dev(), there.ino()) == (opened.dev(), opened.ino()) =>
         {
             Ok((file, opened))
         }
@@ -124,28 +124,28 @@ fn open(folder: &Path, path: &Path) -> Result<(File, Metadata), Fault> {
     }
 }
 
-fn absent() -> Fault {
-    Fault::permanent("there is no such file under the folders that are open to attachments")
+fn absent() -> FetchFault {
+    FetchFault::permanent("there is no such file under the folders that are open to attachments")
 }
 
-/// A path that leads nowhere may lead nowhere outside: that is not told.
-fn unresolved(error: &io::Error) -> Fault {
+/// The error for a path that cannot be resolved. It must not reveal what exists outside the folders.
+fn unresolved(error: &io::Error) -> FetchFault {
     use io::ErrorKind::{Interrupted, NotConnected, StaleNetworkFileHandle, TimedOut};
     match error.kind() {
         Interrupted | NotConnected | StaleNetworkFileHandle | TimedOut => {
-            Fault::transient("its folder cannot be read just now")
+            FetchFault::transient("its folder cannot be read just now")
         }
         _ => absent(),
     }
 }
 
-/// The file is inside and there: why it cannot be read may be told.
-fn unreadable(error: &io::Error) -> Fault {
+/// The error for a file in the folder that cannot be read. Here the reason may be given.
+fn unreadable(error: &io::Error) -> FetchFault {
     match error.kind() {
         io::ErrorKind::NotFound => absent(),
         io::ErrorKind::PermissionDenied => {
-            Fault::permanent("may not be read: give postway the right to read it")
+            FetchFault::permanent("may not be read: give postway the right to read it")
         }
-        _ => Fault::transient(format!("cannot be read: {error}")),
+        _ => FetchFault::transient(format!("cannot be read: {error}")),
     }
 }

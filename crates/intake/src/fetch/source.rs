@@ -1,4 +1,4 @@
-//! Where a file comes from, and the form in which a request says it.
+//! The source of a file, and how a request writes it.
 
 use std::path::{Component, PathBuf};
 
@@ -16,21 +16,21 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Where a file comes from.
+/// The source of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// From the request itself.
+pub(crate) enum FileSource {
+    /// The request contains the file.
     Content(Bytes),
-    /// From the web.
+    /// A URL on the web.
     Url(Url),
-    /// From the tenant's own endpoint, which is sent this text.
+    /// The tenant's own endpoint, which receives this text.
     Endpoint(String),
-    /// From a folder of this machine that the operator has opened.
+    /// A file in a folder of this machine that the operator has opened.
     Path(PathBuf),
 }
 
-impl Source {
-    /// The field of an attachment that gives such a source.
+impl FileSource {
+    /// The field of an attachment for this kind of source.
     pub(super) fn field(&self) -> &'static str {
         match self {
             Self::Content(_) => "content",
@@ -41,27 +41,27 @@ impl Source {
     }
 }
 
-/// Reads where a file comes from. The mode is the name of the field that said it, or what users of other systems call it;
-/// without one, the text tells by how it begins: `base64:…`, `http://…` or `https://…`, `/a/path`, and anything else is for the
-/// endpoint. Fails with what is wrong and what to do.
-pub(crate) fn infer_source(mode: Option<&str>, text: &str) -> Result<Source, String> {
-    match mode.unwrap_or_else(|| begins_like(text)) {
+/// Reads the source of a file. `mode` is the name of the field, or the name that other systems use. Without a
+/// mode, the prefix of the text decides: `base64:…`, `http://…` or `https://…`, `/a/path`; anything else is
+/// for the endpoint. The error says what is wrong and what to do.
+pub(crate) fn infer_source(mode: Option<&str>, text: &str) -> Result<FileSource, String> {
+    match mode.unwrap_or_else(|| mode_by_prefix(text)) {
         "content" | "base64" => {
             let content = text.strip_prefix("base64:").unwrap_or(text);
-            decode_base64(content).map(|bytes| Source::Content(bytes.into()))
+            decode_base64(content).map(|bytes| FileSource::Content(bytes.into()))
         }
         _ if text.trim().is_empty() => Err("is empty: say where the file comes from".to_owned()),
-        "url" | "http_url" => parse_url(text).map(Source::Url).map_err(|error| error.to_string()),
+        "url" | "http_url" => parse_url(text).map(FileSource::Url).map_err(|error| error.to_string()),
         "path" | "filesystem" if !is_path(text) => Err(
             "must be a path on the server, from / on or below a folder of attachments.folders, without a `..`".to_owned(),
         ),
-        "path" | "filesystem" => Ok(Source::Path(text.into())),
-        "endpoint" => Ok(Source::Endpoint(text.to_owned())),
+        "path" | "filesystem" => Ok(FileSource::Path(text.into())),
+        "endpoint" => Ok(FileSource::Endpoint(text.to_owned())),
         mode => Err(format!("{mode:?} is no fetch mode: use base64, http_url, filesystem or endpoint")),
     }
 }
 
-/// Whether a text is a path, and not the address of something elsewhere. A whole one is judged when it is opened.
+/// Whether a text is a path and not a URL. An absolute path is checked when it is opened.
 fn is_path(text: &str) -> bool {
     let is_below = || {
         let parts = std::path::Path::new(text).components();
@@ -71,7 +71,7 @@ fn is_path(text: &str) -> bool {
     text.starts_with('/') || is_below()
 }
 
-fn begins_like(text: &str) -> &'static str {
+fn mode_by_prefix(text: &str) -> &'static str {
     let is = |prefix: &str| text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
     if text.starts_with("base64:") {
         "base64"
@@ -84,7 +84,7 @@ fn begins_like(text: &str) -> &'static str {
     }
 }
 
-/// Decodes base64. Line breaks in it, as some encoders make them, cost a second pass and nothing else.
+/// Decodes base64. Line breaks, which some encoders add, cost a second pass.
 fn decode_base64(content: &str) -> Result<Vec<u8>, String> {
     let refused = |error: base64::DecodeError| format!("is not valid base64: {error}");
     match BASE64.decode(content) {
@@ -97,7 +97,7 @@ fn decode_base64(content: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// What the text for an endpoint is: an object of JSON, a form, or plain text.
+/// The content type of the text for an endpoint: JSON, a form, or plain text.
 pub(super) fn endpoint_content_type(text: &str) -> &'static str {
     let is_form = || {
         let name = text.split_once('=').map_or("", |(name, _)| name);
@@ -119,28 +119,28 @@ mod tests {
 
     #[test]
     fn one_field_tells_what_it_is() {
-        let url = |text: &str| Source::Url(text.parse().unwrap());
+        let url = |text: &str| FileSource::Url(text.parse().unwrap());
         for (text, source) in [
-            ("base64:aGVsbG8=", Source::Content("hello".into())),
+            ("base64:aGVsbG8=", FileSource::Content("hello".into())),
             ("https://example.com/a", url("https://example.com/a")),
             ("HTTP://example.com/a", url("http://example.com/a")),
-            ("/srv/docs/a.pdf", Source::Path("/srv/docs/a.pdf".into())),
-            ("doc_id=7", Source::Endpoint("doc_id=7".to_owned())),
-            ("ftp://example.com/a", Source::Endpoint("ftp://example.com/a".to_owned())),
-            ("é", Source::Endpoint("é".to_owned())),
+            ("/srv/docs/a.pdf", FileSource::Path("/srv/docs/a.pdf".into())),
+            ("doc_id=7", FileSource::Endpoint("doc_id=7".to_owned())),
+            ("ftp://example.com/a", FileSource::Endpoint("ftp://example.com/a".to_owned())),
+            ("é", FileSource::Endpoint("é".to_owned())),
         ] {
             assert_eq!(infer_source(None, text).unwrap(), source, "{text}");
         }
         for text in ["", "  ", "base64:*", "http://user:pw@example.com/", "https://"] {
             assert!(infer_source(None, text).is_err(), "{text}");
         }
-        assert_eq!(infer_source(Some("base64"), "aGVsbG8=").unwrap(), Source::Content("hello".into()));
-        assert_eq!(infer_source(Some("content"), "").unwrap(), Source::Content(Bytes::new()));
-        assert_eq!(infer_source(Some("endpoint"), "/a").unwrap(), Source::Endpoint("/a".to_owned()));
+        assert_eq!(infer_source(Some("base64"), "aGVsbG8=").unwrap(), FileSource::Content("hello".into()));
+        assert_eq!(infer_source(Some("content"), "").unwrap(), FileSource::Content(Bytes::new()));
+        assert_eq!(infer_source(Some("endpoint"), "/a").unwrap(), FileSource::Endpoint("/a".to_owned()));
         assert_eq!(infer_source(Some("http_url"), "https://example.com/a"), Ok(url("https://example.com/a")));
-        assert_eq!(infer_source(Some("filesystem"), "/a"), Ok(Source::Path("/a".into())));
+        assert_eq!(infer_source(Some("filesystem"), "/a"), Ok(FileSource::Path("/a".into())));
         assert!(infer_source(Some("url"), "/a").is_err());
-        assert_eq!(infer_source(Some("path"), "a/b.pdf"), Ok(Source::Path("a/b.pdf".into())));
+        assert_eq!(infer_source(Some("path"), "a/b.pdf"), Ok(FileSource::Path("a/b.pdf".into())));
         for path in ["../a", "a/../../b", "file://elsewhere/a", "https://example.com/a"] {
             assert!(infer_source(Some("path"), path).unwrap_err().contains("attachments.folders"), "{path}");
         }

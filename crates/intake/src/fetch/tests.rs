@@ -1,4 +1,4 @@
-//! Fetching as a whole, against a source that misbehaves and folders full of traps.
+//! Tests of fetching, against a source that misbehaves and folders full of traps.
 
 mod folders;
 
@@ -19,9 +19,9 @@ use super::*;
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(30);
 
-struct Still;
+struct StillClock;
 
-impl Clock for Still {
+impl Clock for StillClock {
     fn now(&self) -> Time {
         Time::from_millis(1_000_000)
     }
@@ -32,9 +32,9 @@ fn config() -> FetchConfig {
     FetchConfig { file_bytes_max: 100_000, message_bytes_max: 150_000, ..FetchConfig::default() }
 }
 
-fn fetcher(config: FetchConfig) -> Fetcher {
+fn fetcher(config: FetchConfig) -> FileFetcher {
     let guard = Guard::new(vec![("127.0.0.1".parse().unwrap(), 32)]);
-    Fetcher::new(HttpClient::new(Arc::new(guard), HttpSettings::default()), config, Arc::new(Still))
+    FileFetcher::new(HttpClient::new(Arc::new(guard), HttpSettings::default()), config, Arc::new(StillClock))
 }
 
 /// These folders, for the tenant of these tests.
@@ -46,35 +46,41 @@ fn tenant() -> TenantId {
     "shop".parse().unwrap()
 }
 
-/// For files that are mailed and may be kept.
-fn errand(tenant: &TenantId) -> Errand<'_> {
-    Errand { tenant, endpoint: None, links: false, is_private: false, patience: Duration::from_secs(1) }
+/// The scope of files that are mailed and may be cached.
+fn scope(tenant: &TenantId) -> FetchScope<'_> {
+    FetchScope {
+        tenant,
+        endpoint: None,
+        links: false,
+        is_private: false,
+        memory_wait: Duration::from_secs(1),
+    }
 }
 
-fn wanted(source: Source) -> Wanted {
-    Wanted {
+fn wanted(source: FileSource) -> WantedFile {
+    WantedFile {
         position: 1,
         filename: "a.txt".to_owned(),
         source,
         content_type: None,
-        digests: Digests::default(),
+        digests: FileDigests::default(),
     }
 }
 
-fn by_sha256(digest: Sha256) -> Digests {
-    Digests { sha256: Some(digest), md5: None }
+fn by_sha256(digest: Sha256) -> FileDigests {
+    FileDigests { sha256: Some(digest), md5: None }
 }
 
-fn by_url(url: &str) -> Wanted {
-    wanted(Source::Url(url.parse().unwrap()))
+fn by_url(url: &str) -> WantedFile {
+    wanted(FileSource::Url(url.parse().unwrap()))
 }
 
-fn by_path(path: impl Into<PathBuf>) -> Wanted {
-    wanted(Source::Path(path.into()))
+fn by_path(path: impl Into<PathBuf>) -> WantedFile {
+    wanted(FileSource::Path(path.into()))
 }
 
-async fn one(fetcher: &Fetcher, wanted: Wanted) -> Result<File, FetchError> {
-    fetcher.fetch_all(&errand(&tenant()), &[wanted]).await.map(|mut files| files.remove(0))
+async fn one(fetcher: &FileFetcher, wanted: WantedFile) -> Result<FetchedFile, FetchError> {
+    fetcher.fetch_all(&scope(&tenant()), &[wanted]).await.map(|mut files| files.remove(0))
 }
 
 #[tokio::test]
@@ -88,16 +94,16 @@ async fn files_come_from_everywhere_in_their_order() {
         url: source.url("/documents").parse().unwrap(),
         auth: Auth::Bearer("secret-token".into()),
     };
-    let named = |filename: &str, source| Wanted { filename: filename.to_owned(), ..wanted(source) };
+    let named = |filename: &str, source| WantedFile { filename: filename.to_owned(), ..wanted(source) };
     let all = [
-        named("a.pdf", Source::Url(source.url("/a.pdf").parse().unwrap())),
-        named("b.txt", Source::Content("hello".into())),
-        named("c.txt", Source::Endpoint("doc_id=7".to_owned())),
-        named("d.csv", Source::Path(folder.path().join("d.csv"))),
+        named("a.pdf", FileSource::Url(source.url("/a.pdf").parse().unwrap())),
+        named("b.txt", FileSource::Content("hello".into())),
+        named("c.txt", FileSource::Endpoint("doc_id=7".to_owned())),
+        named("d.csv", FileSource::Path(folder.path().join("d.csv"))),
     ];
     let fetcher = fetcher(FetchConfig { folders: opened(&[folder.path()]), ..config() });
     let files =
-        fetcher.fetch_all(&Errand { endpoint: Some(&endpoint), ..errand(&tenant()) }, &all).await.unwrap();
+        fetcher.fetch_all(&FetchScope { endpoint: Some(&endpoint), ..scope(&tenant()) }, &all).await.unwrap();
     let got: Vec<_> = files.iter().map(|file| (&file.bytes[..], file.content_type.as_str())).collect();
     assert_eq!(
         got,
@@ -144,9 +150,9 @@ async fn a_failed_fetch_names_its_field_and_says_whether_to_come_back() {
         assert!(error.message.contains(message) && !error.message.contains("secret"), "{error}");
         assert_eq!(error.retry_after, (path == "/503").then_some(Duration::from_secs(120)));
     }
-    let error = one(&fetcher, wanted(Source::Endpoint("id=1".to_owned()))).await.unwrap_err();
+    let error = one(&fetcher, wanted(FileSource::Endpoint("id=1".to_owned()))).await.unwrap_err();
     assert!(error.field == "attachments[1].endpoint" && !error.transient, "{error}");
-    let error = one(&fetcher, wanted(Source::Content(vec![0; 100_001].into()))).await.unwrap_err();
+    let error = one(&fetcher, wanted(FileSource::Content(vec![0; 100_001].into()))).await.unwrap_err();
     assert!(error.field == "attachments[1].content" && !error.transient, "{error}");
 }
 
@@ -178,16 +184,16 @@ async fn the_files_of_a_message_are_bounded_together() {
     source.serve("/b", Reply::ok(vec![b'b'; 80_000]));
     let fetcher = fetcher(config());
     let both = [by_url(&source.url("/a")), by_url(&source.url("/b"))];
-    let error = fetcher.fetch_all(&errand(&tenant()), &both).await.unwrap_err();
+    let error = fetcher.fetch_all(&scope(&tenant()), &both).await.unwrap_err();
     assert!(!error.transient && error.message.contains("150000 bytes together"), "{error}");
-    // What is kept counts as well.
+    // Cached files count as well.
     assert!(one(&fetcher, both[0].clone()).await.is_ok() && one(&fetcher, both[1].clone()).await.is_ok());
-    let error = fetcher.fetch_all(&errand(&tenant()), &both).await.unwrap_err();
+    let error = fetcher.fetch_all(&scope(&tenant()), &both).await.unwrap_err();
     assert!(error.message.contains("150000 bytes together"), "{error}");
     assert_eq!(
-        fetcher.fetch_all(&Errand { links: true, ..errand(&tenant()) }, &both).await.unwrap().len(),
+        fetcher.fetch_all(&FetchScope { links: true, ..scope(&tenant()) }, &both).await.unwrap().len(),
         2,
-        "there is room for links"
+        "there is allowance for links"
     );
 }
 
@@ -202,9 +208,9 @@ async fn at_most_three_are_fetched_at_once() {
         })
         .collect();
     let fetcher = Arc::new(fetcher(config()));
-    let fetching = tokio::spawn(async move { fetcher.fetch_all(&errand(&tenant()), &all).await });
+    let fetching = tokio::spawn(async move { fetcher.fetch_all(&scope(&tenant()), &all).await });
     source.wait_for(3, LONG).await;
-    // A fourth would have been sent with the others; this is the time that it is given to come.
+    // A fourth request would have been sent with the others; this is the time it has to arrive.
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(source.requests().len(), 3);
     gate.send(true).unwrap();
@@ -217,9 +223,10 @@ async fn one_url_is_fetched_once_for_many_messages_of_a_tenant() {
     let (gate, held) = Reply::ok("x".repeat(90_000)).held();
     source.serve("/a", held);
     let folder = tempfile::tempdir().unwrap();
-    // Too large for the memory, so that the disk has it.
-    let kept = FetchConfig { memory_bytes_max: 1_000, cache_folder: Some(folder.path().into()), ..config() };
-    let fetcher = Arc::new(fetcher(kept));
+    // The file is too large for the memory, so the disk has it.
+    let cached_config =
+        FetchConfig { memory_bytes_max: 1_000, cache_folder: Some(folder.path().into()), ..config() };
+    let fetcher = Arc::new(fetcher(cached_config));
     let fetch = || {
         let (fetcher, wanted) = (fetcher.clone(), by_url(&source.url("/a")));
         tokio::spawn(async move { one(&fetcher, wanted).await })
@@ -232,7 +239,7 @@ async fn one_url_is_fetched_once_for_many_messages_of_a_tenant() {
     }
     assert_eq!(source.requests().len(), 1);
     let other = "other".parse().unwrap();
-    fetcher.fetch_all(&errand(&other), &[by_url(&source.url("/a"))]).await.unwrap();
+    fetcher.fetch_all(&scope(&other), &[by_url(&source.url("/a"))]).await.unwrap();
     assert_eq!(source.requests().len(), 2, "tenants share nothing");
 }
 
@@ -258,11 +265,11 @@ async fn a_full_message_does_not_fail_another_that_waits_for_the_same_url() {
     let (gate, held) = Reply::ok(vec![b'x'; 90_000]).held();
     source.serve("/a", held);
     let fetcher = Arc::new(fetcher(config()));
-    let fetch = |files: Vec<Wanted>| {
+    let fetch = |files: Vec<WantedFile>| {
         let fetcher = fetcher.clone();
-        tokio::spawn(async move { fetcher.fetch_all(&errand(&tenant()), &files).await })
+        tokio::spawn(async move { fetcher.fetch_all(&scope(&tenant()), &files).await })
     };
-    let full = fetch(vec![wanted(Source::Content(vec![0; 80_000].into())), by_url(&source.url("/a"))]);
+    let full = fetch(vec![wanted(FileSource::Content(vec![0; 80_000].into())), by_url(&source.url("/a"))]);
     source.wait_for(1, LONG).await;
     let roomy = fetch(vec![by_url(&source.url("/a"))]);
     gate.send(true).unwrap();
@@ -291,17 +298,17 @@ async fn a_known_digest_is_found_without_fetching_also_after_a_restart() {
     let source = HttpSource::start().await;
     source.serve("/a", Reply::ok("hello").header("cache-control", "no-store"));
     let folder = tempfile::tempdir().unwrap();
-    let kept = || FetchConfig { cache_folder: Some(folder.path().to_owned()), ..config() };
-    let with_digest = Wanted { digests: by_sha256(sha256(b"hello")), ..by_url(&source.url("/a")) };
+    let cached_config = || FetchConfig { cache_folder: Some(folder.path().to_owned()), ..config() };
+    let with_digest = WantedFile { digests: by_sha256(sha256(b"hello")), ..by_url(&source.url("/a")) };
     for _ in 0..2 {
-        let fetcher = fetcher(kept());
+        let fetcher = fetcher(cached_config());
         for _ in 0..2 {
             assert_eq!(one(&fetcher, with_digest.clone()).await.unwrap().bytes, "hello");
         }
     }
     assert_eq!(source.requests().len(), 1);
     let other = "other".parse().unwrap();
-    fetcher(kept()).fetch_all(&errand(&other), &[with_digest]).await.unwrap();
+    fetcher(cached_config()).fetch_all(&scope(&other), &[with_digest]).await.unwrap();
     assert_eq!(source.requests().len(), 2, "tenants share nothing");
 }
 
@@ -312,15 +319,15 @@ async fn nothing_of_a_sensitive_message_is_kept_or_taken_from_what_is() {
     let folder = tempfile::tempdir().unwrap();
     let fetcher = fetcher(FetchConfig { cache_folder: Some(folder.path().to_owned()), ..config() });
     let plain = by_url(&source.url("/a"));
-    let with_digest = Wanted { digests: by_sha256(sha256(b"hello")), ..plain.clone() };
+    let with_digest = WantedFile { digests: by_sha256(sha256(b"hello")), ..plain.clone() };
     let tenant = tenant();
-    let private = Errand { is_private: true, ..errand(&tenant) };
+    let private = FetchScope { is_private: true, ..scope(&tenant) };
     for wanted in [&plain, &with_digest] {
         fetcher.fetch_all(&private, std::slice::from_ref(wanted)).await.unwrap();
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is on disk");
     for wanted in [&plain, &plain, &with_digest] {
-        fetcher.fetch_all(&errand(&tenant), std::slice::from_ref(wanted)).await.unwrap();
+        fetcher.fetch_all(&scope(&tenant), std::slice::from_ref(wanted)).await.unwrap();
     }
     assert_eq!(source.requests().len(), 3, "nothing was in memory either, and then it was");
     fetcher.fetch_all(&private, &[with_digest]).await.unwrap();
@@ -332,9 +339,9 @@ async fn a_wrong_digest_is_refused_with_both() {
     let source = HttpSource::start().await;
     source.serve("/a", Reply::ok("hello"));
     let fetcher = fetcher(config());
-    for source in [Source::Url(source.url("/a").parse().unwrap()), Source::Content("hello".into())] {
+    for source in [FileSource::Url(source.url("/a").parse().unwrap()), FileSource::Content("hello".into())] {
         let error =
-            one(&fetcher, Wanted { digests: by_sha256([0xab; 32]), ..wanted(source) }).await.unwrap_err();
+            one(&fetcher, WantedFile { digests: by_sha256([0xab; 32]), ..wanted(source) }).await.unwrap_err();
         assert!(error.field == "attachments[1].sha256" && !error.transient, "{error}");
         assert!(error.message.contains(&"ab".repeat(32)) && error.message.contains(&hex(&sha256(b"hello"))));
     }
@@ -343,8 +350,8 @@ async fn a_wrong_digest_is_refused_with_both() {
         let mut md5: [u8; 16] = Md5::digest(b"hello").into();
         assert_eq!(hex(&md5), MD5_OF_HELLO);
         md5[0] = first;
-        let digests = Digests { sha256: None, md5: Some(md5) };
-        Wanted { digests, ..wanted(Source::Url(source.url("/a").parse().unwrap())) }
+        let digests = FileDigests { sha256: None, md5: Some(md5) };
+        WantedFile { digests, ..wanted(FileSource::Url(source.url("/a").parse().unwrap())) }
     };
     one(&fetcher, by_md5(0x5d)).await.unwrap();
     let error = one(&fetcher, by_md5(0x5e)).await.unwrap_err();
@@ -357,14 +364,14 @@ async fn what_is_not_what_it_should_be_is_refused() {
     let source = HttpSource::start().await;
     source.serve("/login", Reply::ok("<html><body>Log in</body></html>"));
     let fetcher = fetcher(config());
-    let page = Wanted {
+    let page = WantedFile {
         filename: "invoice.pdf".to_owned(),
         content_type: Some("application/pdf".to_owned()),
         ..by_url(&source.url("/login"))
     };
     let error = one(&fetcher, page).await.unwrap_err();
     assert!(error.field == "attachments[1].content_type" && error.message.contains("web page"), "{error}");
-    let program = Wanted { filename: "invoice.exe".to_owned(), ..by_url(&source.url("/login")) };
+    let program = WantedFile { filename: "invoice.exe".to_owned(), ..by_url(&source.url("/login")) };
     let error = one(&fetcher, program).await.unwrap_err();
     assert!(error.field == "attachments[1].filename" && !error.transient, "{error}");
 }
@@ -386,10 +393,10 @@ async fn files_take_of_the_common_memory_until_they_are_dropped() {
     }
     // Another tenant has its own part.
     let other = "other".parse().unwrap();
-    let theirs = fetcher.fetch_all(&errand(&other), &[by_url(&source.url("/c"))]).await.unwrap();
-    // Who waits gets it when it is given back.
+    let theirs = fetcher.fetch_all(&scope(&other), &[by_url(&source.url("/c"))]).await.unwrap();
+    // A waiting message gets the memory when it is given back.
     let tenant = tenant();
-    let patient = Errand { patience: Duration::from_secs(60), ..errand(&tenant) };
+    let patient = FetchScope { memory_wait: Duration::from_secs(60), ..scope(&tenant) };
     let wanted = [by_url(&source.url("/b"))];
     let (fetched, ()) = tokio::join!(fetcher.fetch_all(&patient, &wanted), async { drop(held) });
     assert_eq!(fetched.unwrap()[0].bytes.len(), 90_000);

@@ -1,8 +1,8 @@
-//! Handing rows to the door, many at a time, and what that makes of each.
+//! Hands rows to the door, many at a time, and returns an answer for each.
 //!
-//! A message's id is made of its row, so one that was accepted before is found again. A refusal is therefore no proof
-//! that nothing was accepted: the row may have been changed since, or its template be gone. So whatever is refused is first
-//! looked for.
+//! The id of a message is derived from its row, so a message that was accepted before is found again. A
+//! refusal does not prove that nothing was accepted: the row may have changed since, or its template may be
+//! gone. So before a row is refused, the door searches for its message.
 
 use bytes::Bytes;
 use postway_domain::{ClientId, MessageUid, TenantId};
@@ -11,21 +11,22 @@ use serde::{Deserialize, de::IgnoredAny};
 
 use super::error::OutboxError;
 use crate::{
-    door::{Door, RequestContext},
+    accept::{context::RequestContext, door::Door},
     refusal::Refusal,
 };
 
-/// How much of a refusal is written to its row.
+/// The longest error that is written to a row, in characters.
 const ERROR_CHARS_MAX: usize = 500;
 
-/// A message to be accepted: its id and its JSON, or why there is none.
-pub(super) struct Offer {
+/// A message to accept: its id and its JSON, or why it cannot be made.
+pub(super) struct MessageOffer {
     pub client_id: String,
     pub message: Result<Bytes, String>,
 }
 
-impl Offer {
-    /// Whether it says by which account it goes. What cannot be read is for the door to refuse.
+impl MessageOffer {
+    /// Whether the message names its account. A message that cannot be read counts as naming one; the door
+    /// refuses it.
     pub(super) fn names_account(&self) -> bool {
         #[derive(Deserialize)]
         struct AccountField {
@@ -36,25 +37,25 @@ impl Offer {
     }
 }
 
-/// What became of an offer: its message, or why there is none.
-pub(super) type Answer = Result<AcceptedOffer, String>;
+/// The answer to an offer: its message, or the error.
+pub(super) type OfferAnswer = Result<AcceptedOffer, String>;
 
-/// The message of an offer.
+/// The message of an accepted offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AcceptedOffer {
     pub uid: MessageUid,
-    /// Whether it was accepted earlier with another content than what is offered now.
+    /// Whether the message was accepted earlier with a different content.
     pub differs: bool,
 }
 
-/// Has the door accept these; one answer each, in order. Fails as a whole where the store does not answer: then some may
-/// be accepted, and will be found so.
+/// Accepts the offers; one answer each, in order. Fails entirely if the store does not answer: some may be
+/// accepted then, and will be found.
 pub(super) async fn accept(
     door: &Door,
     tenant: &TenantId,
     source: &str,
-    offers: &[Offer],
-) -> Result<Vec<Answer>, OutboxError> {
+    offers: &[MessageOffer],
+) -> Result<Vec<OfferAnswer>, OutboxError> {
     let ctx = RequestContext {
         tenant: tenant.clone(),
         request_id: format!("outbox-{source}"),
@@ -67,7 +68,8 @@ pub(super) async fn accept(
         restrictions: None,
     };
     let mut answers = Vec::with_capacity(offers.len());
-    let mut waiting = parts(offers, door.limits().batch_messages_max, door.limits().request_bytes_max);
+    let mut waiting =
+        split_requests(offers, door.limits().batch_messages_max, door.limits().request_bytes_max);
     waiting.reverse();
     while let Some(part) = waiting.pop() {
         let messages: Vec<Bytes> = part.iter().filter_map(|offer| offer.message.clone().ok()).collect();
@@ -75,7 +77,7 @@ pub(super) async fn accept(
             true => Vec::new(),
             false => match door.accept_each(&ctx, messages).await {
                 Ok(batch) => batch.results,
-                // Their templates make more of them than one call may bring: half of them may do.
+                // Templates make the messages too large for one call: half of them may fit.
                 Err(Refusal::TooLarge { .. }) if part.len() > 1 => {
                     let (first, second) = part.split_at(part.len() / 2);
                     waiting.extend([second, first]);
@@ -83,7 +85,7 @@ pub(super) async fn accept(
                 }
                 Err(refusal) => match refusal.into_store_error() {
                     Ok(error) => return Err(error.into()),
-                    // Only a single message is as large as that, and it alone is refused.
+                    // Only a single message can be this large, and it alone is refused.
                     Err(refusal) => vec![Err(crate::RejectedItem { id: None, refusal })],
                 },
             },
@@ -94,7 +96,7 @@ pub(super) async fn accept(
                 Err(fault) => Err(fault.clone()),
                 Ok(_) => match results.next() {
                     Some(Ok(receipt)) => Ok(AcceptedOffer { uid: receipt.uid, differs: false }),
-                    // The account was changed just now: nothing of it is settled, and it waits from the next round on.
+                    // The account has just changed. The row is not settled, and waits from the next batch on.
                     Some(Err(rejected)) if rejected.refusal.would_capture() => {
                         return Err(OutboxError::WouldCapture);
                     }
@@ -107,15 +109,15 @@ pub(super) async fn accept(
             };
             answers.push(match answer {
                 Ok(accepted) => Ok(accepted),
-                Err(fault) => found(door, tenant, &offer.client_id).await?.ok_or(fault),
+                Err(fault) => find_accepted(door, tenant, &offer.client_id).await?.ok_or(fault),
             });
         }
     }
     Ok(answers)
 }
 
-/// The message of this id, if there is one.
-async fn found(
+/// Finds the message with this id.
+async fn find_accepted(
     door: &Door,
     tenant: &TenantId,
     client_id: &str,
@@ -125,9 +127,9 @@ async fn found(
     Ok(message.map(|message| AcceptedOffer { uid: message.summary.uid, differs: true }))
 }
 
-/// Runs of offers that fit into one request each.
-fn parts(offers: &[Offer], messages_max: usize, bytes_max: usize) -> Vec<&[Offer]> {
-    let size = |offer: &Offer| offer.message.as_ref().map_or(0, |message| message.len());
+/// Splits the offers into runs that fit into one request each.
+fn split_requests(offers: &[MessageOffer], messages_max: usize, bytes_max: usize) -> Vec<&[MessageOffer]> {
+    let size = |offer: &MessageOffer| offer.message.as_ref().map_or(0, |message| message.len());
     let (mut parts, mut start, mut bytes) = (Vec::new(), 0, 0);
     for (index, offer) in offers.iter().enumerate() {
         let is_full = index - start == messages_max || bytes + size(offer) > bytes_max;
@@ -154,24 +156,27 @@ mod tests {
     #[test]
     fn an_offer_names_its_account_or_cannot_be_read() {
         let names = |text: &str| {
-            Offer { client_id: "x".to_owned(), message: Ok(text.to_owned().into()) }.names_account()
+            MessageOffer { client_id: "x".to_owned(), message: Ok(text.to_owned().into()) }.names_account()
         };
         assert!(names(r#"{"to": ["a"], "account": "sandbox"}"#) && names(r#"{"account": 7}"#));
         assert!(!names(r#"{"to": ["a"], "headers": {"account": "x"}}"#) && !names(r#"{"account": null}"#));
         assert!(names("[1"), "the door says what is wrong with it");
-        assert!(Offer { client_id: "x".to_owned(), message: Err("no JSON".to_owned()) }.names_account());
+        assert!(
+            MessageOffer { client_id: "x".to_owned(), message: Err("no JSON".to_owned()) }.names_account()
+        );
     }
 
     #[test]
     fn requests_are_bounded_in_messages_and_bytes() {
-        let offer = |bytes: usize| Offer { client_id: "x".to_owned(), message: Ok("m".repeat(bytes).into()) };
-        let offers: Vec<Offer> = [10, 10, 10, 500, 10].map(offer).into();
+        let offer =
+            |bytes: usize| MessageOffer { client_id: "x".to_owned(), message: Ok("m".repeat(bytes).into()) };
+        let offers: Vec<MessageOffer> = [10, 10, 10, 500, 10].map(offer).into();
         let sizes = |messages_max, bytes_max| -> Vec<usize> {
-            parts(&offers, messages_max, bytes_max).into_iter().map(<[Offer]>::len).collect()
+            split_requests(&offers, messages_max, bytes_max).into_iter().map(<[MessageOffer]>::len).collect()
         };
         assert_eq!(sizes(2, 10_000), [2, 2, 1]);
         assert_eq!(sizes(100, 200), [3, 1, 1]);
         assert_eq!(sizes(100, 10_000), [5]);
-        assert!(parts(&[], 1, 1).is_empty());
+        assert!(split_requests(&[], 1, 1).is_empty());
     }
 }

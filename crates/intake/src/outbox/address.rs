@@ -1,4 +1,4 @@
-//! Where a source is. Its password is shown to nobody.
+//! The address of a source's database. Its password is never shown.
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
@@ -13,29 +13,29 @@ use super::error::OutboxError;
 #[derive(Clone)]
 pub struct SourceUrl(Arc<SecretString>);
 
-/// How to connect.
-pub(super) enum Way {
+/// Connection options for each kind of database.
+pub(super) enum SourceOptions {
     Postgres(Box<PgConnectOptions>),
     Mysql(Box<MySqlConnectOptions>),
     Sqlite(Box<SqliteConnectOptions>),
 }
 
 impl SourceUrl {
-    /// Reads an address: `postgres://`, `mysql://` (or `mariadb://`), `sqlite://` and a path.
+    /// Parses an address: `postgres://`, `mysql://` (or `mariadb://`), or `sqlite://` and a path.
     pub fn parse(text: &str) -> Result<Self, OutboxError> {
         let url = Self(Arc::new(SecretString::from(text.trim().to_owned())));
-        url.way().map(|_| url)
+        url.options().map(|_| url)
     }
 
-    pub(super) fn way(&self) -> Result<Way, OutboxError> {
+    pub(super) fn options(&self) -> Result<SourceOptions, OutboxError> {
         let url = self.0.expose_secret();
-        // What the driver says of an address may quote it.
+        // The driver's error may quote the address.
         let wrong = |like: &str| OutboxError::Address(format!("cannot be read; write it like {like}"));
         match url.split(':').next().unwrap_or_default() {
             "postgres" | "postgresql" => {
                 let options: PgConnectOptions =
                     url.parse().map_err(|_| wrong("postgres://user:password@host:5432/database"))?;
-                Ok(Way::Postgres(Box::new(
+                Ok(SourceOptions::Postgres(Box::new(
                     options.application_name("postway-outbox").disable_statement_logging(),
                 )))
             }
@@ -46,7 +46,7 @@ impl SourceUrl {
                 if options.get_database().is_none() {
                     return Err(wrong("mysql://user:password@host:3306/database"));
                 }
-                Ok(Way::Mysql(Box::new(
+                Ok(SourceOptions::Mysql(Box::new(
                     options.charset("utf8mb4").timezone("+00:00".to_owned()).disable_statement_logging(),
                 )))
             }
@@ -57,7 +57,7 @@ impl SourceUrl {
                     return Err(wrong("sqlite:///srv/app/app.db"));
                 }
                 let options = SqliteConnectOptions::new().filename(path);
-                Ok(Way::Sqlite(Box::new(
+                Ok(SourceOptions::Sqlite(Box::new(
                     options.busy_timeout(Duration::from_secs(10)).disable_statement_logging(),
                 )))
             }
@@ -67,9 +67,9 @@ impl SourceUrl {
         }
     }
 
-    /// Whether it is a database that notifies.
+    /// Whether the database sends notifications.
     pub fn is_postgres(&self) -> bool {
-        matches!(self.way(), Ok(Way::Postgres(_)))
+        matches!(self.options(), Ok(SourceOptions::Postgres(_)))
     }
 }
 
@@ -78,13 +78,13 @@ impl fmt::Display for SourceUrl {
         let url = self.0.expose_secret();
         let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
         let rest = rest.trim_start_matches('/');
-        // Options may hold a password too.
+        // Options may contain a password too.
         let rest = rest.split('?').next().unwrap_or_default();
         match rest.rsplit_once('@') {
-            Some((credentials, place)) => {
+            Some((credentials, host)) => {
                 let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
                 let mask = if password.is_empty() { "" } else { ":***" };
-                write!(f, "{scheme}://{user}{mask}@{place}")
+                write!(f, "{scheme}://{user}{mask}@{host}")
             }
             None if scheme == "sqlite" => {
                 write!(f, "sqlite://{}", url.trim_start_matches("sqlite:").trim_start_matches("//"))

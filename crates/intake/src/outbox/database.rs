@@ -1,6 +1,7 @@
-//! What a source's database must do. Three do it: PostgreSQL, MySQL and SQLite.
+//! The operations on a source's database, implemented for PostgreSQL, MySQL and SQLite.
 //!
-//! Whoever calls has one connection to himself. After an error he drops it: what was begun is undone with it.
+//! The caller owns one connection. After an error it must drop the connection, which rolls back the open
+//! transaction.
 
 use std::time::Duration;
 
@@ -13,11 +14,11 @@ use tokio::time::timeout;
 
 use super::{
     Source,
-    address::Way,
+    address::SourceOptions,
     error::OutboxError,
-    message::Row,
     mysql::MysqlSource,
     postgres::{PostgresSource, TokenTable},
+    row::{COLUMNS, OutboxRow},
     sqlite::SqliteSource,
 };
 
@@ -25,29 +26,29 @@ use super::{
 pub(super) const STEP_S_MAX: u64 = 60;
 /// The longest wait for a connection.
 pub(super) const CONNECT_S_MAX: u64 = 15;
-/// How much of the rows that wait is held in memory.
+/// The most bytes of pending rows in memory.
 pub(super) const TAKEN_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Rows that were taken, to be settled before anything else.
+/// Rows that were taken, and must be settled before anything else.
 #[derive(Debug, Default)]
-pub(super) struct Taken {
-    pub rows: Vec<Row>,
-    /// Whether there may be more.
+pub(super) struct TakenRows {
+    pub rows: Vec<OutboxRow>,
+    /// Whether there may be more rows.
     pub has_more: bool,
 }
 
-/// What a row becomes.
+/// The new status of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Verdict {
+pub(super) struct RowVerdict {
     pub seq: i64,
     pub status: &'static str,
     pub uid: Option<String>,
     pub error: Option<String>,
 }
 
-/// What became of a message; what is `None` stays as it is.
+/// Changes of a message for its row; `None` leaves a column unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct News {
+pub(super) struct RowUpdate {
     pub uid: String,
     pub status: Option<&'static str>,
     pub error: Option<String>,
@@ -55,71 +56,71 @@ pub(super) struct News {
     pub sent_ms: Option<i64>,
 }
 
-/// See the module.
+/// A connection to a source's database; see the module.
 #[async_trait]
-pub(super) trait SourceDb: Send {
-    /// How far was told what became of the rows; nothing before the first time.
+pub(super) trait SourceDatabase: Send {
+    /// The feed position up to which rows are updated; `None` before the first time.
     async fn progress(&mut self, source: &str) -> Result<Option<FeedPosition>, OutboxError>;
 
-    /// Says how far, whatever was said before.
+    /// Sets the feed position, whatever it was before.
     async fn set_progress(&mut self, source: &str, at: FeedPosition, now: Time) -> Result<(), OutboxError>;
 
-    /// How many rows wait, as far as `most`.
+    /// The number of pending rows, counted up to `most`.
     async fn waiting(&mut self, most: u32) -> Result<u32, OutboxError>;
 
-    /// How long the oldest row waits, by the source's own clock.
+    /// The age of the oldest pending row, by the source's own clock.
     async fn lag_seconds(&mut self) -> Result<f64, OutboxError>;
 
-    /// Takes rows that wait, in the order of their places. They are nobody else's until they are settled.
-    async fn take(&mut self, most: u32) -> Result<Taken, OutboxError>;
+    /// Takes pending rows in the order of their `seq`. No one else gets them until they are settled.
+    async fn take(&mut self, most: u32) -> Result<TakenRows, OutboxError>;
 
-    /// Writes what taken rows become; those it does not name go on waiting.
-    async fn settle(&mut self, verdicts: &[Verdict], now: Time) -> Result<(), OutboxError>;
+    /// Writes the verdicts of taken rows; rows without one stay pending.
+    async fn settle(&mut self, verdicts: &[RowVerdict], now: Time) -> Result<(), OutboxError>;
 
-    /// Writes what became of messages, and how far that is told. `false`, and nothing written, where somebody else has
-    /// gone on from `seen`.
+    /// Writes updates and the new feed position. If the position is no longer `seen`, another node was
+    /// faster: writes nothing and returns `false`.
     async fn write_back(
         &mut self,
         source: &str,
         seen: FeedPosition,
         next: FeedPosition,
-        news: &[News],
+        updates: &[RowUpdate],
         now: Time,
     ) -> Result<bool, OutboxError>;
 
-    /// Messages of which nothing was heard since `before`, though they have not ended.
+    /// Messages that have not ended and whose rows were not updated since `before`.
     async fn silent(&mut self, before: Time, most: u32) -> Result<Vec<MessageUid>, OutboxError>;
 
-    /// Writes what became of messages, without regard to how far is told.
-    async fn correct(&mut self, news: &[News], now: Time) -> Result<(), OutboxError>;
+    /// Writes updates without a feed position.
+    async fn correct(&mut self, updates: &[RowUpdate], now: Time) -> Result<(), OutboxError>;
 
-    /// Whether it answers.
+    /// Checks that the database answers.
     async fn check(&mut self) -> Result<(), OutboxError>;
 
-    /// Pends until there may be rows. For ever where the database tells nobody.
+    /// Waits until there may be rows; forever if the database sends no notifications.
     async fn hint(&mut self) -> Result<(), OutboxError> {
         std::future::pending().await
     }
 
-    /// The tokens in it, if there are any.
+    /// The table of tokens, if there is one.
     fn tokens(&mut self) -> Option<TokenTable<'_>> {
         None
     }
 }
 
-/// Connects to a source that is installed.
-pub(super) async fn connect(source: &Source) -> Result<Box<dyn SourceDb>, OutboxError> {
+/// Connects to a source on which the outbox is installed.
+pub(super) async fn connect(source: &Source) -> Result<Box<dyn SourceDatabase>, OutboxError> {
     let connected = async {
-        Ok::<Box<dyn SourceDb>, OutboxError>(match source.url.way()? {
-            Way::Postgres(options) => Box::new(PostgresSource::connect(*options, source).await?),
-            Way::Mysql(options) => Box::new(MysqlSource::connect(*options).await?),
-            Way::Sqlite(options) => Box::new(SqliteSource::connect(*options).await?),
+        Ok::<Box<dyn SourceDatabase>, OutboxError>(match source.url.options()? {
+            SourceOptions::Postgres(options) => Box::new(PostgresSource::connect(*options, source).await?),
+            SourceOptions::Mysql(options) => Box::new(MysqlSource::connect(*options).await?),
+            SourceOptions::Sqlite(options) => Box::new(SqliteSource::connect(*options).await?),
         })
     };
     within(CONNECT_S_MAX, connected).await
 }
 
-/// Bounds a step. What drivers need for it is large, so it is kept apart.
+/// Bounds a step in time. Futures of drivers are large, so the step is boxed.
 pub(super) fn within<'a, T>(
     seconds: u64,
     step: impl Future<Output = Result<T, OutboxError>> + Send + 'a,
@@ -128,33 +129,47 @@ pub(super) fn within<'a, T>(
     bounded.map(move |ended| ended.unwrap_or(Err(OutboxError::Late(seconds)))).boxed()
 }
 
-/// A list as the one parameter that statements take it by.
+/// A list as a JSON parameter of a statement.
 pub(super) fn list(items: &[impl Serialize]) -> Result<String, OutboxError> {
     serde_json::to_string(items).map_err(|error| OutboxError::Unexpected(error.to_string()))
 }
 
-/// A place in the feed, as it is kept.
+/// A row from a query for `seq`, `id` and [`COLUMNS`](super::row::COLUMNS), in this order.
+pub(super) fn read_row<'r, R>(row: &'r R) -> Result<OutboxRow, sqlx::Error>
+where
+    R: sqlx::Row,
+    usize: sqlx::ColumnIndex<R>,
+    i64: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+    String: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+    Option<String>: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+{
+    let columns: Result<Vec<Option<String>>, sqlx::Error> =
+        (0..COLUMNS.len()).map(|index| row.try_get(index + 2)).collect();
+    Ok(OutboxRow { seq: row.try_get(0)?, id: row.try_get(1)?, columns: columns? })
+}
+
+/// A feed position from its columns.
 pub(super) fn position(page: i64, entry: i64) -> FeedPosition {
     FeedPosition { page, entry: u32::try_from(entry).unwrap_or(u32::MAX) }
 }
 
-/// The uid in a column.
+/// A message uid from its column.
 pub(super) fn uid(text: &str) -> Result<MessageUid, OutboxError> {
-    text.parse().map_err(|_| OutboxError::Unexpected("a message_uid that is none".to_owned()))
+    text.parse().map_err(|_| OutboxError::Unexpected("a malformed message_uid".to_owned()))
 }
 
-/// Keeps rows as long as there is room for them; those beyond go on waiting.
+/// Collects rows up to a number of bytes; rows beyond it stay pending.
 #[derive(Debug, Default)]
-pub(super) struct Room {
-    taken: Taken,
+pub(super) struct RowBuffer {
+    taken: TakenRows,
     bytes: usize,
     is_full: bool,
     seen: u32,
 }
 
-impl Room {
-    /// One more row.
-    pub(super) fn add(&mut self, row: Row) {
+impl RowBuffer {
+    /// Adds a row.
+    pub(super) fn add(&mut self, row: OutboxRow) {
         self.seen += 1;
         self.bytes += row.bytes();
         self.is_full |= self.bytes > TAKEN_BYTES_MAX && !self.taken.rows.is_empty();
@@ -163,8 +178,8 @@ impl Room {
         }
     }
 
-    /// What was kept of at most `most`.
-    pub(super) fn close(mut self, most: u32) -> Taken {
+    /// The collected rows of a query for at most `most`.
+    pub(super) fn close(mut self, most: u32) -> TakenRows {
         self.taken.has_more = self.is_full || self.seen >= most;
         self.taken
     }

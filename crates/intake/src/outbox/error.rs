@@ -1,10 +1,10 @@
-//! What goes wrong between a source and the gateway.
+//! Errors between a source and the gateway.
 
 use postway_store::StoreError;
 
 use crate::refusal::CAPTURES;
 
-/// Why a round came to nothing. None of these loses a row: it stays as it was.
+/// Why a batch failed. No row is lost: it stays as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum OutboxError {
     /// The address cannot be used.
@@ -13,33 +13,33 @@ pub enum OutboxError {
     /// The database does not answer, or refuses.
     #[error("the source's database: {0}")]
     Source(#[from] sqlx::Error),
-    /// It did not answer in time.
+    /// The database did not answer in time.
     #[error("the source's database did not answer within {0} s")]
     Late(u64),
-    /// The tables are not there.
+    /// The tables are missing.
     #[error("{what} is not installed in the source's database: run `postway outbox install`{how}")]
     NotInstalled {
-        /// What is missing.
+        /// The table that is missing.
         what: String,
-        /// How to call it.
+        /// The options of `postway outbox install`.
         how: &'static str,
     },
-    /// The schema of the outbox cannot be put there.
+    /// The outbox cannot be installed like this.
     #[error("{0}")]
     Unsuited(String),
-    /// The gateway's own store.
+    /// The gateway's own store failed.
     #[error("the gateway's store: {0}")]
     Store(#[from] StoreError),
-    /// Nobody to send for.
+    /// The tenant of the source does not exist.
     #[error("there is no tenant {0}: create it, or name another in the source's configuration")]
     NoTenant(String),
-    /// The sandbox would capture what is to be sent.
+    /// The sandbox would capture the mail.
     #[error("{}", CAPTURES)]
     WouldCapture,
-    /// A row that is not as it was installed.
+    /// The database returned an unexpected value.
     #[error("the source's database gave something unexpected: {0}")]
     Unexpected(String),
-    /// Another node works on the same source.
+    /// Another node has served the same source meanwhile.
     #[error("another node has written back meanwhile")]
     Overtaken,
 }

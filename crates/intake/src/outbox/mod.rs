@@ -1,37 +1,37 @@
 //! The outbox: mail that applications insert into a table of their own database, in their own transaction.
 //!
-//! A [`Source`] is such a database. One node at a time serves it (a duty): it takes pending rows over through the
-//! [`Door`](crate::Door), each under its own id, and marks them in the transaction that has read them. A crash in between
-//! leaves them pending; the next one to come accepts them again, and the door finds the message that is there. So a row
-//! gives one mail, whoever takes it and however often. What became of it is written back along the tenant's feed, with
-//! the place in the feed, in one transaction.
+//! A [`Source`] is such a database. One node at a time serves it, by a duty: it accepts pending rows through
+//! the [`Door`](crate::Door), each under its own id, and marks them in the transaction that read them. A
+//! crash in between leaves them pending; the next node accepts them again, and the door finds the existing
+//! message. So a row makes one message, however often it is taken. The outcome is written back from the
+//! tenant's feed, together with the feed position, in one transaction.
 //!
-//! A row that cannot be sent is marked `invalid` and says why; it holds up no other. A notification is a hint, polling is
-//! the guarantee; no cursor decides what is taken, so it does not matter in which order ids commit. While the source or
-//! the store is away nothing is taken, and it is tried again.
+//! A row that cannot be sent is marked `invalid` with the reason, and delays no other row. Notifications are
+//! hints, polling is the guarantee; no cursor decides which rows are taken, so the order in which ids commit
+//! does not matter. While the source or the store does not answer, nothing is taken, and the runner tries
+//! again.
 //!
-//! The SQL here is for the application's database, never for our own, which is the store's.
+//! The SQL here is for the application's database. The gateway's own database belongs to the store.
 
 mod accept;
 mod address;
-mod crash;
 mod database;
-mod desk;
 mod error;
-mod follow;
+mod import_batch;
 pub mod install;
-mod keep;
-mod message;
+mod maintenance;
 mod mysql;
 mod postgres;
 pub mod rehearsal;
-mod round;
+mod row;
 mod runner;
 mod sqlite;
 mod status;
+mod status_api;
 mod token;
 mod verify;
 mod withdraw;
+mod write_back;
 
 use std::time::Duration;
 
@@ -40,58 +40,58 @@ use postway_domain::TenantId;
 use postway_store::StoreError;
 
 pub use address::SourceUrl;
-pub use desk::Desk;
 pub use error::OutboxError;
 pub use runner::Outbox;
 pub use status::{SourceStatus, Standing};
+pub use status_api::Desk;
 pub use token::LinkKey;
 pub use verify::{Finding, Presented};
 
 /// The longest name of a source: it is part of its messages' ids.
 pub const NAME_BYTES_MAX: usize = 32;
 
-/// A database that is served, and how.
+/// A database that is served, and its settings.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// What it is called, in [`NAME_BYTES_MAX`] letters, digits, `-` and `_`.
+    /// The name: up to [`NAME_BYTES_MAX`] letters, digits, `-` and `_`.
     pub name: String,
-    /// Where it is.
+    /// The address of the database.
     pub url: SourceUrl,
     /// The schema of the outbox, on PostgreSQL.
     pub schema: String,
-    /// Whose mail it is.
+    /// The tenant of its mail.
     pub tenant: TenantId,
     /// The author of mail that names none.
     pub from: Option<String>,
     /// The account of mail that names none.
     pub account: Option<String>,
-    /// So many rows begin a round at once.
+    /// A batch begins at once when this many rows are pending.
     pub batch_limit: u32,
-    /// A round begins so long after the first notification at the latest.
+    /// A batch begins at the latest this long after the first notification.
     pub batch_timeout: Duration,
-    /// How often is looked without a notification.
+    /// How often to poll when no notification arrives.
     pub poll: Duration,
-    /// The accounts in it, if it has any.
+    /// Accounts and tokens in the database, if it has them.
     pub accounts: Option<Accounts>,
 }
 
-/// Accounts and their tokens.
+/// Settings of accounts and their tokens.
 #[derive(Clone, Debug)]
 pub struct Accounts {
     /// The schema of the tables.
     pub schema: String,
-    /// What links begin with, up to their path.
+    /// The URL before the path of a link.
     pub link_base_url: String,
-    /// The path of links that activate.
+    /// The path of activation links.
     pub activation_path: String,
-    /// The path of links that recover a password.
+    /// The path of password recovery links.
     pub recovery_path: String,
-    /// The key that links are signed with; the gateway's own where none is given.
+    /// The key that signs links; the gateway's own if the application shares no key.
     pub link_key: Option<LinkKey>,
 }
 
 impl Source {
-    /// The duty of serving it.
+    /// The name of the duty to serve this source.
     pub fn duty(&self) -> String {
         format!("outbox:{}", self.name)
     }
@@ -103,9 +103,9 @@ pub fn is_source_name(text: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(allowed)
 }
 
-/// What a source asks about this process.
+/// The node that serves sources.
 #[async_trait]
 pub trait OutboxNode: Send + Sync {
-    /// Whether this process has the duty now.
+    /// Whether this node has the duty now.
     async fn is_on_duty(&self, duty: &str) -> Result<bool, StoreError>;
 }

@@ -1,5 +1,5 @@
-//! A source on MySQL or MariaDB: polled, because they tell nobody. Rows are locked while they are accepted, each row alone
-//! (READ COMMITTED), so inserts do not wait.
+//! A source on MySQL or MariaDB. It is polled, because these send no notifications. Rows are locked while
+//! they are accepted, each row alone (READ COMMITTED), so inserts do not wait.
 
 use std::sync::LazyLock;
 
@@ -7,12 +7,15 @@ use async_trait::async_trait;
 use futures::TryStreamExt;
 use postway_domain::{MessageUid, Time};
 use postway_store::record::FeedPosition;
-use sqlx::{AssertSqlSafe, Connection, MySqlConnection, Row as _, mysql::MySqlConnectOptions};
+use sqlx::{AssertSqlSafe, Connection, MySqlConnection, mysql::MySqlConnectOptions};
 
 use super::{
-    database::{News, Room, STEP_S_MAX, SourceDb, Taken, Verdict, list, position, uid, within},
+    database::{
+        RowBuffer, RowUpdate, RowVerdict, STEP_S_MAX, SourceDatabase, TakenRows, list, position, read_row,
+        uid, within,
+    },
     error::OutboxError,
-    message::{COLUMNS, Form, Row},
+    row::{COLUMNS, ColumnKind},
 };
 
 const SESSION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
@@ -44,12 +47,12 @@ const WRITE: &str = "UPDATE postway_outbox AS o JOIN JSON_TABLE(?, '$[*]' COLUMN
 const SILENT: &str = "SELECT message_uid FROM postway_outbox WHERE status IN ('accepted', 'scheduled', 'in_doubt') \
      AND updated_at < FROM_UNIXTIME(? / 1000) AND message_uid IS NOT NULL ORDER BY updated_at LIMIT ?";
 
-/// Locks and gives the first rows.
+/// Locks and returns the first pending rows.
 static TAKE: LazyLock<String> = LazyLock::new(|| {
     let columns = COLUMNS.map(|(name, form)| match form {
-        Form::Text | Form::List => format!("`{name}`"),
-        Form::Json | Form::Flag => format!("CAST(`{name}` AS CHAR)"),
-        Form::Time => format!("CAST(FLOOR(UNIX_TIMESTAMP(`{name}`)) AS CHAR)"),
+        ColumnKind::Text | ColumnKind::List => format!("`{name}`"),
+        ColumnKind::Json | ColumnKind::Flag => format!("CAST(`{name}` AS CHAR)"),
+        ColumnKind::Time => format!("CAST(FLOOR(UNIX_TIMESTAMP(`{name}`)) AS CHAR)"),
     });
     format!(
         "SELECT seq, id, {} FROM postway_outbox WHERE status = 'pending' ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED",
@@ -57,7 +60,7 @@ static TAKE: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// A connection to it.
+/// A connection to a MySQL source.
 pub(super) struct MysqlSource(MySqlConnection);
 
 impl MysqlSource {
@@ -73,7 +76,7 @@ impl MysqlSource {
 }
 
 #[async_trait]
-impl SourceDb for MysqlSource {
+impl SourceDatabase for MysqlSource {
     async fn progress(&mut self, source: &str) -> Result<Option<FeedPosition>, OutboxError> {
         let found: Option<(i64, i64)> =
             sqlx::query_as(PROGRESS).bind(source).fetch_optional(&mut self.0).await?;
@@ -96,18 +99,16 @@ impl SourceDb for MysqlSource {
         Ok(oldest.map_or(0.0, |(micros,)| micros as f64 / 1e6))
     }
 
-    async fn take(&mut self, most: u32) -> Result<Taken, OutboxError> {
+    async fn take(&mut self, most: u32) -> Result<TakenRows, OutboxError> {
         let taken = async {
             sqlx::raw_sql("START TRANSACTION").execute(&mut self.0).await?;
-            let mut room = Room::default();
+            let mut buffer = RowBuffer::default();
             let mut rows = sqlx::query(AssertSqlSafe(TAKE.as_str())).bind(most).fetch(&mut self.0);
             while let Some(row) = rows.try_next().await? {
-                let columns: Result<Vec<Option<String>>, sqlx::Error> =
-                    (0..COLUMNS.len()).map(|index| row.try_get(index + 2)).collect();
-                room.add(Row { seq: row.try_get(0)?, id: row.try_get(1)?, columns: columns? });
+                buffer.add(read_row(&row)?);
             }
             drop(rows);
-            let taken = room.close(most);
+            let taken = buffer.close(most);
             if taken.rows.is_empty() {
                 sqlx::raw_sql("ROLLBACK").execute(&mut self.0).await?;
             }
@@ -116,7 +117,7 @@ impl SourceDb for MysqlSource {
         within(STEP_S_MAX, taken).await
     }
 
-    async fn settle(&mut self, verdicts: &[Verdict], now: Time) -> Result<(), OutboxError> {
+    async fn settle(&mut self, verdicts: &[RowVerdict], now: Time) -> Result<(), OutboxError> {
         let verdicts = list(verdicts)?;
         let settled = async {
             let settle = sqlx::query(SETTLE).bind(verdicts).bind(now.as_millis()).bind(now.as_millis());
@@ -132,22 +133,23 @@ impl SourceDb for MysqlSource {
         source: &str,
         seen: FeedPosition,
         next: FeedPosition,
-        news: &[News],
+        updates: &[RowUpdate],
         now: Time,
     ) -> Result<bool, OutboxError> {
-        let news = list(news)?;
+        let updates = list(updates)?;
         let written = async {
             let mut txn = self.0.begin().await?;
-            // Counting changed rows would not do: the place may be the same and only the time another.
-            let held: Option<(i64, i64)> =
+            // The number of changed rows is not enough: the position may be unchanged while only the time
+            // differs.
+            let current: Option<(i64, i64)> =
                 sqlx::query_as(LOCK_PROGRESS).bind(source).fetch_optional(&mut *txn).await?;
-            if held.map(|(page, entry)| position(page, entry)) != Some(seen) {
+            if current.map(|(page, entry)| position(page, entry)) != Some(seen) {
                 return Ok(false);
             }
             let moved = sqlx::query(MOVE_PROGRESS).bind(next.page).bind(i64::from(next.entry));
             let moved = moved.bind(now.as_millis()).bind(source).bind(seen.page).bind(i64::from(seen.entry));
             moved.execute(&mut *txn).await?;
-            sqlx::query(WRITE).bind(news).bind(now.as_millis()).execute(&mut *txn).await?;
+            sqlx::query(WRITE).bind(updates).bind(now.as_millis()).execute(&mut *txn).await?;
             txn.commit().await?;
             Ok(true)
         };
@@ -160,8 +162,8 @@ impl SourceDb for MysqlSource {
         found.iter().map(|(text,)| uid(text)).collect()
     }
 
-    async fn correct(&mut self, news: &[News], now: Time) -> Result<(), OutboxError> {
-        sqlx::query(WRITE).bind(list(news)?).bind(now.as_millis()).execute(&mut self.0).await?;
+    async fn correct(&mut self, updates: &[RowUpdate], now: Time) -> Result<(), OutboxError> {
+        sqlx::query(WRITE).bind(list(updates)?).bind(now.as_millis()).execute(&mut self.0).await?;
         Ok(())
     }
 

@@ -1,17 +1,17 @@
-//! An application for rehearsals: inserts rows as one would, and reads from them how soon they were accepted. For benches.
+//! A test application for benchmarks: inserts rows, and reads from them how soon they were accepted.
 
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use super::{
-    address::{SourceUrl, Way},
+    address::{SourceOptions, SourceUrl},
     database::{CONNECT_S_MAX, within},
     error::OutboxError,
 };
 
-/// Inserts so many rows of one transaction.
+/// Inserts a number of rows in one transaction.
 const INSERT: &str = "INSERT INTO \"{schema}\".outbox (\"to\", subject, text, batch) \
      SELECT 'r' || n || '@example.net', 'Rehearsal', $2, $3 FROM generate_series(1, $1) n";
-/// How many are accepted, how long that took in all, and how long for each: the middle and the slowest of a hundred.
+/// The number of accepted rows, the total time, the median and the 99th percentile.
 const FOUND: &str = "SELECT count(*) FILTER (WHERE message_uid IS NOT NULL), \
      coalesce(extract(epoch FROM max(accepted_at) - min(created_at)), 0)::float8, \
      coalesce(percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM accepted_at - created_at)), 0)::float8, \
@@ -25,25 +25,25 @@ pub struct Rehearsal {
     schema: String,
 }
 
-/// How rows fared, by their own times: from the beginning of their transaction to their acceptance.
+/// Acceptance times by the rows' own columns: from the start of their transaction to their acceptance.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fared {
     /// Rows that were accepted.
     pub accepted: i64,
     /// From the first insert to the last acceptance.
     pub lasted_s: f64,
-    /// The middle of them.
+    /// The median time.
     pub p50_s: f64,
-    /// All but one in a hundred.
+    /// The 99th percentile.
     pub p99_s: f64,
-    /// Different messages among them.
+    /// The number of different messages.
     pub messages: i64,
 }
 
 impl Rehearsal {
-    /// Connects to a PostgreSQL where the outbox is installed.
+    /// Connects to a PostgreSQL database on which the outbox is installed.
     pub async fn connect(url: &SourceUrl, schema: &str) -> Result<Self, OutboxError> {
-        let Way::Postgres(options) = url.way()? else {
+        let SourceOptions::Postgres(options) = url.options()? else {
             return Err(OutboxError::Unsuited("rehearsals are for PostgreSQL".to_owned()));
         };
         let conn = within(CONNECT_S_MAX, async { Ok(PgConnection::connect_with(&options).await?) }).await?;
@@ -61,7 +61,7 @@ impl Rehearsal {
         Ok(())
     }
 
-    /// How the rows of a run have fared so far.
+    /// The acceptance times of a run so far.
     pub async fn fared(&mut self, run: &str) -> Result<Fared, OutboxError> {
         let found: (i64, f64, f64, f64, i64) =
             sqlx::query_as(self.sql(FOUND)).bind(run).fetch_one(&mut self.conn).await?;

@@ -1,8 +1,8 @@
-//! Serving one source: when a round begins, and what follows what.
+//! Serves one source: decides when a batch is imported, and when updates are written back.
 //!
-//! Rows are taken before anything is written back, and whenever something went wrong all that wait are taken first: a row
-//! whose message was accepted and which was not marked, because of a crash or a lost connection, would otherwise miss what
-//! became of it. What is missed all the same is found later, by looking (`keep.rs`).
+//! Rows are imported before anything is written back, and after an error all pending rows are imported first:
+//! a row whose message was accepted but which was not marked, because of a crash or a lost connection, would
+//! otherwise miss its updates. Updates that are missed anyway are found later (`maintenance.rs`).
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,52 +14,51 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     OutboxNode, Source,
-    crash::crash_point,
-    database::{STEP_S_MAX, SourceDb, connect, within},
+    database::{STEP_S_MAX, SourceDatabase, connect, within},
     error::OutboxError,
-    follow,
-    round::{ROUND_ROWS, Round},
-    status::{Board, Standing},
-    token::Mailer,
+    import_batch::{BATCH_ROWS, RowImportResult},
+    status::{Standing, StatusBoard},
+    token::TokenMailer,
+    write_back,
 };
-use crate::door::Door;
+use crate::accept::{crash_point::crash_point, door::Door};
 
-/// How often the duty is asked for.
+/// How often to check for the duty.
 const DUTY_EVERY: Duration = Duration::from_secs(1);
-/// How often the feed is looked at.
+/// How often to read the feed.
 const FEED_EVERY: Duration = Duration::from_millis(500);
-/// How often counts are made, and what has ended is tidied up.
+/// How often maintenance runs.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
-/// The longest that this may take.
+/// The longest time for maintenance.
 const UPKEEP_S_MAX: u64 = 120;
-/// How often an idle connection is asked whether it is there.
+/// How often an idle connection is checked.
 const CHECK_EVERY: Duration = Duration::from_secs(270);
 /// The first and the longest wait after an error.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
-/// How long a round may take to end once it is told to stop.
+/// How long a batch may take to end after it is asked to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
 /// Serves one source, while this node has the duty.
 pub struct Outbox {
     pub(super) source: Source,
     pub(super) door: Arc<Door>,
-    pub(super) mailer: Option<Mailer>,
-    pub(super) board: Board,
+    pub(super) mailer: Option<TokenMailer>,
+    pub(super) board: StatusBoard,
     node: Arc<dyn OutboxNode>,
 }
 
-/// What was begun on a connection.
-struct Serving<'a> {
+/// A connection that serves the source.
+struct SourceSession<'a> {
     outbox: &'a Outbox,
-    db: Box<dyn SourceDb>,
-    /// How far is told what became of rows.
-    told: FeedPosition,
-    /// How many rows are taken at once: fewer where they are large.
+    db: Box<dyn SourceDatabase>,
+    /// The feed position up to which rows are updated.
+    position: FeedPosition,
+    /// The most rows of the next batch: fewer if rows are large.
     most: u32,
 }
 
 impl Outbox {
-    /// A source of rows for this door.
+    /// A runner for this source and door.
     pub fn new(
         source: Source,
         door: Arc<Door>,
@@ -67,8 +66,8 @@ impl Outbox {
         secret_key: &SecretKey,
     ) -> Result<Self, OutboxError> {
         let accounts = source.accounts.as_ref();
-        let mailer = accounts.map(|accounts| Mailer::new(&source, accounts, secret_key)).transpose()?;
-        Ok(Self { source, door, mailer, board: Board::default(), node })
+        let mailer = accounts.map(|accounts| TokenMailer::new(&source, accounts, secret_key)).transpose()?;
+        Ok(Self { source, door, mailer, board: StatusBoard::default(), node })
     }
 
     pub(super) fn store(&self) -> &dyn Store {
@@ -90,20 +89,20 @@ impl Outbox {
             sleep(STOP_WITHIN).await;
         };
         tokio::select! {
-            () = self.serve_on(&stop) => {}
+            () = self.serve_with_backoff(&stop) => {}
             () = stopped => {}
         }
         self.board.write(|live| live.standing = Standing::Stopped);
     }
 
-    async fn serve_on(&self, stop: &CancellationToken) {
+    async fn serve_with_backoff(&self, stop: &CancellationToken) {
         let mut backoff = BACKOFF.0;
         while !stop.is_cancelled() {
             let began = Instant::now();
             let pause = match self.serve(stop).await {
                 Ok(()) => DUTY_EVERY,
                 Err(error) => {
-                    // Whoever was well for a while is tried again soon.
+                    // A source that worked for a while is retried soon.
                     backoff = if began.elapsed() > BACKOFF.1 { BACKOFF.0 } else { backoff };
                     self.failed(&error);
                     let pause = backoff.mul_f64(rand::rng().random_range(0.75..1.25));
@@ -123,11 +122,11 @@ impl Outbox {
         if !self.is_on_duty().await? {
             return Ok(());
         }
-        let mut serving = Serving::begin(self).await?;
+        let mut serving = SourceSession::begin(self).await?;
         self.board.write(|live| live.standing = Standing::Serving);
         serving.drain(stop).await?;
         tracing::info!(source = self.source.name, database = %self.source.url, "the outbox is served");
-        serving.go_on(stop).await
+        serving.run_loop(stop).await
     }
 
     async fn is_on_duty(&self) -> Result<bool, StoreError> {
@@ -142,9 +141,10 @@ impl Outbox {
         Ok(has)
     }
 
-    /// Says whether rows wait for an account that sends; once in the log, and as long as it is so to whoever asks.
-    fn told_waiting(&self, holds: bool) {
-        let why = holds.then(|| OutboxError::WouldCapture.to_string());
+    /// Reports whether rows wait for an account that sends: once in the log, and in the status as long as it
+    /// lasts.
+    fn report_waiting(&self, has_waiting_rows: bool) {
+        let why = has_waiting_rows.then(|| OutboxError::WouldCapture.to_string());
         if let Some(why) = &why
             && self.board.read().error.as_ref() != Some(why)
         {
@@ -153,7 +153,7 @@ impl Outbox {
         self.board.write(|live| live.error = why);
     }
 
-    /// Told once, not at each try.
+    /// Reports an error: as a warning once, not at each try.
     fn failed(&self, error: &OutboxError) {
         let (source, error) = (self.source.name.clone(), error.to_string());
         metrics::counter!("postway_outbox_errors_total", "source" => source.clone()).increment(1);
@@ -169,7 +169,7 @@ impl Outbox {
     }
 }
 
-impl<'a> Serving<'a> {
+impl<'a> SourceSession<'a> {
     async fn begin(outbox: &'a Outbox) -> Result<Self, OutboxError> {
         let tenant = outbox.store().tenant(outbox.tenant()).await?;
         if tenant.is_none_or(|tenant| tenant.deleted_at.is_some()) {
@@ -178,24 +178,24 @@ impl<'a> Serving<'a> {
         let mut db = connect(&outbox.source).await?;
         let end = outbox.store().feed_end(outbox.tenant()).await?;
         let name = &outbox.source.name;
-        let told = match within(STEP_S_MAX, db.progress(name)).await? {
-            // A place that is not reached yet is one of another gateway.
-            Some(told) if told.page <= end.page => told,
+        let position = match within(STEP_S_MAX, db.progress(name)).await? {
+            // A position beyond the end of our feed was written by another gateway.
+            Some(position) if position.page <= end.page => position,
             Some(_) | None => {
                 within(STEP_S_MAX, db.set_progress(name, end, outbox.clock().now())).await?;
                 end
             }
         };
-        Ok(Self { outbox, db, told, most: ROUND_ROWS })
+        Ok(Self { outbox, db, position, most: BATCH_ROWS })
     }
 
-    /// Goes on until the duty or the connection is lost, or it is stopped.
-    async fn go_on(&mut self, stop: &CancellationToken) -> Result<(), OutboxError> {
+    /// Runs until the duty or the connection is lost, or it is stopped.
+    async fn run_loop(&mut self, stop: &CancellationToken) -> Result<(), OutboxError> {
         let source = &self.outbox.source;
         let mut poll = Instant::now() + source.poll;
         let mut check = Instant::now() + CHECK_EVERY;
         let (mut feed, mut duty, mut upkeep) = (Instant::now(), Instant::now() + DUTY_EVERY, Instant::now());
-        // When what was heard of is taken at the latest.
+        // When pending rows are imported at the latest after a notification.
         let mut batch: Option<Instant> = None;
         while !stop.is_cancelled() {
             let wake = [poll, check, feed, duty, upkeep].into_iter().chain(batch).min().unwrap_or(poll);
@@ -203,7 +203,7 @@ impl<'a> Serving<'a> {
                 () = stop.cancelled() => return Ok(()),
                 heard = self.db.hint(), if batch.is_none() || source.batch_limit > 1 => {
                     heard?;
-                    batch = Some(self.gathered(batch).await?);
+                    batch = Some(self.batch_due_at(batch).await?);
                 }
                 () = sleep_until(wake) => {}
             }
@@ -213,7 +213,7 @@ impl<'a> Serving<'a> {
                 self.drain(stop).await?;
             }
             if feed <= now {
-                let has_more = self.follow().await?;
+                let has_more = self.write_back().await?;
                 feed = if has_more { now } else { Instant::now() + FEED_EVERY };
             }
             if duty <= now {
@@ -224,7 +224,7 @@ impl<'a> Serving<'a> {
                 }
             }
             if upkeep <= now {
-                within(UPKEEP_S_MAX, self.outbox.keep_up(&mut *self.db)).await?;
+                within(UPKEEP_S_MAX, self.outbox.maintain(&mut *self.db)).await?;
                 upkeep = Instant::now() + UPKEEP_EVERY;
             }
             if check <= now {
@@ -235,8 +235,9 @@ impl<'a> Serving<'a> {
         Ok(())
     }
 
-    /// When what was heard of is to be taken: at once where enough rows wait, else when the first has waited long enough.
-    async fn gathered(&mut self, first: Option<Instant>) -> Result<Instant, OutboxError> {
+    /// When to import after a notification: at once if enough rows are pending, else when the first has
+    /// waited long enough.
+    async fn batch_due_at(&mut self, first: Option<Instant>) -> Result<Instant, OutboxError> {
         let (source, now) = (&self.outbox.source, Instant::now());
         if source.batch_timeout.is_zero() || source.batch_limit <= 1 {
             return Ok(now);
@@ -245,34 +246,37 @@ impl<'a> Serving<'a> {
         Ok(if waiting >= source.batch_limit { now } else { first.unwrap_or(now + source.batch_timeout) })
     }
 
-    /// Takes all that wait.
+    /// Imports all pending rows and tokens.
     async fn drain(&mut self, stop: &CancellationToken) -> Result<(), OutboxError> {
         if stop.is_cancelled() {
             return Ok(());
         }
-        let mut holds = false;
-        let mut goes_on = |round: Round| {
-            holds |= round.holds;
+        let mut has_waiting_rows = false;
+        let mut goes_on = |round: RowImportResult| {
+            has_waiting_rows |= round.has_waiting_rows;
             round.has_more && !stop.is_cancelled()
         };
-        while goes_on(self.outbox.round(&mut *self.db, &mut self.most).await?) {}
-        while goes_on(self.outbox.token_round(&mut *self.db).await?) {}
-        self.outbox.told_waiting(holds);
-        within(UPKEEP_S_MAX, self.outbox.call_back(&mut *self.db)).await
+        while goes_on(self.outbox.import_rows(&mut *self.db, &mut self.most).await?) {}
+        while goes_on(self.outbox.import_tokens(&mut *self.db).await?) {}
+        self.outbox.report_waiting(has_waiting_rows);
+        within(UPKEEP_S_MAX, self.outbox.withdraw_mails(&mut *self.db)).await
     }
 
-    /// Writes back what became of rows; whether there is more.
-    async fn follow(&mut self) -> Result<bool, OutboxError> {
+    /// Writes updates back to rows; returns whether there are more.
+    async fn write_back(&mut self) -> Result<bool, OutboxError> {
         let outbox = self.outbox;
-        let told = follow::read(outbox.store(), outbox.tenant(), self.told).await?;
-        let Some(told) = told else { return Ok(false) };
+        let updates = write_back::read_feed(outbox.store(), outbox.tenant(), self.position).await?;
+        let Some(updates) = updates else { return Ok(false) };
         crash_point("outbox_before_write_back");
         let now = outbox.clock().now();
-        let written = self.db.write_back(&outbox.source.name, self.told, told.next, &told.news, now).await?;
+        let written = self
+            .db
+            .write_back(&outbox.source.name, self.position, updates.next, &updates.updates, now)
+            .await?;
         if !written {
             return Err(OutboxError::Overtaken);
         }
-        self.told = told.next;
-        Ok(told.has_more)
+        self.position = updates.next;
+        Ok(updates.has_more)
     }
 }

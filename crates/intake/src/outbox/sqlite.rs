@@ -1,8 +1,8 @@
-//! A source on SQLite: polled, because it tells nobody.
+//! A source on SQLite. It is polled, because SQLite sends no notifications.
 //!
-//! SQLite has one writer, and while rows are accepted the application must be able to write. So rows are marked `taken` in
-//! a statement of its own, and settled in another. A crash leaves them `taken`, which is as good as `pending` for whoever
-//! comes next, and says to the application that it is too late to change them.
+//! SQLite has one writer, and the application must be able to write while rows are accepted. So one statement
+//! marks rows `taken`, and another settles them. A crash leaves them `taken`, which counts as `pending` for
+//! the next runner, and shows the application that it is too late to change them.
 
 use std::sync::LazyLock;
 
@@ -12,9 +12,12 @@ use postway_store::record::FeedPosition;
 use sqlx::{AssertSqlSafe, Connection, Row as _, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use super::{
-    database::{News, Room, STEP_S_MAX, SourceDb, Taken, Verdict, list, position, uid, within},
+    database::{
+        RowBuffer, RowUpdate, RowVerdict, STEP_S_MAX, SourceDatabase, TakenRows, list, position, read_row,
+        uid, within,
+    },
     error::OutboxError,
-    message::{COLUMNS, Form, Row},
+    row::{COLUMNS, ColumnKind},
 };
 
 const INSTALLED: &str =
@@ -44,12 +47,14 @@ const SILENT: &str = "SELECT message_uid FROM postway_outbox WHERE status IN ('a
      AND updated_at < strftime('%Y-%m-%dT%H:%M:%fZ', ?1 / 1000.0, 'unixepoch') AND message_uid IS NOT NULL \
      ORDER BY updated_at LIMIT ?2";
 
-/// Marks and gives the first rows.
+/// Marks and returns the first pending rows.
 static TAKE: LazyLock<String> = LazyLock::new(|| {
     let columns = COLUMNS.map(|(name, form)| match form {
-        Form::Text | Form::List | Form::Json | Form::Flag => format!("CAST(\"{name}\" AS TEXT)"),
-        // A text that is no time goes on as it is, to be refused.
-        Form::Time => format!(
+        ColumnKind::Text | ColumnKind::List | ColumnKind::Json | ColumnKind::Flag => {
+            format!("CAST(\"{name}\" AS TEXT)")
+        }
+        // A text that is not a time is passed on, to be refused.
+        ColumnKind::Time => format!(
             "CASE typeof(\"{name}\") WHEN 'text' THEN coalesce(strftime('%s', \"{name}\"), \"{name}\") \
              ELSE CAST(CAST(\"{name}\" AS INTEGER) AS TEXT) END"
         ),
@@ -61,7 +66,7 @@ static TAKE: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// A connection to it.
+/// A connection to a SQLite source.
 pub(super) struct SqliteSource(SqliteConnection);
 
 impl SqliteSource {
@@ -76,7 +81,7 @@ impl SqliteSource {
 }
 
 #[async_trait]
-impl SourceDb for SqliteSource {
+impl SourceDatabase for SqliteSource {
     async fn progress(&mut self, source: &str) -> Result<Option<FeedPosition>, OutboxError> {
         let found: Option<(i64, i64)> =
             sqlx::query_as(PROGRESS).bind(source).fetch_optional(&mut self.0).await?;
@@ -99,24 +104,22 @@ impl SourceDb for SqliteSource {
         Ok(oldest.map_or(0.0, |(seconds,)| seconds))
     }
 
-    async fn take(&mut self, most: u32) -> Result<Taken, OutboxError> {
-        // Whoever writes nothing waits for nobody.
+    async fn take(&mut self, most: u32) -> Result<TakenRows, OutboxError> {
+        // Without a write there is no wait for the lock.
         if self.waiting(1).await? == 0 {
-            return Ok(Taken::default());
+            return Ok(TakenRows::default());
         }
-        // Rows come back in the order in which they were changed.
+        // Rows are returned in the order in which they were changed.
         let mut found = sqlx::query(AssertSqlSafe(TAKE.as_str())).bind(most).fetch_all(&mut self.0).await?;
         found.sort_by_key(|row| row.get::<i64, _>(0));
-        let mut room = Room::default();
+        let mut buffer = RowBuffer::default();
         for row in found {
-            let columns: Result<Vec<Option<String>>, sqlx::Error> =
-                (0..COLUMNS.len()).map(|index| row.try_get(index + 2)).collect();
-            room.add(Row { seq: row.try_get(0)?, id: row.try_get(1)?, columns: columns? });
+            buffer.add(read_row(&row)?);
         }
-        Ok(room.close(most))
+        Ok(buffer.close(most))
     }
 
-    async fn settle(&mut self, verdicts: &[Verdict], now: Time) -> Result<(), OutboxError> {
+    async fn settle(&mut self, verdicts: &[RowVerdict], now: Time) -> Result<(), OutboxError> {
         let settle = sqlx::query(SETTLE).bind(list(verdicts)?).bind(now.as_millis());
         settle.execute(&mut self.0).await?;
         Ok(())
@@ -127,10 +130,10 @@ impl SourceDb for SqliteSource {
         source: &str,
         seen: FeedPosition,
         next: FeedPosition,
-        news: &[News],
+        updates: &[RowUpdate],
         now: Time,
     ) -> Result<bool, OutboxError> {
-        let news = list(news)?;
+        let updates = list(updates)?;
         let written = async {
             let mut txn = self.0.begin_with("BEGIN IMMEDIATE").await?;
             let moved = sqlx::query(MOVE_PROGRESS).bind(source).bind(next.page).bind(i64::from(next.entry));
@@ -138,7 +141,7 @@ impl SourceDb for SqliteSource {
             if moved.execute(&mut *txn).await?.rows_affected() == 0 {
                 return Ok(false);
             }
-            sqlx::query(WRITE).bind(news).bind(now.as_millis()).execute(&mut *txn).await?;
+            sqlx::query(WRITE).bind(updates).bind(now.as_millis()).execute(&mut *txn).await?;
             txn.commit().await?;
             Ok(true)
         };
@@ -151,8 +154,8 @@ impl SourceDb for SqliteSource {
         found.iter().map(|(text,)| uid(text)).collect()
     }
 
-    async fn correct(&mut self, news: &[News], now: Time) -> Result<(), OutboxError> {
-        sqlx::query(WRITE).bind(list(news)?).bind(now.as_millis()).execute(&mut self.0).await?;
+    async fn correct(&mut self, updates: &[RowUpdate], now: Time) -> Result<(), OutboxError> {
+        sqlx::query(WRITE).bind(list(updates)?).bind(now.as_millis()).execute(&mut self.0).await?;
         Ok(())
     }
 

@@ -1,13 +1,13 @@
-//! How a source stands, for people.
+//! The status of a source.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use postway_domain::{Incarnation, TenantId, Time};
 
-/// How a source stands on this node.
+/// The state of a source on this node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
-    /// It was not looked at yet.
+    /// It was not connected yet.
     #[default]
     Starting,
     /// This node serves it.
@@ -21,7 +21,7 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// The word users see.
+    /// The word that users see.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -33,24 +33,24 @@ impl Standing {
     }
 }
 
-/// A source and how it stands.
+/// A source and its status.
 #[derive(Clone, Debug)]
 pub struct SourceStatus {
-    /// Its name.
+    /// The name of the source.
     pub name: String,
-    /// Whose mail it is.
+    /// The tenant of its mail.
     pub tenant: TenantId,
     /// `generic`, or `accounts`.
     pub kind: &'static str,
-    /// Where it is, without its password.
+    /// The address of the database, without its password.
     pub database: String,
-    /// How it stands on the node that answers.
+    /// The state on the node that answers.
     pub standing: Standing,
     /// The node that has the duty.
     pub holder: Option<Incarnation>,
-    /// Rows that wait, as far as they were counted; unknown while it is away.
+    /// The number of pending rows, as far as they were counted; unknown while the source is away.
     pub waiting: Option<u32>,
-    /// How long the oldest of them waits.
+    /// The age of the oldest pending row.
     pub lag_seconds: Option<f64>,
     /// Rows accepted by this node since it started.
     pub accepted: u64,
@@ -58,13 +58,13 @@ pub struct SourceStatus {
     pub invalid: u64,
     /// When this node last took rows.
     pub last_taken_at: Option<Time>,
-    /// What went wrong last, until it goes well again.
+    /// The last error, until the source works again.
     pub error: Option<String>,
 }
 
-/// What this node knows of a source.
+/// What this node knows about a source.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Live {
+pub(super) struct LiveStatus {
     pub standing: Standing,
     pub waiting: Option<u32>,
     pub lag_seconds: Option<f64>,
@@ -74,20 +74,20 @@ pub(super) struct Live {
     pub error: Option<String>,
 }
 
-/// The same, shared.
+/// The status of a source, shared between its runner and the API.
 #[derive(Debug, Default)]
-pub(super) struct Board(Mutex<Live>);
+pub(super) struct StatusBoard(Mutex<LiveStatus>);
 
-impl Board {
-    pub(super) fn read(&self) -> Live {
+impl StatusBoard {
+    pub(super) fn read(&self) -> LiveStatus {
         self.lock().clone()
     }
 
-    pub(super) fn write(&self, change: impl FnOnce(&mut Live)) {
+    pub(super) fn write(&self, change: impl FnOnce(&mut LiveStatus)) {
         change(&mut self.lock());
     }
 
-    fn lock(&self) -> MutexGuard<'_, Live> {
+    fn lock(&self) -> MutexGuard<'_, LiveStatus> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

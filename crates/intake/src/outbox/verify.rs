@@ -1,7 +1,7 @@
-//! Verifying what a reader of a mail presents: the token of its link, and the code where it was asked for.
+//! Verifies what the reader of a mail presents: the token of its link, and the code if one was asked for.
 //!
-//! Everything is compared in constant time. Wrong codes are counted, and the fifth ends the token: there are only a hundred
-//! thousand codes.
+//! Everything is compared in constant time. Wrong codes are counted, and the fifth ends the token, because
+//! there are only a hundred thousand codes.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row as _};
@@ -9,10 +9,10 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection, Row as _};
 use super::{
     Accounts,
     error::OutboxError,
-    token::{Action, Link, TokenKeys, sha256},
+    token::{SignedLink, TokenAction, TokenKeys, sha256},
 };
 
-/// So many wrong codes end a token.
+/// The number of wrong codes that ends a token.
 const ATTEMPTS_MAX: i32 = 5;
 
 /// What a reader presents.
@@ -22,16 +22,16 @@ pub struct Presented {
     pub token: String,
     /// The path of the link.
     pub path: String,
-    /// The code, where it was asked for.
+    /// The code, if one was asked for.
     pub code: Option<String>,
-    /// Whether the token is consumed with it, if it is valid.
+    /// Whether a valid token is consumed.
     pub consume: bool,
 }
 
-/// What is found about it.
+/// The result of verifying a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// It is good.
+    /// The token is valid.
     Valid {
         /// `activation` or `password_recovery`.
         action: &'static str,
@@ -39,28 +39,29 @@ pub enum Finding {
         account: i64,
         /// The account's login.
         login: String,
-        /// Whether it was consumed now.
+        /// Whether the token was consumed now.
         consumed: bool,
     },
-    /// It is not: `malformed`, `unknown`, `path`, `code`, `attempts`, `expired`, `consumed` or `revoked`.
+    /// The token is not valid: `malformed`, `unknown`, `path`, `code`, `attempts`, `expired`, `consumed` or
+    /// `revoked`.
     Invalid(&'static str),
 }
 
-/// What a source's tokens are verified with.
-pub(super) struct Verifier {
+/// Verifies the tokens of one source.
+pub(super) struct TokenVerifier {
     find: String,
     miss: String,
     consume: String,
     accounts: Accounts,
-    /// Of every generation of the secret key, the newest first.
+    /// The keys of every generation of the secret key, the newest first.
     keys: Vec<TokenKeys>,
 }
 
-/// A token as it is kept.
-struct Kept {
+/// A token in the database.
+struct StoredToken {
     id: i64,
     nonce: String,
-    action: Action,
+    action: TokenAction,
     state: String,
     is_over: bool,
     link_hash: Vec<u8>,
@@ -70,7 +71,7 @@ struct Kept {
     login: String,
 }
 
-impl Verifier {
+impl TokenVerifier {
     pub(super) fn new(accounts: &Accounts, keys: Vec<TokenKeys>) -> Self {
         let sql = |text: &str| text.replace("{tables}", &format!("\"{}\"", accounts.schema));
         Self {
@@ -92,26 +93,26 @@ impl Verifier {
         }
     }
 
-    /// What this source finds; nothing where it does not know the token.
+    /// Verifies a token; `None` if this source does not know it.
     pub(super) async fn verify(
         &self,
         conn: &mut PgConnection,
         presented: &Presented,
-        link: &Link,
+        link: &SignedLink,
     ) -> Result<Option<Finding>, OutboxError> {
         let mut txn = conn.begin().await?;
-        let Some(kept) = self.find(&mut txn, link).await? else { return Ok(None) };
-        let finding = match self.judge(&kept, presented, link) {
+        let Some(stored) = self.find(&mut txn, link).await? else { return Ok(None) };
+        let finding = match self.judge(&stored, presented, link) {
             Finding::Invalid("code") => {
-                let miss = sqlx::query(AssertSqlSafe(self.miss.as_str())).bind(kept.id).bind(ATTEMPTS_MAX);
+                let miss = sqlx::query(AssertSqlSafe(self.miss.as_str())).bind(stored.id).bind(ATTEMPTS_MAX);
                 miss.execute(&mut *txn).await?;
-                Finding::Invalid(if kept.attempts + 1 >= ATTEMPTS_MAX { "attempts" } else { "code" })
+                Finding::Invalid(if stored.attempts + 1 >= ATTEMPTS_MAX { "attempts" } else { "code" })
             }
             Finding::Valid { action, account, login, .. } if presented.consume => {
-                let consume = sqlx::query(AssertSqlSafe(self.consume.as_str())).bind(kept.id);
+                let consume = sqlx::query(AssertSqlSafe(self.consume.as_str())).bind(stored.id);
                 match consume.execute(&mut *txn).await?.rows_affected() {
                     1 => Finding::Valid { action, account, login, consumed: true },
-                    // Its time ran out between the two statements.
+                    // The token expired between the two statements.
                     _ => Finding::Invalid("expired"),
                 }
             }
@@ -121,11 +122,15 @@ impl Verifier {
         Ok(Some(finding))
     }
 
-    async fn find(&self, conn: &mut PgConnection, link: &Link) -> Result<Option<Kept>, OutboxError> {
+    async fn find(
+        &self,
+        conn: &mut PgConnection,
+        link: &SignedLink,
+    ) -> Result<Option<StoredToken>, OutboxError> {
         let find = sqlx::query(AssertSqlSafe(self.find.as_str())).bind(sha256(&link.secret).to_vec());
         let Some(row) = find.fetch_optional(conn).await? else { return Ok(None) };
-        let Some(action) = Action::parse(row.try_get(2)?) else { return Ok(None) };
-        Ok(Some(Kept {
+        let Some(action) = TokenAction::parse(row.try_get(2)?) else { return Ok(None) };
+        Ok(Some(StoredToken {
             id: row.try_get(0)?,
             nonce: row.try_get(1)?,
             action,
@@ -139,33 +144,33 @@ impl Verifier {
         }))
     }
 
-    fn judge(&self, kept: &Kept, presented: &Presented, link: &Link) -> Finding {
-        // Whoever does not have the link as it was mailed learns nothing about the token.
-        if verify_slices_are_equal(&sha256(link.tag.as_bytes()), &kept.link_hash).is_err() {
+    fn judge(&self, stored: &StoredToken, presented: &Presented, link: &SignedLink) -> Finding {
+        // Without the original link, a caller learns nothing about the token.
+        if verify_slices_are_equal(&sha256(link.tag.as_bytes()), &stored.link_hash).is_err() {
             return Finding::Invalid("unknown");
         }
-        if presented.path != self.accounts.link(kept.action).0 {
+        if presented.path != self.accounts.link(stored.action).0 {
             return Finding::Invalid("path");
         }
-        match kept.state.as_str() {
-            _ if kept.attempts >= ATTEMPTS_MAX => return Finding::Invalid("attempts"),
+        match stored.state.as_str() {
+            _ if stored.attempts >= ATTEMPTS_MAX => return Finding::Invalid("attempts"),
             "consumed" => return Finding::Invalid("consumed"),
             "revoked" => return Finding::Invalid("revoked"),
             "expired" => return Finding::Invalid("expired"),
-            _ if kept.is_over => return Finding::Invalid("expired"),
+            _ if stored.is_over => return Finding::Invalid("expired"),
             _ => {}
         }
         if let Some(code) = &presented.code {
             let made =
-                |keys: &TokenKeys| keys.made(&kept.nonce, code, &kept.code_hash, &presented.path, link);
+                |keys: &TokenKeys| keys.made(&stored.nonce, code, &stored.code_hash, &presented.path, link);
             if !self.keys.iter().any(made) {
                 return Finding::Invalid("code");
             }
         }
         Finding::Valid {
-            action: kept.action.as_str(),
-            account: kept.account,
-            login: kept.login.clone(),
+            action: stored.action.as_str(),
+            account: stored.account,
+            login: stored.login.clone(),
             consumed: false,
         }
     }

@@ -1,4 +1,4 @@
-//! Calling mails back whose tokens have ended. What is on the wire or sent is past that.
+//! Withdraws the mails of tokens that have ended. A mail that is being sent or was sent cannot be withdrawn.
 
 use postway_domain::{
     ClientId, State, Status, TenantId, Time,
@@ -9,10 +9,10 @@ use postway_store::{
     record::{Change, Fence, MessageKey},
 };
 
-use crate::tally::count_entered;
+use crate::accept::store::state_metrics::count_entered;
 
-/// Cancels the message of this id, if there is one that can be. `false` where it must be looked at again: it is on the
-/// wire, and may come back from it unsent.
+/// Cancels the message with this id, if it can be cancelled. Returns `false` if it must be tried again: the
+/// message is being sent, and may come back unsent.
 pub(super) async fn withdraw(
     store: &dyn Store,
     tenant: &TenantId,
@@ -24,7 +24,7 @@ pub(super) async fn withdraw(
     };
     let summary = record.summary;
     let fence = Fence { status: summary.state.status(), token: None, version: Some(summary.version) };
-    // Who has got it already has got it: only the others are spared.
+    // Recipients already sent to stay sent; only pending ones are cancelled.
     let cancel = Input::Cancel(Rest::beside_open(record.recipients.iter().map(|one| one.status)));
     let Ok(mut change) = Change::step(summary.uid, fence, summary.state, cancel, now) else {
         return Ok(summary.state.status() != Status::Sending);
@@ -39,6 +39,6 @@ pub(super) async fn withdraw(
         count_entered(to.status(), 1);
         return Ok(true);
     }
-    // Somebody else moved it meanwhile.
+    // The message changed meanwhile.
     Ok(false)
 }

@@ -1,4 +1,4 @@
-//! What comes of a preparation, as the store writes it.
+//! The outcome of a preparation, and the change that writes it.
 
 use std::time::Duration;
 
@@ -13,51 +13,52 @@ use postway_store::{
 use rand::Rng;
 
 use crate::{
-    assemble::passed,
+    accept::compose::passed_state,
     fetch::FetchError,
     refusal::{FieldError, Refusal},
 };
 
-/// The waits between tries at fetching, in seconds. After the last the message is refused.
+/// The delays between tries at fetching, in seconds. After the last the message is refused.
 const DELAYS: [u64; 9] = [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800];
-/// The longest wait that a source may ask for.
+/// The longest delay that a source may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(8 * 60 * 60);
-/// While something of our own is away, the wait after this many tries is the longest.
+/// While the gateway's own store or storage does not answer, the delay stops growing after this many tries.
 const TRIES_OF_OURS: i64 = 3;
-/// Delays are up to this part longer, so that what failed together does not come again together.
+/// Delays are up to this fraction longer, so that messages that failed together are not retried together.
 const JITTER: f64 = 0.25;
-/// No fetch is put off for longer than this: the last delay with its jitter, or what a source asks for.
+/// The longest delay of a fetch: the last delay with its jitter, or what a source asks for.
 pub const FETCH_DELAY_MAX: Duration = Duration::from_secs(10 * 60 * 60);
 const _: () = assert!(DELAYS[DELAYS.len() - 1] as f64 * (1.0 + JITTER) <= FETCH_DELAY_MAX.as_secs() as f64);
 const _: () = assert!(RETRY_AFTER_MAX.as_secs() <= FETCH_DELAY_MAX.as_secs());
-/// Leases lost in a row after which a message is taken to be what broke its preparers.
+/// After this many lost leases in a row, a message is suspected of crashing its preparers.
 const LOST_LEASES_MAX: i64 = 3;
-/// Tries after which a suspect is refused.
+/// After this many tries, a suspect is refused.
 const SUSPECTED_MAX: i64 = 3;
 
-/// What came of it.
-pub(super) enum Outcome {
-    /// It is composed, and goes then if not now.
+/// How a preparation ended.
+pub(super) enum PreparationOutcome {
+    /// The message is composed, and is sent at `send_at` or now.
     Passed { prepared: Prepared, validated: String, send_at: Option<Time> },
-    /// It cannot be sent as it is.
+    /// The message cannot be sent.
     Refused(FieldError),
-    /// Something it needs was not to be had.
+    /// A file could not be fetched.
     Unfetched(FetchError),
-    /// What postway itself needs was not to be had.
+    /// The gateway's own store or storage did not answer.
     Unavailable(StoreError),
-    /// It was not finished.
+    /// The preparation was not finished.
     GivenBack,
 }
 
-impl Outcome {
-    /// Of a message whose preparation panicked.
+impl PreparationOutcome {
+    /// The outcome for a message whose preparation panicked.
     pub(super) fn poison() -> Self {
         Self::Refused(FieldError::new("", "could not be composed"))
     }
 
-    /// Of a message that was in hand whenever its preparers died, if it was. It may be the others' fault, so it comes again
-    /// later, when chance has parted them; one that is met like that time and again is refused.
-    pub(super) fn of_suspect(job: &ToPrepare) -> Option<Self> {
+    /// The outcome for a message whose preparers lost their leases again and again, if it is one. Another
+    /// message may be to blame, so it is retried later, when chance has separated them; a message that keeps
+    /// being a suspect is refused.
+    pub(super) fn for_suspect(job: &ToPrepare) -> Option<Self> {
         if job.lost_leases < LOST_LEASES_MAX {
             return None;
         }
@@ -90,11 +91,11 @@ impl Outcome {
         }
     }
 
-    /// The change that writes it.
+    /// The change that writes the outcome.
     pub(super) fn into_change(self, job: &ToPrepare, now: Time) -> Change {
         let (to, due_at, events, preparation, error) = match self {
             Self::Passed { prepared, validated, send_at } => {
-                let (to, event) = passed(State::Validating, send_at);
+                let (to, event) = passed_state(State::Validating, send_at);
                 let validated = NewEvent { kind: EventKind::Validated, data: Some(validated) };
                 let due_at = Some(send_at.unwrap_or(now));
                 (to, due_at, vec![validated, event], Some(Preparation::Done(prepared)), None)
@@ -107,7 +108,7 @@ impl Outcome {
                 let asked_for = retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
                 match delay(job.tries) {
                     Some(delay) => {
-                        let failure = Failure { code: "FETCH_FAILED", field, message };
+                        let failure = RetryReason { code: "FETCH_FAILED", field, message };
                         later(job, &failure, now.plus(delay.max(asked_for)))
                     }
                     None => {
@@ -117,11 +118,12 @@ impl Outcome {
             }
             Self::Unavailable(error) => {
                 tracing::warn!(uid = %job.uid, %error, "a message could not be prepared now");
-                // What is away comes back, and no message is refused for that; what is damaged may not.
+                // What does not answer now comes back, so no message is refused for that; damage may be
+                // permanent.
                 let tries = if error.is_transient() { job.tries.min(TRIES_OF_OURS) } else { job.tries };
                 match delay(tries) {
-                    Some(delay) => later(job, &Failure::ours(), now.plus(delay)),
-                    None => refused(&FieldError::new("", Failure::ours().message)),
+                    Some(delay) => later(job, &RetryReason::ours(), now.plus(delay)),
+                    None => refused(&FieldError::new("", RetryReason::ours().message)),
                 }
             }
             Self::GivenBack => {
@@ -158,51 +160,53 @@ impl Outcome {
     }
 }
 
-type Parts = (State, Option<Time>, Vec<NewEvent>, Option<Preparation>, Option<String>);
+type ChangeParts = (State, Option<Time>, Vec<NewEvent>, Option<Preparation>, Option<String>);
 
-fn refused(fault: &FieldError) -> Parts {
+fn refused(fault: &FieldError) -> ChangeParts {
     let (to, effects) = transition(State::Validating, Input::Refuse).expect("the table lets a check fail");
     fault.count();
-    let (told, error) = fault.particulars();
-    let event = NewEvent { kind: effects.event.unwrap_or(EventKind::Invalid), data: Some(told) };
+    let (event_data, error) = fault.event_and_error();
+    let event = NewEvent { kind: effects.event.unwrap_or(EventKind::Invalid), data: Some(event_data) };
     (to, None, vec![event], Some(Preparation::Refused), Some(error))
 }
 
-/// Why a message is tried again.
-struct Failure {
+/// Why a message is retried.
+struct RetryReason {
     code: &'static str,
     field: String,
     message: String,
 }
 
-impl Failure {
-    /// What is wrong is for the operator's log: it may name what is no concern of the sender's.
+impl RetryReason {
+    /// The reason when our own systems fail. Details go to the operator's log only: they may not concern the
+    /// sender.
     fn ours() -> Self {
         let message = "postway cannot reach or use something of its own: ask its operator".to_owned();
         Self { code: "UNAVAILABLE", field: String::new(), message }
     }
 }
 
-fn later(job: &ToPrepare, failure: &Failure, at: Time) -> Parts {
+fn later(job: &ToPrepare, failure: &RetryReason, at: Time) -> ChangeParts {
     let (to, effects) =
         transition(State::Validating, Input::FetchLater).expect("the table lets a fetch be tried again");
-    let Failure { code, field, message } = failure;
+    let RetryReason { code, field, message } = failure;
     let data = serde_json::json!({
         "why": "fetch", "due_at": at.to_string(), "field": field, "message": message, "try": job.tries + 1,
     });
     let shown = serde_json::json!({
-        "code": code, "category": "transient", "phase": "validate", "message": said(field, message),
+        "code": code, "category": "transient", "phase": "validate", "message": field_message(field, message),
     });
     let event =
         NewEvent { kind: effects.event.unwrap_or(EventKind::Scheduled), data: Some(data.to_string()) };
     (to, None, vec![event], Some(Preparation::Later(at)), Some(shown.to_string()))
 }
 
-fn said(field: &str, message: &str) -> String {
+fn field_message(field: &str, message: &str) -> String {
     if field.is_empty() { message.to_owned() } else { format!("{field}: {message}") }
 }
 
-/// The wait after so many tries, if there is another. A message that ends meanwhile ends as any that waits.
+/// The delay after this many tries; `None` after the last. A message that ends meanwhile ends like any other
+/// waiting message.
 fn delay(tries: i64) -> Option<Duration> {
     let seconds = usize::try_from(tries).ok().and_then(|tries| DELAYS.get(tries))?;
     Some(Duration::from_secs(*seconds).mul_f64(1.0 + rand::rng().random_range(0.0..JITTER)))

@@ -1,4 +1,4 @@
-//! A whole mail, through the door.
+//! Hands a complete mail to the door.
 
 use std::{net::IpAddr, time::Instant};
 
@@ -6,30 +6,33 @@ use postway_mime::Trace;
 
 use super::{
     Service,
-    conversation::Submission,
-    crash::crash_point,
-    gatekeeper::{AdmittedSender, Denied, SmtpCredentials},
-    options::Options,
-    reply::{NOT_STORED, Reply},
+    authenticator::{AdmittedSender, Denied, SmtpCredentials},
+    conversation::SubmittedMail,
+    options::MailOptions,
+    reply::{NOT_STORED, SubmissionReply},
 };
-use crate::{Refusal, RequestContext};
+use crate::{Refusal, RequestContext, accept::crash_point::crash_point};
 
-/// Servers that a mail may have been through; one that has been through more goes in a circle (RFC 5321, 6.3).
+/// The most servers that a mail may have passed; a mail that passed more is in a loop (RFC 5321, 6.3).
 const HOPS_MAX: usize = 100;
 
-/// Who hands a mail over, and how.
-pub(super) struct Sender<'a> {
+/// The sender of a mail and its session.
+pub(super) struct SmtpSender<'a> {
     pub(super) credentials: &'a SmtpCredentials,
     pub(super) greeted_as: &'a str,
     pub(super) peer: IpAddr,
     pub(super) session: &'a str,
-    /// Our name.
+    /// The name of this server.
     pub(super) by: &'a str,
     pub(super) secure: bool,
 }
 
-/// Takes a mail, or says why not. A reply of 250 is given for what is durable only.
-pub(super) async fn accept(service: &Service, sender: &Sender<'_>, submission: Submission) -> Reply {
+/// Accepts a mail, or says why not. The reply is 250 only if the mail is durable.
+pub(super) async fn accept(
+    service: &Service,
+    sender: &SmtpSender<'_>,
+    submission: SubmittedMail,
+) -> SubmissionReply {
     let reply = take(service, sender, submission).await;
     let outcome = match reply.code {
         ..300 => "accepted",
@@ -40,24 +43,28 @@ pub(super) async fn accept(service: &Service, sender: &Sender<'_>, submission: S
     reply
 }
 
-async fn take(service: &Service, sender: &Sender<'_>, submission: Submission) -> Reply {
-    let Submission { envelope, body, number, share } = submission;
+async fn take(service: &Service, sender: &SmtpSender<'_>, submission: SubmittedMail) -> SubmissionReply {
+    let SubmittedMail { envelope, body, number, share } = submission;
     let started = Instant::now();
     // The key may have been revoked since the login.
-    let admitted = sender.credentials.judge(&*service.gatekeeper, sender.peer).await;
+    let admitted = sender.credentials.check_key(&*service.gatekeeper, sender.peer).await;
     let AdmittedSender { tenant, restrictions } = match admitted {
         Ok(admitted) => admitted,
-        Err(Denied::Refused(why)) => return Reply::saying(550, "5.7.8", &why),
-        Err(Denied::Later(why)) => return Reply::saying(450, "4.7.0", &why),
+        Err(Denied::Refused(why)) => return SubmissionReply::with_text(550, "5.7.8", &why),
+        Err(Denied::Later(why)) => return SubmissionReply::with_text(450, "4.7.0", &why),
         Err(Denied::Unavailable(error)) => {
             tracing::warn!(%error, "a mail was not taken over SMTP: keys cannot be looked up");
             return NOT_STORED;
         }
     };
     if hops(&body) > HOPS_MAX {
-        return Reply::new(554, "5.4.6", "this mail has been through too many servers: it goes in a circle");
+        return SubmissionReply::new(
+            554,
+            "5.4.6",
+            "this mail has been through too many servers: it goes in a circle",
+        );
     }
-    let mut options = match Options::of(&envelope, &body) {
+    let mut options = match MailOptions::for_mail(&envelope, &body) {
         Ok(options) => options,
         Err(reply) => return reply,
     };
@@ -109,18 +116,18 @@ async fn take(service: &Service, sender: &Sender<'_>, submission: Submission) ->
     match taken {
         Ok(receipt) => {
             metrics::histogram!("postway_accept_seconds").record(started.elapsed().as_secs_f64());
-            Reply::saying(250, "2.0.0", &format!("Ok: queued as {}", receipt.uid))
+            SubmissionReply::with_text(250, "2.0.0", &format!("Ok: queued as {}", receipt.uid))
         }
         Err(refusal) => {
             if let Refusal::Unavailable(error) = &refusal {
                 tracing::warn!(%error, request_id = id, "a mail was not taken over SMTP: it could not be stored");
             }
-            Reply::from(&refusal)
+            SubmissionReply::from(&refusal)
         }
     }
 }
 
-/// The trace fields of a mail: one for each server that it has been through.
+/// The number of trace fields: one for each server that the mail passed.
 fn hops(mail: &[u8]) -> usize {
     const TRACE: &[u8] = b"Received:";
     let header = mail.split(|byte| *byte == b'\n').take_while(|line| !line.trim_ascii().is_empty());

@@ -1,61 +1,61 @@
-//! A mail as it comes in, in pieces, as long as there is room for it.
+//! A mail that arrives in pieces, within the memory budget.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::budget::{Budget, Share};
+use super::memory_budget::{MailMemoryBudget, MailMemoryShare};
 
-/// Why a mail was dropped while it came in. What is left of it is still read, and dropped too.
+/// Why a mail was dropped while it arrived. The rest of it is still read, and dropped too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Loss {
-    /// It is larger than a mail may be.
+pub(super) enum MailLoss {
+    /// The mail is larger than allowed.
     TooLarge,
-    /// All sessions together hold as much as they may.
+    /// All sessions together have used up the memory budget.
     NoRoom,
 }
 
-/// What has come so far.
+/// The part of a mail that has arrived.
 #[derive(Debug)]
-pub(super) struct Body {
+pub(super) struct IncomingMail {
     bytes: Vec<u8>,
-    /// Of all that has come, kept or not.
+    /// The length of everything that arrived, stored or dropped.
     length: usize,
     bytes_max: usize,
-    share: Share,
-    loss: Option<Loss>,
+    share: MailMemoryShare,
+    loss: Option<MailLoss>,
 }
 
-impl Body {
-    pub(super) fn new(bytes_max: usize, budget: &Arc<Budget>) -> Self {
+impl IncomingMail {
+    pub(super) fn new(bytes_max: usize, budget: &Arc<MailMemoryBudget>) -> Self {
         Self { bytes: Vec::new(), length: 0, bytes_max, share: budget.share(), loss: None }
     }
 
-    /// Keeps the next piece, if the mail is not lost already.
+    /// Appends the next piece, unless the mail was dropped.
     pub(super) fn push(&mut self, piece: &[u8]) {
         self.length = self.length.saturating_add(piece.len());
         if self.length > self.bytes_max {
-            // Also of a mail that had no room: it need not be tried again.
-            self.lose(Loss::TooLarge);
+            // This also replaces `NoRoom`: there is no point in trying again.
+            self.lose(MailLoss::TooLarge);
         } else if self.loss.is_none() && !self.share.cover(self.length) {
-            self.lose(Loss::NoRoom);
+            self.lose(MailLoss::NoRoom);
         } else if self.loss.is_none() {
             self.bytes.extend_from_slice(piece);
         }
     }
 
-    fn lose(&mut self, loss: Loss) {
+    fn lose(&mut self, loss: MailLoss) {
         self.loss = Some(loss);
         self.bytes = Vec::new();
-        self.share = self.share.emptied();
+        self.share = self.share.new_empty();
     }
 
-    pub(super) fn loss(&self) -> Option<Loss> {
+    pub(super) fn loss(&self) -> Option<MailLoss> {
         self.loss
     }
 
-    /// The whole, and its share of the memory, to be kept as long as the bytes are.
-    pub(super) fn into_parts(self) -> (Bytes, Share) {
+    /// The mail and its share of the memory budget, which must live as long as the bytes.
+    pub(super) fn into_parts(self) -> (Bytes, MailMemoryShare) {
         (Bytes::from(self.bytes), self.share)
     }
 }
@@ -66,19 +66,19 @@ mod tests {
 
     #[test]
     fn a_mail_that_is_too_large_holds_nothing() {
-        let budget = Budget::new(1024 * 1024);
-        let mut body = Body::new(10, &budget);
+        let budget = MailMemoryBudget::new(1024 * 1024);
+        let mut body = IncomingMail::new(10, &budget);
         body.push(b"0123456789");
         assert_eq!(body.loss(), None);
         body.push(b"x");
-        assert_eq!(body.loss(), Some(Loss::TooLarge));
+        assert_eq!(body.loss(), Some(MailLoss::TooLarge));
         assert!(budget.share().cover(1024 * 1024), "all of it is free again");
     }
 
     #[test]
     fn a_mail_without_room_is_told_apart() {
-        let mut body = Body::new(10, &Budget::new(0));
+        let mut body = IncomingMail::new(10, &MailMemoryBudget::new(0));
         body.push(b"x");
-        assert_eq!(body.loss(), Some(Loss::NoRoom));
+        assert_eq!(body.loss(), Some(MailLoss::NoRoom));
     }
 }

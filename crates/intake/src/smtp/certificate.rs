@@ -1,7 +1,8 @@
-//! The listener's certificate, read anew when its files change.
+//! The listener's certificate, reloaded when its files change.
 //!
-//! Both files are looked at every few seconds. A pair that cannot be used, as when one of them has been replaced and the
-//! other not yet, or cannot be read yet, is told once and tried again: sessions go on with the last pair that worked.
+//! Both files are checked every few seconds. A pair that cannot be used, because only one of them was
+//! replaced yet or one is not readable yet, is logged once and tried again; sessions continue with the last
+//! pair that worked.
 
 use std::{
     fs, io,
@@ -18,7 +19,7 @@ use rustls::{
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-/// Where certificate and key are, in PEM.
+/// The PEM files with the certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
     /// The chain, the server's own certificate first.
@@ -35,60 +36,61 @@ pub enum CertificateError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A file is not what it should be.
+    /// A file has no such PEM section.
     #[error("{} holds no {wanted} in PEM", path.display())]
     NotPem {
         /// The file.
         path: PathBuf,
-        /// What it should hold.
+        /// The section that it should contain.
         wanted: &'static str,
     },
-    /// The two do not make a server.
+    /// The certificate and the key do not fit together.
     #[error("the certificate and the key cannot be used together: {0}")]
     Unusable(#[from] rustls::Error),
 }
 
-/// What is known of the files without reading them.
-type Stamp = [Option<(SystemTime, u64, u64)>; 2];
+/// Modification time, size and inode of both files.
+type FileStamps = [Option<(SystemTime, u64, u64)>; 2];
 
-/// How the files looked.
+/// The state of the files at the last check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
-    /// When the pair in use was read.
-    taken: Stamp,
-    /// When a pair that cannot be used was told.
-    told: Option<Stamp>,
+struct SeenFiles {
+    /// The stamps of the pair in use.
+    taken: FileStamps,
+    /// The stamps of an unusable pair that was logged.
+    reported: Option<FileStamps>,
 }
 
 /// The certificate that new sessions get.
 #[derive(Debug)]
-pub(super) struct Certificate {
+pub(super) struct ServerCertificate {
     files: CertificateFiles,
     current: RwLock<Arc<ServerConfig>>,
-    opened: Stamp,
+    opened: FileStamps,
 }
 
-impl Certificate {
+impl ServerCertificate {
     /// Reads the files for the first time.
     pub(super) fn open(files: CertificateFiles) -> Result<Self, CertificateError> {
-        // Before reading, here as below: what changes meanwhile looks changed next time.
+        // The stamps are taken before reading, here and below: a change meanwhile is noticed at the next
+        // check.
         let opened = files.stamp();
         let current = RwLock::new(Arc::new(files.load()?));
         Ok(Self { files, current, opened })
     }
 
-    /// What takes a connection through the handshake.
+    /// The acceptor for TLS handshakes.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         TlsAcceptor::from(current.clone())
     }
 
-    /// Looks at the files again and again.
-    pub(super) async fn follow(self: Arc<Self>, every: Duration, stop: CancellationToken) {
-        let mut seen = Seen { taken: self.opened, told: None };
+    /// Checks the files every `every` until it is stopped.
+    pub(super) async fn watch_files(self: Arc<Self>, every: Duration, stop: CancellationToken) {
+        let mut seen = SeenFiles { taken: self.opened, reported: None };
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -103,24 +105,24 @@ impl Certificate {
         }
     }
 
-    /// Takes the files over if they have changed since; how they look now.
-    fn refresh(&self, seen: Seen) -> Seen {
+    /// Loads the files if they have changed; returns their new state.
+    fn refresh(&self, seen: SeenFiles) -> SeenFiles {
         let stamp = self.files.stamp();
         if stamp == seen.taken {
-            return Seen { told: None, ..seen };
+            return SeenFiles { reported: None, ..seen };
         }
         match self.files.load() {
             Ok(config) => {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
                 tracing::info!("the certificate of SMTP was read anew");
-                Seen { taken: stamp, told: None }
+                SeenFiles { taken: stamp, reported: None }
             }
-            // It may become usable without looking changed, as when it is made readable.
+            // The pair may become usable without new stamps, for example when it is made readable.
             Err(error) => {
-                if seen.told != Some(stamp) {
+                if seen.reported != Some(stamp) {
                     tracing::warn!(%error, "the new certificate of SMTP cannot be used; the old one stays");
                 }
-                Seen { told: Some(stamp), ..seen }
+                SeenFiles { reported: Some(stamp), ..seen }
             }
         }
     }
@@ -144,7 +146,7 @@ impl CertificateFiles {
         Ok(config)
     }
 
-    fn stamp(&self) -> Stamp {
+    fn stamp(&self) -> FileStamps {
         use std::os::unix::fs::MetadataExt;
         [&self.certificate, &self.key].map(|path| {
             let metadata = fs::metadata(path).ok()?;
@@ -172,9 +174,9 @@ mod tests {
         assert!(matches!(files.load(), Err(CertificateError::NotPem { wanted: "certificate", .. })));
         fs::write(&files.certificate, &first.cert_pem).unwrap();
         fs::write(&files.key, &first.key_pem).unwrap();
-        let certificate = Certificate::open(files.clone()).unwrap();
+        let certificate = ServerCertificate::open(files.clone()).unwrap();
         let current = || certificate.current.read().unwrap().clone();
-        let (opened, seen) = (current(), Seen { taken: certificate.opened, told: None });
+        let (opened, seen) = (current(), SeenFiles { taken: certificate.opened, reported: None });
 
         assert_eq!(certificate.refresh(seen), seen);
         let beside = folder.path().join("new.pem");
@@ -182,11 +184,15 @@ mod tests {
         fs::rename(&beside, &files.certificate).unwrap();
         let half = certificate.refresh(seen);
         assert!(Arc::ptr_eq(&opened, &current()), "the key of the new one is not there yet");
-        assert_eq!(half, Seen { told: Some(files.stamp()), ..seen }, "it was told, and is tried again");
+        assert_eq!(
+            half,
+            SeenFiles { reported: Some(files.stamp()), ..seen },
+            "it was reported, and is tried again"
+        );
         assert_eq!(certificate.refresh(half), half);
         fs::write(&beside, &second.key_pem).unwrap();
         fs::rename(&beside, &files.key).unwrap();
-        assert_eq!(certificate.refresh(half), Seen { taken: files.stamp(), told: None });
+        assert_eq!(certificate.refresh(half), SeenFiles { taken: files.stamp(), reported: None });
         assert!(!Arc::ptr_eq(&opened, &current()));
     }
 
@@ -197,11 +203,11 @@ mod tests {
         let pair = TestCert::localhost();
         fs::write(&files.certificate, &pair.cert_pem).unwrap();
         fs::write(&files.key, &pair.key_pem).unwrap();
-        let certificate = Certificate::open(files.clone()).unwrap();
+        let certificate = ServerCertificate::open(files.clone()).unwrap();
         let opened = certificate.current.read().unwrap().clone();
-        // As after a pair that could not be read when it came: it is told, and what it looks like is known.
-        let told = Seen { taken: [None, None], told: Some(files.stamp()) };
-        assert_eq!(certificate.refresh(told), Seen { taken: files.stamp(), told: None });
+        // The state after a pair that could not be read: it was logged, and its stamps are known.
+        let reported = SeenFiles { taken: [None, None], reported: Some(files.stamp()) };
+        assert_eq!(certificate.refresh(reported), SeenFiles { taken: files.stamp(), reported: None });
         assert!(!Arc::ptr_eq(&opened, &certificate.current.read().unwrap()));
     }
 }

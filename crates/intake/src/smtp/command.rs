@@ -1,112 +1,115 @@
-//! Commands, from a line without its ending. Pure, and fuzzed: any line is a command or a reply that says why not.
+//! Parses commands from a line without its ending. Pure, and fuzzed: any line is a command or an error with
+//! its reply.
 //!
-//! Strict where readers could differ: an address is one by the rules of the domain (only a source route is dropped, as RFC
-//! 5321 says), and a parameter that was not offered is refused. Devices and old programs write a path without its angle
-//! brackets: it then ends at the first space, and what holds a bracket anywhere else is refused.
+//! The parser is strict wherever two readers could differ: an address must follow the rules of the domain
+//! crate (only a source route is dropped, as RFC 5321 says), and a parameter that was not offered is refused.
+//! Devices and old programs write a path without angle brackets: it then ends at the first space, and a
+//! bracket anywhere else in it is refused.
 
 use postway_domain::{
     EmailAddress,
     dsn::{DsnEnvelopeId, DsnError, DsnReturn, RecipientDsn},
 };
 
-use super::reply::Reply;
+use super::reply::SubmissionReply;
 
-/// What a client says.
+/// A command of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command<'a> {
-    /// Who it is, and that it knows extensions.
+pub enum SmtpCommand<'a> {
+    /// The client's name; it supports extensions.
     Ehlo(&'a str),
-    /// Who it is.
+    /// The client's name.
     Helo(&'a str),
-    /// Go on under TLS.
+    /// Start TLS.
     StartTls,
-    /// A key is about to be shown.
+    /// Start a login.
     Auth {
-        /// In which way.
+        /// The mechanism.
         mechanism: &'a str,
-        /// What it says at once.
+        /// The initial response.
         initial: Option<&'a str>,
     },
-    /// A mail begins.
+    /// Start a mail.
     Mail {
-        /// Where failures go; none: nowhere.
+        /// The envelope sender; `None` for the null sender.
         from: Option<EmailAddress>,
-        /// Its size, by the client's word.
+        /// The size that the client declares.
         size: Option<u64>,
-        /// Whether addresses may be outside ASCII.
+        /// Whether addresses may contain characters outside ASCII.
         smtputf8: bool,
-        /// How much of it reports shall hold.
+        /// How much of the mail a report should return.
         ret: Option<DsnReturn>,
-        /// What reports shall call it.
+        /// The envelope id for reports.
         envid: Option<DsnEnvelopeId>,
     },
-    /// To whom it goes.
+    /// Add a recipient.
     Rcpt {
-        /// Where to.
+        /// The recipient.
         to: RecipientPath,
-        /// What is to be reported.
+        /// The reports that are requested for the recipient.
         dsn: RecipientDsn,
     },
-    /// Its bytes follow.
+    /// The mail follows.
     Data,
-    /// So many of its bytes follow.
+    /// A chunk of the mail follows.
     Bdat {
-        /// How many.
+        /// The size of the chunk.
         octets: u64,
-        /// Whether they are the last.
+        /// Whether it is the last chunk.
         last: bool,
     },
-    /// Forget the mail.
+    /// Drop the mail.
     Rset,
-    /// Nothing.
+    /// Do nothing.
     Noop,
-    /// Whether there is such a user.
+    /// Verify a user.
     Vrfy,
-    /// Who is on a list.
+    /// Expand a list.
     Expn,
-    /// What one can say.
+    /// Ask for help.
     Help,
-    /// That is all.
+    /// End the session.
     Quit,
 }
 
-/// Where a mail goes, by RCPT.
+/// The recipient of a RCPT command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecipientPath {
-    /// To this address.
+    /// This address.
     Address(EmailAddress),
-    /// To whoever looks after this server: the one name that needs no domain (RFC 5321, 4.5.1).
+    /// The postmaster of this server: the one name that needs no domain (RFC 5321, 4.5.1).
     Postmaster,
 }
 
-/// Why a line is no command.
+/// Why a line is not a valid command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// What to answer.
-    pub reply: Reply,
-    /// Whether what follows cannot be told from commands any more.
+pub struct SmtpCommandError {
+    /// The reply to the client.
+    pub reply: SubmissionReply,
+    /// Whether the following bytes can no longer be separated from commands.
     pub is_fatal: bool,
 }
 
-impl From<Reply> for Fault {
-    fn from(reply: Reply) -> Self {
+impl From<SubmissionReply> for SmtpCommandError {
+    fn from(reply: SubmissionReply) -> Self {
         Self { reply, is_fatal: false }
     }
 }
 
-const UNKNOWN: Reply = Reply::new(500, "5.5.1", "this command is not known");
-const NOT_TEXT: Reply = Reply::new(500, "5.5.2", "a command is printable text in UTF-8");
-const NO_ARGUMENT: Reply = Reply::new(501, "5.5.4", "this command takes no argument");
-const NO_PARAMETER: Reply = Reply::new(555, "5.5.4", "this parameter is not known or was not offered");
+const UNKNOWN: SubmissionReply = SubmissionReply::new(500, "5.5.1", "this command is not known");
+const NOT_TEXT: SubmissionReply = SubmissionReply::new(500, "5.5.2", "a command is printable text in UTF-8");
+const NO_ARGUMENT: SubmissionReply = SubmissionReply::new(501, "5.5.4", "this command takes no argument");
+const NO_PARAMETER: SubmissionReply =
+    SubmissionReply::new(555, "5.5.4", "this parameter is not known or was not offered");
 
-const NO_PROXY: Reply = Reply::new(
+const NO_PROXY: SubmissionReply = SubmissionReply::new(
     554,
     "5.7.1",
     "PROXY is taken from the networks in smtp.proxy_networks only, before the greeting",
 );
 
-/// Reads one line.
-pub fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
+/// Parses one line.
+pub fn parse(line: &[u8]) -> Result<SmtpCommand<'_>, SmtpCommandError> {
     let text = std::str::from_utf8(line).map_err(|_| NOT_TEXT)?;
     if text.chars().any(char::is_control) {
         return Err(NOT_TEXT.into());
@@ -115,51 +118,53 @@ pub fn parse(line: &[u8]) -> Result<Command<'_>, Fault> {
     let (verb, argument) = text.split_once(' ').unwrap_or((text, ""));
     let argument = argument.trim_start_matches(' ');
     let is = |name: &str| verb.eq_ignore_ascii_case(name);
-    let alone = |command| if argument.is_empty() { Ok(command) } else { Err(Fault::from(NO_ARGUMENT)) };
+    let alone =
+        |command| if argument.is_empty() { Ok(command) } else { Err(SmtpCommandError::from(NO_ARGUMENT)) };
     if is("MAIL") {
-        mail(argument).map_err(Fault::from)
+        mail(argument).map_err(SmtpCommandError::from)
     } else if is("RCPT") {
-        rcpt(argument).map_err(Fault::from)
+        rcpt(argument).map_err(SmtpCommandError::from)
     } else if is("DATA") {
-        alone(Command::Data)
+        alone(SmtpCommand::Data)
     } else if is("BDAT") {
         bdat(argument)
     } else if is("EHLO") || is("HELO") {
         match argument {
-            "" => Err(Reply::new(501, "5.5.4", "say who you are: EHLO host.example.com").into()),
-            name if is("EHLO") => Ok(Command::Ehlo(name)),
-            name => Ok(Command::Helo(name)),
+            "" => Err(SubmissionReply::new(501, "5.5.4", "say who you are: EHLO host.example.com").into()),
+            name if is("EHLO") => Ok(SmtpCommand::Ehlo(name)),
+            name => Ok(SmtpCommand::Helo(name)),
         }
     } else if is("AUTH") {
         let (mechanism, initial) = match argument.split_once(' ') {
             Some((mechanism, initial)) => (mechanism, Some(initial.trim_start_matches(' '))),
             None => (argument, None),
         };
-        Ok(Command::Auth { mechanism, initial })
+        Ok(SmtpCommand::Auth { mechanism, initial })
     } else if is("STARTTLS") {
-        alone(Command::StartTls)
+        alone(SmtpCommand::StartTls)
     } else if is("RSET") {
-        alone(Command::Rset)
+        alone(SmtpCommand::Rset)
     } else if is("QUIT") {
-        alone(Command::Quit)
+        alone(SmtpCommand::Quit)
     } else if is("NOOP") {
-        Ok(Command::Noop)
+        Ok(SmtpCommand::Noop)
     } else if is("VRFY") {
-        Ok(Command::Vrfy)
+        Ok(SmtpCommand::Vrfy)
     } else if is("EXPN") {
-        Ok(Command::Expn)
+        Ok(SmtpCommand::Expn)
     } else if is("PROXY") {
-        // From a proxy the listener has read it before the session began.
-        Err(Fault { reply: NO_PROXY, is_fatal: true })
+        // The listener reads the header of a known proxy before the session begins.
+        Err(SmtpCommandError { reply: NO_PROXY, is_fatal: true })
     } else if is("HELP") {
-        Ok(Command::Help)
+        Ok(SmtpCommand::Help)
     } else {
         Err(UNKNOWN.into())
     }
 }
 
-fn mail(argument: &str) -> Result<Command<'_>, Reply> {
-    const FORM: Reply = Reply::new(501, "5.5.4", "write MAIL FROM:<address>, or <> for none");
+fn mail(argument: &str) -> Result<SmtpCommand<'_>, SubmissionReply> {
+    const FORM: SubmissionReply =
+        SubmissionReply::new(501, "5.5.4", "write MAIL FROM:<address>, or <> for none");
     let (path, parameters) = path(argument, "FROM:").ok_or(FORM)?;
     let from = match path {
         "" => None,
@@ -170,17 +175,18 @@ fn mail(argument: &str) -> Result<Command<'_>, Reply> {
         let is = |known: &str| name.eq_ignore_ascii_case(known);
         match value {
             Some(value) if is("SIZE") => {
-                const SIZE: Reply = Reply::new(501, "5.5.4", "SIZE must be a number of bytes");
+                const SIZE: SubmissionReply =
+                    SubmissionReply::new(501, "5.5.4", "SIZE must be a number of bytes");
                 size = Some(declared_size(value).ok_or(SIZE)?);
             }
             Some(value) if is("BODY") => {
                 if !["7BIT", "8BITMIME"].iter().any(|kind| value.eq_ignore_ascii_case(kind)) {
-                    return Err(Reply::new(501, "5.5.4", "BODY must be 7BIT or 8BITMIME"));
+                    return Err(SubmissionReply::new(501, "5.5.4", "BODY must be 7BIT or 8BITMIME"));
                 }
             }
             Some(value) if is("RET") => once(&mut ret, value)?,
             Some(value) if is("ENVID") => once(&mut envid, value)?,
-            // By RFC 4954 it may be said to anybody and need not be believed.
+            // RFC 4954 lets any client send it, and does not require the server to trust it.
             Some(_) if is("AUTH") => {}
             None if is("SMTPUTF8") => smtputf8 = true,
             _ => return Err(NO_PARAMETER),
@@ -189,10 +195,10 @@ fn mail(argument: &str) -> Result<Command<'_>, Reply> {
     if from.as_ref().is_some_and(EmailAddress::needs_smtputf8) && !smtputf8 {
         return Err(NEEDS_SMTPUTF8);
     }
-    Ok(Command::Mail { from, size, smtputf8, ret, envid })
+    Ok(SmtpCommand::Mail { from, size, smtputf8, ret, envid })
 }
 
-/// The parameters behind a path, each with its value.
+/// The parameters after a path, each with its value.
 fn parameters_of(parameters: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     parameters.split(' ').filter(|parameter| !parameter.is_empty()).map(|parameter| {
         match parameter.split_once('=') {
@@ -202,21 +208,26 @@ fn parameters_of(parameters: &str) -> impl Iterator<Item = (&str, Option<&str>)>
     })
 }
 
-/// Reads a parameter of DSN, which may stand once.
-fn once<T: std::str::FromStr<Err = DsnError>>(slot: &mut Option<T>, value: &str) -> Result<(), Reply> {
-    let parsed = value.parse().map_err(|error: DsnError| Reply::saying(501, "5.5.4", &error.to_string()))?;
+/// Parses a DSN parameter, which may occur once.
+fn once<T: std::str::FromStr<Err = DsnError>>(
+    slot: &mut Option<T>,
+    value: &str,
+) -> Result<(), SubmissionReply> {
+    let parsed = value
+        .parse()
+        .map_err(|error: DsnError| SubmissionReply::with_text(501, "5.5.4", &error.to_string()))?;
     match slot.replace(parsed) {
         None => Ok(()),
-        Some(_) => Err(Reply::new(501, "5.5.4", "a parameter is there more than once")),
+        Some(_) => Err(SubmissionReply::new(501, "5.5.4", "a parameter is there more than once")),
     }
 }
 
-/// An address outside ASCII in a mail that was not announced so.
-pub(super) const NEEDS_SMTPUTF8: Reply =
-    Reply::new(553, "5.6.7", "an address outside ASCII needs the parameter SMTPUTF8 of MAIL");
+/// The reply to an address outside ASCII in a mail without SMTPUTF8.
+pub(super) const NEEDS_SMTPUTF8: SubmissionReply =
+    SubmissionReply::new(553, "5.6.7", "an address outside ASCII needs the parameter SMTPUTF8 of MAIL");
 
-fn rcpt(argument: &str) -> Result<Command<'_>, Reply> {
-    const FORM: Reply = Reply::new(501, "5.5.4", "write RCPT TO:<address>");
+fn rcpt(argument: &str) -> Result<SmtpCommand<'_>, SubmissionReply> {
+    const FORM: SubmissionReply = SubmissionReply::new(501, "5.5.4", "write RCPT TO:<address>");
     let (path, parameters) = path(argument, "TO:").ok_or(FORM)?;
     let mut dsn = RecipientDsn::default();
     for (name, value) in parameters_of(parameters) {
@@ -230,35 +241,35 @@ fn rcpt(argument: &str) -> Result<Command<'_>, Reply> {
         path if path.eq_ignore_ascii_case("Postmaster") => RecipientPath::Postmaster,
         path => RecipientPath::Address(address(path).map_err(|error| bad_address("5.1.3", &error))?),
     };
-    Ok(Command::Rcpt { to, dsn })
+    Ok(SmtpCommand::Rcpt { to, dsn })
 }
 
-fn bdat(argument: &str) -> Result<Command<'_>, Fault> {
+fn bdat(argument: &str) -> Result<SmtpCommand<'_>, SmtpCommandError> {
     let (octets, rest) = argument.split_once(' ').unwrap_or((argument, ""));
     let last = rest.trim_start_matches(' ');
     match number(octets) {
         Some(octets) if last.is_empty() || last.eq_ignore_ascii_case("LAST") => {
-            Ok(Command::Bdat { octets, last: !last.is_empty() })
+            Ok(SmtpCommand::Bdat { octets, last: !last.is_empty() })
         }
-        // The chunk comes all the same, and nobody knows how long it is.
-        _ => Err(Fault {
-            reply: Reply::new(501, "5.5.4", "write BDAT size or BDAT size LAST"),
+        // The chunk arrives anyway, and its length is unknown.
+        _ => Err(SmtpCommandError {
+            reply: SubmissionReply::new(501, "5.5.4", "write BDAT size or BDAT size LAST"),
             is_fatal: true,
         }),
     }
 }
 
-/// What stands in the angle brackets after the keyword, or without them up to a space, and what follows.
+/// Splits the argument after the keyword into the path, in angle brackets or up to a space, and the rest.
 fn path<'a>(argument: &'a str, keyword: &str) -> Option<(&'a str, &'a str)> {
     let (start, rest) = argument.split_at_checked(keyword.len())?;
     if !start.eq_ignore_ascii_case(keyword) {
         return None;
     }
-    // A space here is wrong and common, and no reader takes it for anything else.
+    // A space here is wrong but common, and cannot be misread.
     let rest = rest.trim_start_matches(' ');
     let Some(rest) = rest.strip_prefix('<') else {
         let (path, parameters) = rest.split_once(' ').unwrap_or((rest, ""));
-        // No sender at all is said with brackets, and half a pair of them is a mistake.
+        // The null sender needs brackets, and a single bracket is a mistake.
         let is_bare = !path.is_empty() && !path.contains(['<', '>']);
         return is_bare.then(|| (path, parameters.trim_matches(' ')));
     };
@@ -274,7 +285,7 @@ fn path<'a>(argument: &'a str, keyword: &str) -> Option<(&'a str, &'a str)> {
     Some((path, parameters))
 }
 
-/// The address of a path, its source route dropped (RFC 5321, appendix C).
+/// The address of a path, without its source route (RFC 5321, appendix C).
 fn address(path: &str) -> Result<EmailAddress, postway_domain::address::AddressError> {
     let address = match path.split_once(':') {
         Some((route, address)) if route.starts_with('@') => address,
@@ -283,15 +294,16 @@ fn address(path: &str) -> Result<EmailAddress, postway_domain::address::AddressE
     address.parse()
 }
 
-fn bad_address(status: &'static str, error: &postway_domain::address::AddressError) -> Reply {
-    Reply::saying(553, status, &error.to_string())
+fn bad_address(status: &'static str, error: &postway_domain::address::AddressError) -> SubmissionReply {
+    SubmissionReply::with_text(553, status, &error.to_string())
 }
 
 fn number(text: &str) -> Option<u64> {
     if is_number(text) { text.parse().ok() } else { None }
 }
 
-/// A size by the client's word. RFC 1870 allows more than fits here: that is a mail that is too large, and no bad number.
+/// The declared size. RFC 1870 allows larger numbers than fit here: such a mail is too large, but the number
+/// is valid.
 fn declared_size(text: &str) -> Option<u64> {
     is_number(text).then(|| text.parse().unwrap_or(u64::MAX))
 }
@@ -312,18 +324,19 @@ mod tests {
     fn commands_are_read_in_any_case_and_with_spaces_to_spare() {
         let mail = |from: &str, size, smtputf8| {
             let from = (!from.is_empty()).then(|| from.parse().unwrap());
-            Ok(Command::Mail { from, size, smtputf8, ret: None, envid: None })
+            Ok(SmtpCommand::Mail { from, size, smtputf8, ret: None, envid: None })
         };
         let rcpt = |to: &str| {
             let to = RecipientPath::Address(to.parse().unwrap());
-            Ok(Command::Rcpt { to, dsn: RecipientDsn::default() })
+            Ok(SmtpCommand::Rcpt { to, dsn: RecipientDsn::default() })
         };
-        let postmaster = || Ok(Command::Rcpt { to: RecipientPath::Postmaster, dsn: RecipientDsn::default() });
+        let postmaster =
+            || Ok(SmtpCommand::Rcpt { to: RecipientPath::Postmaster, dsn: RecipientDsn::default() });
         let verp = "announce-bounces+some.long.user.name=some-long-company.example.net@lists.example.com";
         let (mail_verp, rcpt_verp) = (format!("MAIL FROM:<{verp}>"), format!("RCPT TO:<{verp}>"));
         for (line, expected) in [
-            ("ehlo me", Ok(Command::Ehlo("me"))),
-            ("HELO  [192.0.2.1] ", Ok(Command::Helo("[192.0.2.1]"))),
+            ("ehlo me", Ok(SmtpCommand::Ehlo("me"))),
+            ("HELO  [192.0.2.1] ", Ok(SmtpCommand::Helo("[192.0.2.1]"))),
             ("Mail From:<a@example.com>", mail("a@example.com", None, false)),
             ("MAIL FROM: <a@example.com>", mail("a@example.com", None, false)),
             ("MAIL FROM:a@example.com", mail("a@example.com", None, false)),
@@ -336,19 +349,19 @@ mod tests {
             ("RCPT TO:<Postmaster>", postmaster()),
             ("rcpt to:<postmaster>", postmaster()),
             ("RCPT TO:POSTMASTER", postmaster()),
-            ("EXPN list", Ok(Command::Expn)),
+            ("EXPN list", Ok(SmtpCommand::Expn)),
             ("MAIL FROM:<>", mail("", None, false)),
             ("MAIL FROM:<> SIZE=12 BODY=8bitmime AUTH=<>", mail("", Some(12), false)),
             ("MAIL FROM:<> SIZE=99999999999999999999", mail("", Some(u64::MAX), false)),
             ("MAIL FROM:<é@example.com> SMTPUTF8", mail("é@example.com", None, true)),
             ("RCPT TO:<@a.example,@b.example:c@example.net>", rcpt("c@example.net")),
             (r#"RCPT TO:<"a>b"@example.net>"#, rcpt(r#""a>b"@example.net"#)),
-            ("BDAT 86 last", Ok(Command::Bdat { octets: 86, last: true })),
-            ("BDAT 0", Ok(Command::Bdat { octets: 0, last: false })),
-            ("AUTH PLAIN AGEAYg==", Ok(Command::Auth { mechanism: "PLAIN", initial: Some("AGEAYg==") })),
-            ("AUTH login", Ok(Command::Auth { mechanism: "login", initial: None })),
-            ("NOOP anything", Ok(Command::Noop)),
-            ("data", Ok(Command::Data)),
+            ("BDAT 86 last", Ok(SmtpCommand::Bdat { octets: 86, last: true })),
+            ("BDAT 0", Ok(SmtpCommand::Bdat { octets: 0, last: false })),
+            ("AUTH PLAIN AGEAYg==", Ok(SmtpCommand::Auth { mechanism: "PLAIN", initial: Some("AGEAYg==") })),
+            ("AUTH login", Ok(SmtpCommand::Auth { mechanism: "login", initial: None })),
+            ("NOOP anything", Ok(SmtpCommand::Noop)),
+            ("data", Ok(SmtpCommand::Data)),
         ] {
             assert_eq!(parse(line.as_bytes()), expected, "{line}");
         }
@@ -403,12 +416,12 @@ mod tests {
     #[test]
     fn wishes_about_reports_are_read() {
         let mail = parse(b"MAIL FROM:<a@example.com> ret=hdrs ENVID=QQ+2B1").unwrap();
-        let Command::Mail { ret: Some(DsnReturn::Headers), envid: Some(envid), .. } = mail else {
+        let SmtpCommand::Mail { ret: Some(DsnReturn::Headers), envid: Some(envid), .. } = mail else {
             panic!("{mail:?}")
         };
         assert_eq!(envid.as_str(), "QQ+2B1");
         let rcpt = parse(b"RCPT TO:<b@example.net> NOTIFY=success,delay ORCPT=rfc822;b@example.net").unwrap();
-        let Command::Rcpt { dsn, .. } = rcpt else { panic!("{rcpt:?}") };
+        let SmtpCommand::Rcpt { dsn, .. } = rcpt else { panic!("{rcpt:?}") };
         assert_eq!(dsn.notify.unwrap().to_string(), "SUCCESS,DELAY");
         assert_eq!(dsn.orcpt.unwrap().as_str(), "rfc822;b@example.net");
     }

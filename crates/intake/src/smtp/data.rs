@@ -1,38 +1,39 @@
-//! The mail after DATA: lines until one that is a dot alone, other leading dots undoubled (RFC 5321, 4.5.2).
+//! Reads the mail after DATA: lines until one that is a single dot; other leading dots are removed (RFC 5321,
+//! 4.5.2).
 //!
-//! Only CR LF . CR LF ends a mail. A bare LF inside it is written as CR LF, as Postfix does since 3.9: programs send files as
-//! they are, and whoever has been let in may send them. What a laxer reader could take for the end, a line that is a dot
-//! alone and begins or ends with a bare LF, is refused with the whole session: so whoever reads the same stream by other rules
-//! either agrees with us about where each mail ends, or nothing of it was taken. A bare CR is refused.
+//! Only CR LF . CR LF ends a mail. A bare LF inside it becomes CR LF, as in Postfix since 3.9: programs send
+//! files unchanged, and admitted clients may do so. A line that a laxer reader could mistake for the end, a
+//! single dot that begins or ends with a bare LF, ends the session: so a reader with other rules either
+//! agrees with us about where each mail ends, or nothing was accepted. A bare CR is refused.
 //!
-//! Reads what is there in one pass and copies runs of lines, not lines. What cannot be judged yet, a CR or a dot at the
-//! end of what has come, stays in the input, so that the pieces in which a mail comes make no difference.
+//! The reader takes the input in one pass and copies runs of lines. A CR or a dot at the end of the input
+//! cannot be decided yet and stays there, so that the pieces in which a mail arrives make no difference.
 
 use bytes::{Buf, BytesMut};
 use memchr::memchr2;
 
 use super::{
-    body::Body,
+    body::IncomingMail,
     line::{BadLine, CR_LF},
 };
 
-/// What became of the input.
+/// How far the input was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Received {
-    /// It was read as far as it can be; the mail goes on.
+pub(super) enum DataProgress {
+    /// The input is used up; the mail continues.
     More,
-    /// The dot has come; what follows it is still in the input.
+    /// The final dot was read; the input after it is untouched.
     End,
-    /// It is no mail.
+    /// The mail has an invalid line ending.
     Bad(BadLine),
 }
 
-/// Where the reader stands.
+/// The position of the reader in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Position {
-    /// At the start of a line, after CR LF or at the start of the mail: a dot alone may end it.
+enum LinePosition {
+    /// At the start of a line, after CR LF or at the start of the mail: a single dot ends the mail.
     AfterCrLf,
-    /// At the start of a line, after a bare LF: a dot alone is a trick.
+    /// At the start of a line, after a bare LF: a single dot here is an attack.
     AfterBareLf,
     /// Inside a line.
     Inside,
@@ -41,33 +42,33 @@ enum Position {
 /// Reads one mail.
 #[derive(Debug)]
 pub(super) struct DataReader {
-    position: Position,
+    position: LinePosition,
 }
 
 impl DataReader {
     pub(super) fn new() -> Self {
-        Self { position: Position::AfterCrLf }
+        Self { position: LinePosition::AfterCrLf }
     }
 
-    /// Moves what has come into the body.
-    pub(super) fn advance(&mut self, input: &mut BytesMut, body: &mut Body) -> Received {
+    /// Moves the input into the mail.
+    pub(super) fn advance(&mut self, input: &mut BytesMut, body: &mut IncomingMail) -> DataProgress {
         let bytes = &input[..];
-        // Read up to here; kept from here, and not copied yet.
+        // The input before `at` is read; the part from `run` on is not copied yet.
         let (mut at, mut run) = (0, 0);
         let received = loop {
-            if self.position != Position::Inside {
+            if self.position != LinePosition::Inside {
                 match (&bytes[at..], self.position) {
-                    ([] | [b'.'] | [b'.', b'\r'], _) => break Received::More,
-                    ([b'.', b'\r', b'\n', ..], Position::AfterCrLf) => {
+                    ([] | [b'.'] | [b'.', b'\r'], _) => break DataProgress::More,
+                    ([b'.', b'\r', b'\n', ..], LinePosition::AfterCrLf) => {
                         body.push(&bytes[run..at]);
                         at += 3;
                         run = at;
-                        break Received::End;
+                        break DataProgress::End;
                     }
                     ([b'.', b'\r', b'\n', ..] | [b'.', b'\n', ..], _) => {
-                        break Received::Bad(BadLine::BareLf);
+                        break DataProgress::Bad(BadLine::BareLf);
                     }
-                    ([b'.', b'\r', ..], _) => break Received::Bad(BadLine::BareCr),
+                    ([b'.', b'\r', ..], _) => break DataProgress::Bad(BadLine::BareCr),
                     ([b'.', ..], _) => {
                         body.push(&bytes[run..at]);
                         at += 1;
@@ -75,26 +76,26 @@ impl DataReader {
                     }
                     _ => {}
                 }
-                self.position = Position::Inside;
+                self.position = LinePosition::Inside;
             }
             let Some(length) = memchr2(b'\r', b'\n', &bytes[at..]) else {
                 at = bytes.len();
-                break Received::More;
+                break DataProgress::More;
             };
             at += length;
             match &bytes[at..] {
                 [b'\r', b'\n', ..] => {
                     at += 2;
-                    self.position = Position::AfterCrLf;
+                    self.position = LinePosition::AfterCrLf;
                 }
-                [b'\r'] => break Received::More,
-                [b'\r', ..] => break Received::Bad(BadLine::BareCr),
+                [b'\r'] => break DataProgress::More,
+                [b'\r', ..] => break DataProgress::Bad(BadLine::BareCr),
                 _ => {
                     body.push(&bytes[run..at]);
                     body.push(CR_LF);
                     at += 1;
                     run = at;
-                    self.position = Position::AfterBareLf;
+                    self.position = LinePosition::AfterBareLf;
                 }
             }
         };
@@ -107,16 +108,16 @@ impl DataReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::smtp::budget::Budget;
+    use crate::smtp::memory_budget::MailMemoryBudget;
 
-    /// Reads a stream that comes in these pieces: what became of it, the body, and what is left.
-    fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Received, Vec<u8>, Vec<u8>) {
-        let mut body = Body::new(1024, &Budget::new(1024 * 1024));
+    /// Reads a stream in these pieces: the progress, the mail, and the rest of the input.
+    fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (DataProgress, Vec<u8>, Vec<u8>) {
+        let mut body = IncomingMail::new(1024, &MailMemoryBudget::new(1024 * 1024));
         let (mut reader, mut input) = (DataReader::new(), BytesMut::new());
-        let mut received = Received::More;
+        let mut received = DataProgress::More;
         for piece in pieces {
             input.extend_from_slice(piece);
-            if received == Received::More {
+            if received == DataProgress::More {
                 received = reader.advance(&mut input, &mut body);
             }
         }
@@ -132,7 +133,7 @@ mod tests {
             (b"a.\r\n.\r\n", b"a.\r\n", b""),
             (b"\r\n\r\n.\r\n.\r\n", b"\r\n\r\n", b".\r\n"),
             (b".a\r\n. \r\n.\r\n", b"a\r\n \r\n", b""),
-            // A bare LF ends a line of the mail, and never the mail.
+            // A bare LF ends a line of the mail, but never the mail.
             (b"a\nb\n\r\n.\r\nNOOP\r\n", b"a\r\nb\r\n\r\n", b"NOOP\r\n"),
             (b"\n\n\r\n.\r\n", b"\r\n\r\n\r\n", b""),
             (b"a\n..\n.x\n\r\n.\r\n", b"a\r\n.\r\nx\r\n\r\n", b""),
@@ -144,16 +145,16 @@ mod tests {
                 let shown = stream.escape_ascii();
                 assert_eq!(
                     (received, &found[..], &left[..]),
-                    (Received::End, body, rest),
+                    (DataProgress::End, body, rest),
                     "{shown} at {cut}"
                 );
             }
             let bytewise = read(stream.chunks(1));
-            assert_eq!((bytewise.0, &bytewise.1[..]), (Received::End, body));
+            assert_eq!((bytewise.0, &bytewise.1[..]), (DataProgress::End, body));
         }
     }
 
-    /// Where each reader that there is would end the mail: at a dot between any two of these endings.
+    /// Where readers with other rules would end the mail: at a dot between any two of these line endings.
     fn ends_of_laxer_readers(stream: &[u8]) -> Vec<usize> {
         let endings: [&[u8]; 3] = [b"\r\n", b"\n", b"\r"];
         let mut ends = Vec::new();
@@ -166,8 +167,9 @@ mod tests {
         ends
     }
 
-    /// Why a bare LF may be taken: over all short streams of what tricks are made of, nobody who reads by laxer rules ends a
-    /// mail before we do. What we take up to our end has no other end in it, and leaves with CR LF alone.
+    /// Why a bare LF may be accepted: over all short streams of the relevant characters, no reader with laxer
+    /// rules ends a mail before we do. An accepted mail has no other possible end in it, and contains only CR
+    /// LF.
     #[test]
     fn no_reader_by_laxer_rules_ends_a_mail_that_was_taken_any_earlier() {
         const LETTERS: &[u8] = b"a.\r\n";
@@ -185,7 +187,7 @@ mod tests {
                     .collect();
                 stream.extend_from_slice(b"\r\n.\r\n");
                 let (received, body, left) = read([&stream[..]]);
-                if received != Received::End {
+                if received != DataProgress::End {
                     continue;
                 }
                 taken += 1;
@@ -230,7 +232,7 @@ mod tests {
             for cut in 0..=stream.len() {
                 let (received, ..) = read([&stream[..cut], &stream[cut..]]);
                 assert!(
-                    matches!(received, Received::Bad(_)),
+                    matches!(received, DataProgress::Bad(_)),
                     "{} at {cut}: {received:?}",
                     stream.escape_ascii()
                 );

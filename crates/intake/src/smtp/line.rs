@@ -1,15 +1,15 @@
-//! Where lines end: at CR LF (RFC 5321, 2.3.8).
+//! Line endings: CR LF only (RFC 5321, 2.3.8).
 //!
-//! Servers that also end a command or a mail at a bare LF, or let one through, disagree about where a mail ends, and what
-//! one takes for the body the next takes for commands. So in commands a bare CR or LF is an error of the whole stream.
-//! Inside a mail, whose end is known without it, a bare LF is written as CR LF, so that it goes nowhere as it came
-//! ([`Normalizer`] for chunks, `data` after DATA); a bare CR is an error there too.
+//! Servers that also end a command or a mail at a bare LF, or pass one on, disagree about where a mail ends,
+//! and what is the mail for one is commands for the next. So in commands a bare CR or LF is an error that
+//! ends the session. Inside a mail, whose end does not depend on it, a bare LF becomes CR LF, so that it is
+//! never passed on ([`LineNormalizer`] for chunks, `data` after DATA); a bare CR is an error there too.
 
 use memchr::memchr2;
 
-use super::body::Body;
+use super::body::IncomingMail;
 
-/// Why a stream cannot be read on.
+/// Why a line cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BadLine {
     /// An LF without a CR before it.
@@ -20,7 +20,8 @@ pub(super) enum BadLine {
     TooLong,
 }
 
-/// The length of the first line without its ending, if it is complete. With its ending it is `limit` octets at most.
+/// The length of the first line without its ending, if it is complete. With its ending it has at most `limit`
+/// octets.
 pub(super) fn first(input: &[u8], limit: usize) -> Result<Option<usize>, BadLine> {
     let seen = &input[..input.len().min(limit)];
     let length = memchr2(b'\r', b'\n', seen);
@@ -33,19 +34,19 @@ pub(super) fn first(input: &[u8], limit: usize) -> Result<Option<usize>, BadLine
     }
 }
 
-/// What a bare LF is written as.
+/// The replacement for a bare LF.
 pub(super) const CR_LF: &[u8] = b"\r\n";
 
-/// Writes a body that comes in chunks with CR LF at the end of every line, whatever pieces it comes in.
+/// Gives every line of a mail that arrives in chunks a CR LF ending, however it is split into pieces.
 #[derive(Debug, Default)]
-pub(super) struct Normalizer {
+pub(super) struct LineNormalizer {
     after_cr: bool,
 }
 
-impl Normalizer {
-    /// Moves the next piece into the body.
-    pub(super) fn push(&mut self, piece: &[u8], body: &mut Body) -> Result<(), BadLine> {
-        // Copied up to `run`, read up to `at`.
+impl LineNormalizer {
+    /// Appends the next piece to the mail.
+    pub(super) fn push(&mut self, piece: &[u8], body: &mut IncomingMail) -> Result<(), BadLine> {
+        // The piece is copied up to `run`, and read up to `at`.
         let (mut at, mut run) = (0, 0);
         if self.after_cr && !piece.is_empty() {
             if piece[0] != b'\n' {
@@ -75,7 +76,7 @@ impl Normalizer {
         Ok(())
     }
 
-    /// After the last piece.
+    /// Checks the state after the last piece.
     pub(super) fn finish(&self) -> Result<(), BadLine> {
         if self.after_cr { Err(BadLine::BareCr) } else { Ok(()) }
     }
@@ -84,7 +85,7 @@ impl Normalizer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::smtp::budget::Budget;
+    use crate::smtp::memory_budget::MailMemoryBudget;
 
     #[test]
     fn only_cr_lf_ends_a_line() {
@@ -123,8 +124,8 @@ mod tests {
         ] {
             for cut in 0..=body.len() {
                 for second in cut..=body.len() {
-                    let mut normalizer = Normalizer::default();
-                    let mut whole = Body::new(1024, &Budget::new(1024 * 1024));
+                    let mut normalizer = LineNormalizer::default();
+                    let mut whole = IncomingMail::new(1024, &MailMemoryBudget::new(1024 * 1024));
                     let pieces = [&body[..cut], &body[cut..second], &body[second..]];
                     let pushed = pieces.iter().try_for_each(|piece| normalizer.push(piece, &mut whole));
                     let pushed = pushed.and_then(|()| normalizer.finish());

@@ -1,4 +1,4 @@
-//! The sockets: takes connections, as many as there may be, and gives each a session.
+//! The sockets: accepts connections within the limit, and starts a session for each.
 
 use std::{
     io,
@@ -21,31 +21,31 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     OpenNetwork, Service, SmtpConfig,
-    budget::Budget,
-    certificate::{Certificate, CertificateError},
-    conversation::{Conversation, Rules},
-    reply::Reply,
-    seats::{Full, Seats},
-    session::{Session, part},
+    certificate::{CertificateError, ServerCertificate},
+    connection_limit::{ConnectionLimit, LimitReached},
+    conversation::{SessionRules, SmtpConversation},
+    memory_budget::MailMemoryBudget,
+    reply::SubmissionReply,
+    session::{SmtpSession, close_after_reply},
 };
-use crate::proxy::{ProxiedPeer, read_proxy_header};
+use crate::smtp::proxy::{ProxiedPeer, read_proxy_header};
 
-/// How long to wait after the system could not give a connection, as when file handles have run out.
+/// The pause after the system could not accept a connection, for example without file handles.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// How long somebody who is turned away may take to hear it.
+/// How long a refused client has to read the reply.
 const TURN_AWAY_MAX: Duration = Duration::from_secs(5);
-/// Those who are being turned away at once; beyond that they are only hung up on.
+/// The most clients that are refused with a reply at once; beyond that, connections are just closed.
 const TURNED_AWAY_MAX: usize = 256;
 
-/// Why a listener cannot be.
+/// Why a listener could not be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum BindError {
-    /// The address cannot be had.
+pub enum SmtpBindError {
+    /// The address cannot be used.
     #[error("cannot listen on {address}: {source}")]
     Address {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The certificate cannot be used.
@@ -53,40 +53,40 @@ pub enum BindError {
     Certificate(#[from] CertificateError),
 }
 
-/// Sockets that are open and not served yet.
+/// The open sockets, before they are served.
 pub struct Listener {
     plain: Option<TcpListener>,
     tls: Option<TcpListener>,
-    certificate: Option<Arc<Certificate>>,
+    certificate: Option<Arc<ServerCertificate>>,
     config: SmtpConfig,
 }
 
 impl Listener {
     /// Opens the sockets and reads the certificate.
-    pub async fn bind(config: SmtpConfig) -> Result<Self, BindError> {
-        let certificate = config.certificate.clone().map(Certificate::open).transpose()?.map(Arc::new);
+    pub async fn bind(config: SmtpConfig) -> Result<Self, SmtpBindError> {
+        let certificate = config.certificate.clone().map(ServerCertificate::open).transpose()?.map(Arc::new);
         let (plain, tls) = (bind(config.listen).await?, bind(config.tls_listen).await?);
         Ok(Self { plain, tls, certificate, config })
     }
 
-    /// Where it listens in plain text.
+    /// The address for plain text.
     pub fn address(&self) -> Option<SocketAddr> {
         self.plain.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
-    /// Where it listens under TLS.
+    /// The address for TLS.
     pub fn tls_address(&self) -> Option<SocketAddr> {
         self.tls.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
-    /// Serves until told to stop; then lets what is under way finish, for as long as it may.
+    /// Serves until it is stopped; then lets running sessions finish within the drain time.
     pub async fn run(self, service: watch::Receiver<Option<Service>>, stop: CancellationToken) {
         let Self { plain, tls, certificate, config } = self;
-        let hall = Arc::new(Hall {
+        let state = Arc::new(ListenerState {
             open_networks: config.open_networks.iter().cloned().map(Arc::new).collect(),
-            introductions: TaskTracker::new(),
-            seats: Seats::new(config.connections_max, config.connections_per_client_max),
-            budget: Budget::new(config.in_flight_bytes_max),
+            proxy_handshakes: TaskTracker::new(),
+            connections: ConnectionLimit::new(config.connections_max, config.connections_per_client_max),
+            budget: MailMemoryBudget::new(config.in_flight_bytes_max),
             prefix: rand::rng().random(),
             count: AtomicU64::new(0),
             turned_away: TaskTracker::new(),
@@ -97,43 +97,43 @@ impl Listener {
             service,
             config,
         });
-        let follow = async {
+        let watch_certificate = async {
             if let Some(certificate) = certificate {
-                certificate.follow(hall.config.patience.certificate, stop.clone()).await;
+                certificate.watch_files(state.config.timeouts.certificate, stop.clone()).await;
             }
         };
-        tokio::join!(hall.take_all(plain, false), hall.take_all(tls, true), follow);
-        hall.introductions.close();
-        hall.introductions.wait().await;
-        hall.sessions.close();
-        if timeout(hall.config.patience.drain, hall.sessions.wait()).await.is_err() {
-            tracing::warn!(sessions = hall.sessions.len(), "some SMTP sessions were cut off");
-            hall.cut.cancel();
-            // They still say why.
-            if timeout(TURN_AWAY_MAX, hall.sessions.wait()).await.is_err() {
+        tokio::join!(state.accept_all(plain, false), state.accept_all(tls, true), watch_certificate);
+        state.proxy_handshakes.close();
+        state.proxy_handshakes.wait().await;
+        state.sessions.close();
+        if timeout(state.config.timeouts.drain, state.sessions.wait()).await.is_err() {
+            tracing::warn!(sessions = state.sessions.len(), "some SMTP sessions were cut off");
+            state.cut.cancel();
+            // The sessions still send a reply.
+            if timeout(TURN_AWAY_MAX, state.sessions.wait()).await.is_err() {
                 tracing::warn!("some SMTP sessions did not end");
             }
         }
     }
 }
 
-async fn bind(address: Option<SocketAddr>) -> Result<Option<TcpListener>, BindError> {
+async fn bind(address: Option<SocketAddr>) -> Result<Option<TcpListener>, SmtpBindError> {
     let Some(address) = address else { return Ok(None) };
     let bound = TcpListener::bind(address).await;
-    bound.map(Some).map_err(|source| BindError::Address { address, source })
+    bound.map(Some).map_err(|source| SmtpBindError::Address { address, source })
 }
 
-/// What all sessions share.
-struct Hall {
+/// The state that all sessions share.
+struct ListenerState {
     config: SmtpConfig,
     open_networks: Vec<Arc<OpenNetwork>>,
-    /// Proxies that have not said yet who is behind them.
-    introductions: TaskTracker,
-    seats: Arc<Seats>,
-    budget: Arc<Budget>,
-    certificate: Option<Arc<Certificate>>,
+    /// Connections from proxies that have not sent their header yet.
+    proxy_handshakes: TaskTracker,
+    connections: Arc<ConnectionLimit>,
+    budget: Arc<MailMemoryBudget>,
+    certificate: Option<Arc<ServerCertificate>>,
     service: watch::Receiver<Option<Service>>,
-    /// Of the sessions' names: another for each start.
+    /// The prefix of session ids, different for each start.
     prefix: u32,
     count: AtomicU64,
     sessions: TaskTracker,
@@ -142,8 +142,8 @@ struct Hall {
     cut: CancellationToken,
 }
 
-impl Hall {
-    async fn take_all(self: &Arc<Self>, listener: Option<TcpListener>, secure: bool) {
+impl ListenerState {
+    async fn accept_all(self: &Arc<Self>, listener: Option<TcpListener>, secure: bool) {
         let Some(listener) = listener else { return };
         loop {
             let accepted = tokio::select! {
@@ -152,7 +152,7 @@ impl Hall {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, peer)) => self.take(stream, peer, secure),
+                Ok((stream, peer)) => self.handle(stream, peer, secure),
                 Err(error) => {
                     tracing::warn!(%error, "an SMTP connection could not be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -161,33 +161,33 @@ impl Hall {
         }
     }
 
-    fn take(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr, secure: bool) {
+    fn handle(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr, secure: bool) {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection was gone before it was used");
         }
         if !self.config.proxy_networks.iter().any(|network| network.contains(peer.ip())) {
-            return self.seat(stream, ClientOrigin::direct(peer), secure);
+            return self.start_session(stream, ClientOrigin::direct(peer), secure);
         }
-        if self.introductions.len() >= self.config.connections_max {
+        if self.proxy_handshakes.len() >= self.config.connections_max {
             return self.turn_away(stream, secure, "4.7.0", "there are too many connections");
         }
-        let hall = self.clone();
-        self.introductions.spawn(async move { hall.introduce(stream, peer, secure).await });
+        let state = self.clone();
+        self.proxy_handshakes.spawn(async move { state.read_proxy(stream, peer, secure).await });
     }
 
-    /// Has a proxy say who is behind it.
-    async fn introduce(self: Arc<Self>, mut stream: TcpStream, proxy: SocketAddr, secure: bool) {
+    /// Reads the header of a proxy, then starts the session of the client behind it.
+    async fn read_proxy(self: Arc<Self>, mut stream: TcpStream, proxy: SocketAddr, secure: bool) {
         let header = tokio::select! {
             biased;
             () = self.stop.cancelled() => return,
-            header = timeout(self.config.patience.proxy, read_proxy_header(&mut stream)) => header,
+            header = timeout(self.config.timeouts.proxy, read_proxy_header(&mut stream)) => header,
         };
         match header {
             Ok(Ok(ProxiedPeer::Client(client))) => {
-                self.seat(stream, ClientOrigin { peer: client, kind: OriginKind::Proxied }, secure);
+                self.start_session(stream, ClientOrigin { peer: client, kind: OriginKind::Proxied }, secure);
             }
             Ok(Ok(ProxiedPeer::Unnamed)) => {
-                self.seat(stream, ClientOrigin { peer: proxy, kind: OriginKind::Unnamed }, secure);
+                self.start_session(stream, ClientOrigin { peer: proxy, kind: OriginKind::Unnamed }, secure);
             }
             Ok(Err(error)) => {
                 tracing::info!(proxy = %proxy.ip(), %error, "an SMTP connection from smtp.proxy_networks was refused");
@@ -200,15 +200,15 @@ impl Hall {
         }
     }
 
-    /// Gives a connection its session, where there is room for one.
-    fn seat(self: &Arc<Self>, stream: TcpStream, origin: ClientOrigin, secure: bool) {
+    /// Starts a session for a connection, within the limit.
+    fn start_session(self: &Arc<Self>, stream: TcpStream, origin: ClientOrigin, secure: bool) {
         let peer = origin.peer;
-        let seat = match self.seats.take(peer.ip()) {
-            Ok(seat) => seat,
-            Err(Full::ForAll) => {
+        let slot = match self.connections.take(peer.ip()) {
+            Ok(slot) => slot,
+            Err(LimitReached::ForAll) => {
                 return self.turn_away(stream, secure, "4.7.0", "there are too many connections");
             }
-            Err(Full::ForClient) => {
+            Err(LimitReached::ForClient) => {
                 return self.turn_away(
                     stream,
                     secure,
@@ -223,7 +223,7 @@ impl Hall {
         let limits = service.door.limits();
         let (trusts_plain, open) = (self.trusts_plain(&origin), self.open_network(&origin));
         let needs_tls = !trusts_plain && open.is_none();
-        let rules = Rules {
+        let rules = SessionRules {
             name: self.config.name.clone(),
             message_bytes_max: limits.message_bytes_max,
             recipients_max: self.config.recipients_max.min(limits.recipients_max),
@@ -232,22 +232,22 @@ impl Hall {
             open,
         };
         if rules.open.is_some() {
-            // It needs no key, so that it has shown all that it will.
-            seat.admit();
+            // The client needs no key, so it counts as admitted.
+            slot.admit();
         }
-        let conversation = Conversation::new(rules, self.budget.clone(), secure);
+        let conversation = SmtpConversation::new(rules, self.budget.clone(), secure);
         let number = self.count.fetch_add(1, Ordering::Relaxed);
-        let session = Session {
+        let session = SmtpSession {
             name: self.config.name.clone(),
             id: format!("{:08x}{number:x}", self.prefix),
             peer,
             service,
             certificate: self.certificate.clone(),
-            patience: self.config.patience.clone(),
+            timeouts: self.config.timeouts.clone(),
             stop: self.stop.clone(),
             cut: self.cut.clone(),
             began: Instant::now(),
-            seat,
+            slot,
         };
         self.sessions.spawn(async move {
             let outcome = session.serve(stream, conversation, secure).await.as_str();
@@ -256,7 +256,8 @@ impl Hall {
         });
     }
 
-    /// Whether a key may be shown without TLS. What comes through a proxy has been on a network, whatever its address.
+    /// Whether a key may be shown without TLS. A connection through a proxy has crossed a network, whatever
+    /// its address.
     fn trusts_plain(&self, origin: &ClientOrigin) -> bool {
         let address = origin.peer.ip().to_canonical();
         match origin.kind {
@@ -268,7 +269,7 @@ impl Hall {
         }
     }
 
-    /// The rule by which no key is needed.
+    /// The network rule by which the client needs no key.
     fn open_network(&self, origin: &ClientOrigin) -> Option<Arc<OpenNetwork>> {
         match origin.kind {
             OriginKind::Direct | OriginKind::Proxied => {
@@ -278,39 +279,41 @@ impl Hall {
         }
     }
 
-    /// Says why there is no session. Under TLS nobody would understand it before a handshake, which is not worth making.
+    /// Refuses a connection with a reply. Under TLS there is no reply, because it would need a handshake
+    /// first.
     fn turn_away(&self, mut stream: TcpStream, secure: bool, status: &'static str, why: &str) {
         count("refused");
         if secure || self.turned_away.len() >= TURNED_AWAY_MAX {
             return;
         }
         let mut line = Vec::new();
-        Reply::saying(421, status, &format!("{} {why}: try again later", self.config.name)).write(&mut line);
+        SubmissionReply::with_text(421, status, &format!("{} {why}: try again later", self.config.name))
+            .write(&mut line);
         self.turned_away.spawn(async move {
             let say = async {
                 if stream.write_all(&line).await.is_ok() {
-                    part(&mut stream).await;
+                    close_after_reply(&mut stream).await;
                 }
             };
-            // Who does not listen is not waited for.
+            // A client that does not read is not waited for.
             let _ = timeout(TURN_AWAY_MAX, say).await;
         });
     }
 }
 
-/// Where a connection comes from.
+/// The origin of a connection.
 struct ClientOrigin {
     peer: SocketAddr,
     kind: OriginKind,
 }
 
-/// How its address is known.
+/// How the address of the client is known.
 enum OriginKind {
-    /// It is the other end of the socket.
+    /// It is the peer of the socket.
     Direct,
-    /// A proxy says so.
+    /// A proxy named it.
     Proxied,
-    /// It is a proxy's own, which does not say who is behind it: nothing is trusted for it.
+    /// It is the address of a proxy that does not name its client: it has no privileges.
     Unnamed,
 }
 

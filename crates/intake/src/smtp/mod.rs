@@ -1,92 +1,94 @@
-//! SMTP submission: mail from programs that speak SMTP, through the one door.
+//! SMTP submission: mail from programs that speak SMTP.
 //!
-//! A [`Listener`] takes connections, plain (with STARTTLS where there is a certificate) and under TLS from the first
-//! byte. A session is one task: [`conversation`] decides, without any I/O, what each line means and what is answered;
-//! `session` moves the bytes and keeps the deadlines; `accept` hands a whole mail to the [`Door`](crate::Door).
+//! A [`Listener`] accepts connections in plain text (with STARTTLS if there is a certificate) and under TLS.
+//! Each session is one task: [`conversation`] decides, without any I/O, what each line means and how it is
+//! answered; `session` moves the bytes and watches the deadlines; `accept` hands a complete mail to the
+//! [`Door`](crate::Door).
 //!
 //! Promises:
-//! - 250 after the final dot means durable, and names the message; any other answer means that nothing was kept;
-//! - commands, and the dot that ends a mail, end with CR LF and with nothing else: whoever ends them otherwise is told so
-//!   and cut off, so that no two readers of the stream can differ about where a mail ends; a bare LF inside a mail is
-//!   written as CR LF, a bare CR is refused;
-//! - what was said before TLS began is forgotten, and a password is asked for only under TLS, on this machine, or in a
-//!   network that was named for it;
-//! - who is behind a proxy is known by what a proxy says that was named, and by nobody else's word;
-//! - every mail is let in by its key as it stands then, as a request over HTTP would be;
+//! - 250 after the final dot means that the mail is durable, and names the message; any other reply means
+//!   that nothing was stored;
+//! - commands, and the dot that ends a mail, end with CR LF only: a client that ends them otherwise gets a
+//!   reply and is disconnected, so that no two readers of the stream can disagree about where a mail ends; a
+//!   bare LF inside a mail becomes CR LF, and a bare CR is refused;
+//! - everything said before TLS began is forgotten, and a password is accepted only under TLS, on this
+//!   machine, or in a network that was configured for it;
+//! - the client behind a proxy is known only through the header of a configured proxy;
+//! - the key is checked again for every mail, as for a request over HTTP;
 //! - lines, mails, recipients, errors, sessions, memory and waits are bounded.
 //!
-//! While there is no store, whoever calls is told to come again (421). Not here: whose keys open ([`Gatekeeper`] asks
-//! the binary), and what is wrong with a mail (the door says).
+//! While there is no store, clients are asked to come back later (421). Not here: whether a key is valid (the
+//! binary implements [`Gatekeeper`]), and what is wrong with a mail (the door says).
 
 mod accept;
+mod authenticator;
 mod body;
-mod budget;
 mod certificate;
 mod command;
+mod connection_limit;
 mod conversation;
-mod crash;
 mod data;
-mod gatekeeper;
 mod line;
 mod listener;
 mod login;
+mod memory_budget;
 mod offline;
 mod options;
+pub mod proxy;
 mod reply;
 mod scram;
-mod seats;
 mod session;
 #[cfg(test)]
 mod tests;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
+pub use authenticator::{AdmittedSender, Denied, Gatekeeper, OpenNetwork};
 pub use certificate::{CertificateError, CertificateFiles};
-pub use command::{Command, Fault, RecipientPath, parse as parse_command};
-pub use gatekeeper::{AdmittedSender, Denied, Gatekeeper, OpenNetwork};
-pub use listener::{BindError, Listener};
+pub use command::{RecipientPath, SmtpCommand, SmtpCommandError, parse as parse_command};
+pub use listener::{Listener, SmtpBindError};
 pub use offline::{OfflineRules, OfflineSession};
-pub use reply::Reply;
+pub use reply::SubmissionReply;
 pub use scram::{ProvenKey, ScramCandidate, ScramOffer};
 
 use postway_domain::key::Network;
 
 use crate::Door;
 
-/// How a listener is set up.
+/// The configuration of a listener.
 #[derive(Clone, Debug)]
 pub struct SmtpConfig {
-    /// Our name, in the greeting and in trace fields.
+    /// The name of this server, in the greeting and in trace fields.
     pub name: String,
-    /// Where to listen in plain text, with STARTTLS where there is a certificate.
+    /// The address to listen on in plain text, with STARTTLS if there is a certificate.
     pub listen: Option<SocketAddr>,
-    /// Where to listen under TLS.
+    /// The address to listen on under TLS.
     pub tls_listen: Option<SocketAddr>,
     /// The certificate and its key.
     pub certificate: Option<CertificateFiles>,
-    /// Whether nobody vouches for the certificate. STARTTLS with it is then offered only to those who need it: many programs
-    /// go on under TLS wherever it is offered, and give up where they cannot trust it.
+    /// Whether the certificate is self-signed. STARTTLS is then offered only to clients that need it: many
+    /// programs use TLS whenever it is offered, and give up if they cannot trust the certificate.
     pub certificate_is_own: bool,
-    /// Connections at once.
+    /// The most connections at once.
     pub connections_max: usize,
-    /// Of them, those of one client: an IPv4 address, or a /64 of IPv6.
+    /// The most connections of one client: an IPv4 address, or an IPv6 /64.
     pub connections_per_client_max: usize,
-    /// Recipients of one mail; the door's own limit holds as well.
+    /// The most recipients of one mail; the door's own limit applies as well.
     pub recipients_max: usize,
-    /// Bytes of unfinished mail, of all sessions together.
+    /// The most bytes of unfinished mail, of all sessions together.
     pub in_flight_bytes_max: usize,
     /// Networks from which a key may be shown without TLS, besides this machine.
     pub plaintext_networks: Vec<Network>,
-    /// Networks from which mail is taken without a key; the first that matches decides.
+    /// Networks from which mail is accepted without a key; the first that matches applies.
     pub open_networks: Vec<OpenNetwork>,
-    /// Proxies, which must say who is behind them.
+    /// Networks of proxies, which must send a PROXY header.
     pub proxy_networks: Vec<Network>,
-    /// How long what may take.
-    pub patience: Patience,
+    /// The timeouts of a session.
+    pub timeouts: SmtpTimeouts,
 }
 
 impl SmtpConfig {
-    /// One that listens nowhere yet, with the bounds of the documentation.
+    /// A configuration without addresses, with the limits of the documentation.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -101,33 +103,33 @@ impl SmtpConfig {
             plaintext_networks: Vec::new(),
             open_networks: Vec::new(),
             proxy_networks: Vec::new(),
-            patience: Patience::default(),
+            timeouts: SmtpTimeouts::default(),
         }
     }
 }
 
-/// How long what may take.
+/// The timeouts of a session.
 #[derive(Clone, Debug)]
-pub struct Patience {
+pub struct SmtpTimeouts {
     /// The header of a proxy.
     pub proxy: Duration,
     /// The TLS handshake.
     pub handshake: Duration,
-    /// From the connection to a key that opens.
+    /// From the connection to a valid key.
     pub login: Duration,
     /// Between commands, and between pieces of a mail.
     pub idle: Duration,
-    /// A whole mail.
+    /// A complete mail.
     pub mail: Duration,
-    /// What follows a key that does not open.
+    /// The delay after a wrong key.
     pub wrong_key: Duration,
-    /// What is under way when the listener stops.
+    /// Running sessions when the listener stops.
     pub drain: Duration,
-    /// How often is looked whether the certificate has changed.
+    /// How often to check whether the certificate has changed.
     pub certificate: Duration,
 }
 
-impl Default for Patience {
+impl Default for SmtpTimeouts {
     fn default() -> Self {
         Self {
             proxy: Duration::from_secs(10),
@@ -142,17 +144,17 @@ impl Default for Patience {
     }
 }
 
-/// What mail goes to, once there is a store.
+/// What sessions need once there is a store.
 #[derive(Clone)]
 pub struct Service {
-    /// The one way in.
+    /// Accepts mail.
     pub door: Arc<Door>,
-    /// Who may use it.
+    /// Decides who may send.
     pub gatekeeper: Arc<dyn Gatekeeper>,
 }
 
 impl CertificateFiles {
-    /// Both files.
+    /// The paths of both files.
     pub fn new(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         Self { certificate: certificate.into(), key: key.into() }
     }

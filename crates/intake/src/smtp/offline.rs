@@ -1,5 +1,5 @@
-//! A session without a network, a gatekeeper or a store, for whoever tests the listener from outside: bytes go in, replies
-//! and mails come out. It does what `session` does with the same conversation, at once.
+//! A session without a network, keys or a store, for tests of the listener from outside: bytes go in, replies
+//! and mails come out. It drives the same conversation as `session`, synchronously.
 
 use std::sync::LazyLock;
 
@@ -11,10 +11,10 @@ use postway_domain::{
 use secrecy::ExposeSecret;
 
 use super::{
-    budget::Budget,
-    conversation::{Conversation, Rules, Step},
-    gatekeeper::{Denied, SmtpCredentials},
-    reply::Reply,
+    authenticator::{Denied, SmtpCredentials},
+    conversation::{SessionRules, SessionStep, SmtpConversation},
+    memory_budget::MailMemoryBudget,
+    reply::SubmissionReply,
     scram::{ProvenKey, ScramCandidate, ScramOffer},
 };
 
@@ -22,15 +22,15 @@ use super::{
 const SALT: [u8; SALT_BYTES] = [7; SALT_BYTES];
 /// The server's half of every nonce.
 const NONCE: &str = "offline";
-/// The key that may be proven, under the name `shop`.
+/// The key that can be proven, under the user name `shop`.
 static GOOD: LazyLock<ScramVerifier> = LazyLock::new(|| ScramVerifier::of("good", SALT));
 
-/// What an offline session is made with.
+/// The rules of an offline session.
 #[derive(Clone, Copy, Debug)]
 pub struct OfflineRules {
-    /// The largest mail.
+    /// The largest mail, in bytes.
     pub message_bytes_max: usize,
-    /// Recipients of one mail.
+    /// The most recipients of one mail.
     pub recipients_max: usize,
     /// Whether STARTTLS is offered.
     pub offers_tls: bool,
@@ -38,10 +38,10 @@ pub struct OfflineRules {
     pub trusts_plain: bool,
 }
 
-/// One session. Keys that begin with `good` open, and every whole mail is taken.
+/// A session in which keys that begin with `good` are valid and every complete mail is accepted.
 #[derive(Debug)]
 pub struct OfflineSession {
-    conversation: Conversation,
+    conversation: SmtpConversation,
     input: BytesMut,
     output: Vec<u8>,
     mails: Vec<Bytes>,
@@ -49,10 +49,10 @@ pub struct OfflineSession {
 }
 
 impl OfflineSession {
-    /// One that has just begun.
+    /// A new session.
     pub fn new(rules: OfflineRules) -> Self {
         let OfflineRules { message_bytes_max, recipients_max, offers_tls, trusts_plain } = rules;
-        let rules = Rules {
+        let rules = SessionRules {
             name: "mx.example".to_owned(),
             message_bytes_max,
             recipients_max,
@@ -60,14 +60,14 @@ impl OfflineSession {
             trusts_plain,
             open: None,
         };
-        // Room for the mail and for what its share is rounded up to.
-        let budget = Budget::new(message_bytes_max.saturating_mul(2).max(1024 * 1024));
-        let mut conversation = Conversation::new(rules, budget, false);
+        // Memory for the mail and for rounding up its share.
+        let budget = MailMemoryBudget::new(message_bytes_max.saturating_mul(2).max(1024 * 1024));
+        let mut conversation = SmtpConversation::new(rules, budget, false);
         let output = std::mem::take(conversation.output());
         Self { conversation, input: BytesMut::new(), output, mails: Vec::new(), is_over: false }
     }
 
-    /// Reads the next bytes as one read from a socket would give them. A session that is over reads nothing.
+    /// Reads bytes as one read from a socket would deliver them. A session that is over reads nothing.
     pub fn hear(&mut self, bytes: &[u8]) {
         if self.is_over {
             return;
@@ -77,14 +77,14 @@ impl OfflineSession {
             let step = self.conversation.advance(&mut self.input);
             self.output.append(self.conversation.output());
             match step {
-                Step::Read => return,
-                Step::StartTls => {
-                    // What came in plain text behind it was in a buffer that is gone.
+                SessionStep::Read => return,
+                SessionStep::StartTls => {
+                    // Plain text after STARTTLS is dropped with the buffer.
                     self.input.clear();
                     self.conversation.secured();
                     return;
                 }
-                Step::LookUp => {
+                SessionStep::LookUp => {
                     let candidate = || ScramCandidate {
                         verifier: GOOD.clone(),
                         key: ProvenKey::Tenant(KeyDigest::of(b"good")),
@@ -94,22 +94,22 @@ impl OfflineSession {
                         _ => Vec::new(),
                     };
                     let offer = ScramOffer { salt: SALT.to_vec(), iterations: ITERATIONS, candidates };
-                    self.conversation.looked_up(Ok(offer), NONCE);
+                    self.conversation.set_scram_offer(Ok(offer), NONCE);
                 }
-                Step::Judge => {
+                SessionStep::CheckKey => {
                     let opens = match self.conversation.credentials() {
                         Some(SmtpCredentials::Key { key, .. }) => key.expose_secret().starts_with("good"),
                         Some(SmtpCredentials::Proven(_)) => true,
                         Some(SmtpCredentials::Unproven | SmtpCredentials::Network(_)) | None => false,
                     };
                     let denied = || Denied::Refused("this key does not open".to_owned());
-                    self.conversation.judged(if opens { Ok(()) } else { Err(denied()) });
+                    self.conversation.key_checked(if opens { Ok(()) } else { Err(denied()) });
                 }
-                Step::Store(submission) => {
+                SessionStep::Store(submission) => {
                     self.mails.push(submission.body);
-                    self.conversation.stored(&Reply::new(250, "2.0.0", "taken"));
+                    self.conversation.stored(&SubmissionReply::new(250, "2.0.0", "taken"));
                 }
-                Step::Close(_) => {
+                SessionStep::Close(_) => {
                     self.is_over = true;
                     return;
                 }
@@ -122,17 +122,17 @@ impl OfflineSession {
         &self.output
     }
 
-    /// The mails that were taken, in order.
+    /// The accepted mails, in order.
     pub fn mails(&self) -> &[Bytes] {
         &self.mails
     }
 
-    /// Bytes that were heard and neither read nor forgotten.
+    /// The number of bytes that were received and neither read nor dropped.
     pub fn unread_bytes(&self) -> usize {
         self.input.len()
     }
 
-    /// Whether the session has ended by itself.
+    /// Whether the session has ended.
     pub fn is_over(&self) -> bool {
         self.is_over
     }

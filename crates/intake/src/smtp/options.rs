@@ -1,32 +1,33 @@
-//! What a mail's own header says about how it is to be sent.
+//! Sending options in the header of a mail.
 //!
-//! `X-Postway-…` fields choose what the query of `POST /v1/messages/raw` chooses, and none of them leaves with the mail.
-//! Fields that mean nothing here are dropped without a word: a mail may have been through another gateway, and
-//! `X-Postway-ID` is what that one called it.
+//! `X-Postway-…` fields choose what the query of `POST /v1/messages/raw` chooses, and are removed from the
+//! mail. Unknown ones are removed without an error: a mail may have passed another gateway, and
+//! `X-Postway-ID` is its id there.
 //!
-//! A program that was set up for another service chooses in that one's words: `X-PM-Tag`, `X-PM-Message-Stream` and
-//! `X-PM-Metadata-…` (Postmark), `Resend-Idempotency-Key`. They count where ours are not there.
+//! A program that was set up for another service uses that service's fields: `X-PM-Tag`,
+//! `X-PM-Message-Stream` and `X-PM-Metadata-…` (Postmark), `Resend-Idempotency-Key`. They apply if our own
+//! field is absent.
 
 use postway_mime::{RawError, own_fields};
 
-use super::{conversation::Envelope, reply::Reply};
+use super::{conversation::SmtpEnvelope, reply::SubmissionReply};
 use crate::RawOptions;
 
-/// What was chosen, and the key by which a repeat is recognised.
+/// The options, and the key by which a repeat is recognised.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Options {
+pub(super) struct MailOptions {
     pub(super) raw: RawOptions,
     pub(super) idempotency_key: Option<String>,
 }
 
-impl Options {
-    /// Those of a mail with this envelope.
-    pub(super) fn of(envelope: &Envelope, mail: &[u8]) -> Result<Self, Reply> {
+impl MailOptions {
+    /// Reads the options of a mail with this envelope.
+    pub(super) fn for_mail(envelope: &SmtpEnvelope, mail: &[u8]) -> Result<Self, SubmissionReply> {
         let fields = match own_fields(mail) {
             Ok(fields) => fields,
-            // The door says it better.
+            // The door has a better error for this.
             Err(RawError::Nul { .. } | RawError::HeaderTooLong) => Vec::new(),
-            Err(error) => return Err(Reply::saying(550, "5.6.0", &error.to_string())),
+            Err(error) => return Err(SubmissionReply::with_text(550, "5.6.0", &error.to_string())),
         };
         let from = envelope.from.as_ref().map_or_else(String::new, |from| from.as_str().to_owned());
         let to = envelope.to.iter().map(|to| to.as_str().to_owned()).collect();
@@ -43,7 +44,8 @@ impl Options {
         Ok(options)
     }
 
-    /// Takes over what another service's field chooses. Its programs expect no refusal for it, so one too many is passed over.
+    /// Applies another service's field. Its programs expect no refusal for it, so a repeated field is
+    /// ignored.
     fn translate(&mut self, name: &str, value: String) {
         if value.is_empty() {
             return;
@@ -54,7 +56,7 @@ impl Options {
         }
         match name {
             "x-pm-tag" => self.raw.tags.push(value),
-            // What Postmark calls the stream of mail that is in none.
+            // Postmark's name for mail outside any stream.
             "x-pm-message-stream" if value.eq_ignore_ascii_case("outbound") => {}
             "x-pm-message-stream" => {
                 self.raw.batch.get_or_insert(value);
@@ -66,7 +68,7 @@ impl Options {
         }
     }
 
-    fn choose(&mut self, name: &str, value: String) -> Result<(), Reply> {
+    fn choose(&mut self, name: &str, value: String) -> Result<(), SubmissionReply> {
         let raw = &mut self.raw;
         let option = match name.to_ascii_lowercase().as_str() {
             "x-postway-client-id" => &mut raw.id,
@@ -99,18 +101,18 @@ impl Options {
     }
 }
 
-fn fault(name: &str, problem: &str) -> Reply {
-    Reply::saying(550, "5.6.0", &format!("{name}: {problem}"))
+fn fault(name: &str, problem: &str) -> SubmissionReply {
+    SubmissionReply::with_text(550, "5.6.0", &format!("{name}: {problem}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn envelope() -> Envelope {
+    fn envelope() -> SmtpEnvelope {
         let to = vec!["a@example.net".parse().unwrap()];
         let from = Some("shop@example.com".parse().unwrap());
-        Envelope { from, to, smtputf8: false, dsn: Default::default() }
+        SmtpEnvelope { from, to, smtputf8: false, dsn: Default::default() }
     }
 
     #[test]
@@ -134,15 +136,15 @@ mod tests {
             sensitive: true,
             ..RawOptions::default()
         };
-        let expected = Options { raw, idempotency_key: text("k 1") };
-        assert_eq!(Options::of(&envelope(), mail), Ok(expected));
+        let expected = MailOptions { raw, idempotency_key: text("k 1") };
+        assert_eq!(MailOptions::for_mail(&envelope(), mail), Ok(expected));
     }
 
     #[test]
     fn words_of_other_services_count_where_ours_are_not_there() {
         let mail = b"X-PM-Tag: welcome\r\nX-PM-Message-Stream: news\r\nx-pm-metadata-Order: 7\r\nX-PM-Metadata-order: 8\r\n\
             X-PM-TrackOpens: true\r\nResend-Idempotency-Key: theirs\r\nResend-Idempotency-Key: again\r\n";
-        let options = Options::of(&envelope(), &[&mail[..], b"\r\n"].concat()).unwrap();
+        let options = MailOptions::for_mail(&envelope(), &[&mail[..], b"\r\n"].concat()).unwrap();
         assert_eq!(options.raw.tags, ["welcome"]);
         assert_eq!(options.raw.batch.as_deref(), Some("news"));
         assert_eq!(
@@ -151,19 +153,19 @@ mod tests {
         );
         assert_eq!(options.idempotency_key.as_deref(), Some("theirs"));
         let ours = b"X-Postway-Batch: own\r\nX-Postway-Idempotency-Key: own\r\n\r\n";
-        let options = Options::of(&envelope(), &[&mail[..], ours].concat()).unwrap();
+        let options = MailOptions::for_mail(&envelope(), &[&mail[..], ours].concat()).unwrap();
         assert_eq!(
             (options.raw.batch.as_deref(), options.idempotency_key.as_deref()),
             (Some("own"), Some("own"))
         );
-        let outbound = Options::of(&envelope(), b"X-PM-Message-Stream: Outbound\r\n\r\n").unwrap();
+        let outbound = MailOptions::for_mail(&envelope(), b"X-PM-Message-Stream: Outbound\r\n\r\n").unwrap();
         assert_eq!(outbound.raw.batch, None);
     }
 
     #[test]
     fn no_sender_is_no_sender() {
-        let envelope = Envelope { from: None, ..envelope() };
-        let options = Options::of(&envelope, b"From: a@example.com\r\n\r\n").unwrap();
+        let envelope = SmtpEnvelope { from: None, ..envelope() };
+        let options = MailOptions::for_mail(&envelope, b"From: a@example.com\r\n\r\n").unwrap();
         assert_eq!(options.raw.from.as_deref(), Some(""));
     }
 
@@ -173,7 +175,8 @@ mod tests {
             ("X-Postway-Batch: a\r\nX-Postway-Batch: b", "X-Postway-Batch"),
             ("X-Postway-Sensitive: maybe", "X-Postway-Sensitive"),
         ] {
-            let reply = Options::of(&envelope(), format!("{header}\r\n\r\n").as_bytes()).unwrap_err();
+            let reply =
+                MailOptions::for_mail(&envelope(), format!("{header}\r\n\r\n").as_bytes()).unwrap_err();
             assert!(reply.code == 550 && reply.text.starts_with(named), "{reply:?}");
         }
     }

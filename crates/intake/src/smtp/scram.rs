@@ -1,10 +1,11 @@
-//! The server's side of AUTH SCRAM-SHA-256 (RFC 5802, RFC 7677), without I/O and without a network's randomness: the salt and
-//! the nonce are given.
+//! The server side of AUTH SCRAM-SHA-256 (RFC 5802, RFC 7677), without I/O and randomness: the caller
+//! provides salt and nonce.
 //!
-//! A name may stand for several keys, as a tenant's does: they share a salt, and the proof says which of them it was. Whoever
-//! names nobody gets a salt too, and is told at the end what everybody is told whose proof does not hold.
+//! A user name may have several keys, as a tenant does: they share a salt, and the proof shows which one was
+//! used. An unknown name gets a salt too, and at the end the same reply as a wrong proof.
 //!
-//! No channel binding: `n` and `y` are taken, `p` is refused, since no mechanism with -PLUS is offered.
+//! There is no channel binding: `n` and `y` are accepted and `p` is refused, because no -PLUS mechanism is
+//! offered.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use postway_domain::{KeyDigest, TenantId, scram::ScramVerifier};
@@ -14,49 +15,49 @@ const NONCE_OCTETS_MAX: usize = 256;
 /// The longest user name, as sent.
 const NAME_OCTETS_MAX: usize = 1_024;
 
-/// What a proof is checked against.
+/// The data that a proof is checked against.
 #[derive(Clone, Debug)]
 pub struct ScramOffer {
-    /// What the client is to salt its key with.
+    /// The salt for the key.
     pub salt: Vec<u8>,
-    /// How often it is to hash it.
+    /// The number of iterations.
     pub iterations: u32,
-    /// The keys that the name may stand for; none where it stands for nobody.
+    /// The keys of the user name; empty if the name is unknown.
     pub candidates: Vec<ScramCandidate>,
 }
 
 /// One key that may be proven.
 #[derive(Clone, Debug)]
 pub struct ScramCandidate {
-    /// What it is proven against.
+    /// The verifier of the key.
     pub verifier: ScramVerifier,
-    /// Which key it is.
+    /// The key that the proof identifies.
     pub key: ProvenKey,
 }
 
-/// A key that was proven and not shown. Asked for again with every mail.
+/// A key that was proven and not shown. It is checked again for every mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProvenKey {
     /// The admin key, for this tenant.
     Admin(TenantId),
-    /// A tenant's, by its digest.
+    /// A tenant's key, by its digest.
     Tenant(KeyDigest),
 }
 
-/// A client's first message, read.
+/// The client's first message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ScramHello {
-    /// Who it says it is.
+    /// The user name.
     pub(super) username: String,
-    /// `n,,` or the like, which comes back at the end.
+    /// The GS2 header, such as `n,,`, which the client repeats at the end.
     gs2_header: String,
-    /// The rest as it came.
+    /// The rest of the message, unchanged.
     bare: String,
     nonce: String,
 }
 
 impl ScramHello {
-    /// Reads `n,,n=user,r=nonce`; none where it is not that.
+    /// Parses `n,,n=user,r=nonce`; `None` if the text has another form.
     pub(super) fn read(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, ',');
         let (binding, authzid, bare) = (parts.next()?, parts.next()?, parts.next()?);
@@ -64,7 +65,7 @@ impl ScramHello {
             return None;
         }
         let mut attributes = bare.split(',');
-        // `m=` would come first: an extension that must be understood, and is not.
+        // `m=` would come first: a mandatory extension, and none is supported.
         let username = unescaped(attributes.next()?.strip_prefix("n=")?)?;
         let nonce = attributes.next()?.strip_prefix("r=")?.to_owned();
         let is_nonce = (1..=NONCE_OCTETS_MAX).contains(&nonce.len())
@@ -78,7 +79,7 @@ impl ScramHello {
         (is_nonce && speaks_for_itself).then_some(Self { username, gs2_header, bare, nonce })
     }
 
-    /// Goes on with what there is for the name: the exchange, and what the client is told.
+    /// Continues with the data for the user name: the exchange, and the message to the client.
     pub(super) fn answer(self, offer: ScramOffer, server_nonce: &str) -> (ScramExchange, String) {
         let nonce = format!("{}{server_nonce}", self.nonce);
         let salt = BASE64_STANDARD.encode(&offer.salt);
@@ -93,7 +94,7 @@ impl ScramHello {
     }
 }
 
-/// A user name, with its commas and equals signs.
+/// Decodes the commas and equals signs of a user name.
 fn unescaped(name: &str) -> Option<String> {
     let mut out = String::with_capacity(name.len());
     let mut rest = name;
@@ -119,17 +120,17 @@ pub(super) struct ScramExchange {
     candidates: Vec<ScramCandidate>,
 }
 
-/// What a proof came to.
+/// The result of a proof.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ScramEnd {
-    /// This key was proven; the words prove the same of the server.
+    /// This key was proven; the text is the server's own proof.
     Proven(ProvenKey, String),
     /// No key was proven.
     Unproven,
 }
 
 impl ScramExchange {
-    /// Reads `c=biws,r=nonce,p=proof`; none where it is not that.
+    /// Parses `c=biws,r=nonce,p=proof`; `None` if the text has another form.
     pub(super) fn finish(self, text: &str) -> Option<ScramEnd> {
         let (without_proof, proof) = text.rsplit_once(",p=")?;
         let proof = BASE64_STANDARD.decode(proof).ok()?;

@@ -1,4 +1,4 @@
-//! One connection: moves the bytes of a conversation, keeps its deadlines, and does what it asks for.
+//! One connection: moves the bytes of a conversation, watches its deadlines, and carries out its steps.
 
 use std::{io, net::SocketAddr, sync::Arc};
 
@@ -12,44 +12,44 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Patience, Service,
-    accept::{Sender, accept},
-    certificate::Certificate,
-    conversation::{Conversation, Ending, Step},
-    gatekeeper::Denied,
-    reply::Reply,
-    seats::Seat,
+    Service, SmtpTimeouts,
+    accept::{SmtpSender, accept},
+    authenticator::Denied,
+    certificate::ServerCertificate,
+    connection_limit::ConnectionSlot,
+    conversation::{SessionEnding, SessionStep, SmtpConversation},
+    reply::SubmissionReply,
 };
 
-/// How much is read at once.
+/// How many bytes are read at once.
 const READ_BYTES: usize = 16 * 1024;
-/// Characters of the server's half of a nonce: about 190 bits.
+/// The length of the server's half of a nonce: about 190 bits.
 const NONCE_CHARS: usize = 32;
-/// Room that replies may keep between reads.
-const KEPT_BYTES_MAX: usize = 16 * 1024;
-/// How long, and for how many reads, a client that was cut off is listened to, so that it can hear why: a connection closed
-/// with unread bytes is reset, and a reset overtakes the last words.
+/// The most memory that the output buffer keeps between reads.
+const OUTPUT_BYTES_MAX: usize = 16 * 1024;
+/// How long, and for how many reads, a disconnected client is still read from, so that it receives the last
+/// reply: closing a connection with unread bytes resets it, and the reset overtakes the reply.
 const LINGER: std::time::Duration = std::time::Duration::from_secs(2);
 const LINGER_READS_MAX: usize = 64;
 
 /// How a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// The client said goodbye.
+pub(super) enum SessionOutcome {
+    /// The client sent QUIT.
     Quit,
     /// The client went away.
     Gone,
-    /// The client was cut off for what it said.
+    /// The client was disconnected for what it sent.
     Cut,
     /// The client took too long.
     Timeout,
-    /// There was no handshake.
+    /// The TLS handshake failed.
     Tls,
     /// The listener stopped.
     Stopped,
 }
 
-impl Outcome {
+impl SessionOutcome {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Quit => "quit",
@@ -62,73 +62,75 @@ impl Outcome {
     }
 }
 
-/// What a session works with.
-pub(super) struct Session {
+/// Everything that a session needs.
+pub(super) struct SmtpSession {
     pub(super) name: String,
     pub(super) id: String,
     pub(super) peer: SocketAddr,
     pub(super) service: Service,
-    pub(super) certificate: Option<Arc<Certificate>>,
-    pub(super) patience: Patience,
-    /// Says: end when nothing is under way.
+    pub(super) certificate: Option<Arc<ServerCertificate>>,
+    pub(super) timeouts: SmtpTimeouts,
+    /// Asks the session to end when no mail is arriving.
     pub(super) stop: CancellationToken,
-    /// Says: end.
+    /// Asks the session to end now.
     pub(super) cut: CancellationToken,
     pub(super) began: Instant,
-    /// Its place among the connections.
-    pub(super) seat: Seat,
+    /// Its slot in the connection limit.
+    pub(super) slot: ConnectionSlot,
 }
 
-/// Why moving bytes stopped.
-enum Halt {
+/// Why the exchange stopped.
+enum SessionHalt {
     StartTls,
-    Ended(Outcome),
+    Ended(SessionOutcome),
 }
 
-impl From<io::Error> for Halt {
+impl From<io::Error> for SessionHalt {
     fn from(_: io::Error) -> Self {
-        // Whoever went away wants no answer, and what was on the way is not taken.
-        Halt::Ended(Outcome::Gone)
+        // A client that disconnected needs no reply, and a mail on its way is not accepted.
+        SessionHalt::Ended(SessionOutcome::Gone)
     }
 }
 
-impl Session {
+impl SmtpSession {
     /// Serves a connection to its end.
     pub(super) async fn serve(
         &self,
         mut tcp: TcpStream,
-        mut conversation: Conversation,
+        mut conversation: SmtpConversation,
         mut secure: bool,
-    ) -> Outcome {
+    ) -> SessionOutcome {
         if !secure {
             match self.converse(&mut tcp, &mut conversation).await {
-                Halt::StartTls => secure = true,
-                Halt::Ended(outcome) => return outcome,
+                SessionHalt::StartTls => secure = true,
+                SessionHalt::Ended(outcome) => return outcome,
             }
             conversation.secured();
         }
-        let Some(certificate) = self.certificate.as_ref().filter(|_| secure) else { return Outcome::Tls };
-        // What the client said before the handshake was in a buffer that is gone.
-        let handshake = timeout(self.patience.handshake, certificate.acceptor().accept(tcp));
+        let Some(certificate) = self.certificate.as_ref().filter(|_| secure) else {
+            return SessionOutcome::Tls;
+        };
+        // Plain text that arrived before the handshake was dropped with its buffer.
+        let handshake = timeout(self.timeouts.handshake, certificate.acceptor().accept(tcp));
         let handshake = tokio::select! {
             biased;
             handshake = handshake => handshake,
-            () = self.seat.wanted() => return Outcome::Cut,
+            () = self.slot.wanted() => return SessionOutcome::Cut,
         };
         match handshake {
             Ok(Ok(mut tls)) => match self.converse(&mut tls, &mut conversation).await {
-                Halt::StartTls => Outcome::Cut,
-                Halt::Ended(outcome) => outcome,
+                SessionHalt::StartTls => SessionOutcome::Cut,
+                SessionHalt::Ended(outcome) => outcome,
             },
             Ok(Err(error)) => {
                 tracing::debug!(%error, peer = %self.peer.ip(), "a TLS handshake of SMTP failed");
-                Outcome::Tls
+                SessionOutcome::Tls
             }
-            Err(_) => Outcome::Timeout,
+            Err(_) => SessionOutcome::Timeout,
         }
     }
 
-    async fn converse<S>(&self, stream: &mut S, conversation: &mut Conversation) -> Halt
+    async fn converse<S>(&self, stream: &mut S, conversation: &mut SmtpConversation) -> SessionHalt
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -137,62 +139,69 @@ impl Session {
         }
     }
 
-    async fn exchange<S>(&self, stream: &mut S, conversation: &mut Conversation) -> Result<Halt, Halt>
+    async fn exchange<S>(
+        &self,
+        stream: &mut S,
+        conversation: &mut SmtpConversation,
+    ) -> Result<SessionHalt, SessionHalt>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let mut input = BytesMut::with_capacity(READ_BYTES);
         let mut mail_began = None;
-        // Why it ends, where the conversation does not know.
+        // The reason for the end, if the conversation does not know it.
         let mut outcome = None;
         loop {
             match conversation.advance(&mut input) {
-                Step::Read => {
+                SessionStep::Read => {
                     self.flush(stream, conversation).await?;
                     mail_began = conversation.is_receiving().then(|| mail_began.unwrap_or_else(Instant::now));
                     let deadline = self.deadline(conversation, mail_began);
                     input.reserve(READ_BYTES);
                     let ended = tokio::select! {
                         biased;
-                        // Whoever never stops sending is never waited for, and must end all the same.
-                        () = std::future::ready(()), if deadline <= Instant::now() => Outcome::Timeout,
-                        () = self.cut.cancelled() => Outcome::Stopped,
-                        // Also where a key has opened since: its place is another's.
-                        () = self.seat.wanted() => Outcome::Cut,
-                        () = self.stop.cancelled(), if mail_began.is_none() => Outcome::Stopped,
+                        // A client that never stops sending would never be waited for, and must end too.
+                        () = std::future::ready(()), if deadline <= Instant::now() => SessionOutcome::Timeout,
+                        () = self.cut.cancelled() => SessionOutcome::Stopped,
+                        // This applies even if a key was accepted since: the slot belongs to another
+                        // connection.
+                        () = self.slot.wanted() => SessionOutcome::Cut,
+                        () = self.stop.cancelled(), if mail_began.is_none() => SessionOutcome::Stopped,
                         read = stream.read_buf(&mut input) => match read? {
-                            0 => return Ok(Halt::Ended(Outcome::Gone)),
+                            0 => return Ok(SessionHalt::Ended(SessionOutcome::Gone)),
                             _ => continue,
                         },
-                        () = sleep_until(deadline) => Outcome::Timeout,
+                        () = sleep_until(deadline) => SessionOutcome::Timeout,
                     };
                     conversation.end(match ended {
-                        Outcome::Timeout => Reply::new(421, "4.4.2", "that took too long"),
-                        Outcome::Cut => {
-                            Reply::new(421, "4.7.0", "there are too many connections: log in sooner")
-                        }
-                        _ => Reply::new(421, "4.3.2", "this server stops: connect again"),
+                        SessionOutcome::Timeout => SubmissionReply::new(421, "4.4.2", "that took too long"),
+                        SessionOutcome::Cut => SubmissionReply::new(
+                            421,
+                            "4.7.0",
+                            "there are too many connections: log in sooner",
+                        ),
+                        _ => SubmissionReply::new(421, "4.3.2", "this server stops: connect again"),
                     });
                     outcome = Some(ended);
                 }
-                Step::StartTls => {
+                SessionStep::StartTls => {
                     self.flush(stream, conversation).await?;
-                    return Ok(Halt::StartTls);
+                    return Ok(SessionHalt::StartTls);
                 }
-                Step::LookUp => {
+                SessionStep::LookUp => {
                     let username = conversation.scram_name().unwrap_or_default();
                     let peer = self.peer.ip().to_canonical();
                     let offer = self.service.gatekeeper.scram_offer(username, peer).await;
                     let nonce: String =
                         rand::rng().sample_iter(Alphanumeric).take(NONCE_CHARS).map(char::from).collect();
-                    conversation.looked_up(offer, &nonce);
+                    conversation.set_scram_offer(offer, &nonce);
                 }
-                Step::Judge => self.judge(stream, conversation).await?,
-                Step::Store(submission) => {
+                SessionStep::CheckKey => self.check_key(stream, conversation).await?,
+                SessionStep::Store(submission) => {
                     let Some(credentials) = conversation.credentials() else {
-                        return Ok(Halt::Ended(Outcome::Cut));
+                        return Ok(SessionHalt::Ended(SessionOutcome::Cut));
                     };
-                    let sender = Sender {
+                    let sender = SmtpSender {
                         credentials,
                         greeted_as: conversation.greeted_as(),
                         peer: self.peer.ip().to_canonical(),
@@ -202,41 +211,45 @@ impl Session {
                     };
                     let answer = accept(&self.service, &sender, submission).await;
                     conversation.stored(&answer);
-                    // The next one may be there already, and has its own time.
+                    // The next mail may have begun already, and has its own deadline.
                     mail_began = None;
                 }
-                Step::Close(ending) => {
+                SessionStep::Close(ending) => {
                     self.flush(stream, conversation).await?;
                     let ended = outcome.unwrap_or(match ending {
-                        Ending::Quit => Outcome::Quit,
-                        Ending::Cut => Outcome::Cut,
+                        SessionEnding::Quit => SessionOutcome::Quit,
+                        SessionEnding::Cut => SessionOutcome::Cut,
                     });
-                    part(stream).await;
-                    return Ok(Halt::Ended(ended));
+                    close_after_reply(stream).await;
+                    return Ok(SessionHalt::Ended(ended));
                 }
             }
         }
     }
 
-    /// Until when the next bytes must have come.
-    fn deadline(&self, conversation: &Conversation, mail_began: Option<Instant>) -> Instant {
-        let idle = Instant::now() + self.patience.idle;
+    /// The deadline for the next bytes.
+    fn deadline(&self, conversation: &SmtpConversation, mail_began: Option<Instant>) -> Instant {
+        let idle = Instant::now() + self.timeouts.idle;
         match mail_began {
-            _ if !conversation.is_admitted() => idle.min(self.began + self.patience.login),
-            Some(began) => idle.min(began + self.patience.mail),
+            _ if !conversation.is_admitted() => idle.min(self.began + self.timeouts.login),
+            Some(began) => idle.min(began + self.timeouts.mail),
             None => idle,
         }
     }
 
-    /// Has a key judged. Whoever shows a wrong one waits for the answer.
-    async fn judge<S>(&self, stream: &mut S, conversation: &mut Conversation) -> Result<(), Halt>
+    /// Checks the credentials. The answer to a wrong key is delayed.
+    async fn check_key<S>(
+        &self,
+        stream: &mut S,
+        conversation: &mut SmtpConversation,
+    ) -> Result<(), SessionHalt>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         self.flush(stream, conversation).await?;
         let peer = self.peer.ip().to_canonical();
         let verdict = match conversation.credentials() {
-            Some(shown) => shown.judge(&*self.service.gatekeeper, peer).await,
+            Some(shown) => shown.check_key(&*self.service.gatekeeper, peer).await,
             None => Err(Denied::Refused("no key was shown".to_owned())),
         };
         if let Err(denied) = &verdict {
@@ -244,19 +257,19 @@ impl Session {
         }
         if let Err(Denied::Refused(_) | Denied::Later(_)) = verdict {
             tokio::select! {
-                () = sleep(self.patience.wrong_key) => {}
+                () = sleep(self.timeouts.wrong_key) => {}
                 () = self.stop.cancelled() => {}
             }
         }
         if verdict.is_ok() {
-            self.seat.admit();
+            self.slot.admit();
         }
-        conversation.judged(verdict.map(drop));
+        conversation.key_checked(verdict.map(drop));
         Ok(())
     }
 
-    /// Writes the replies that have gathered.
-    async fn flush<S>(&self, stream: &mut S, conversation: &mut Conversation) -> Result<(), Halt>
+    /// Writes the collected replies.
+    async fn flush<S>(&self, stream: &mut S, conversation: &mut SmtpConversation) -> Result<(), SessionHalt>
     where
         S: AsyncWrite + Unpin,
     {
@@ -268,18 +281,18 @@ impl Session {
             stream.write_all(output).await?;
             stream.flush().await
         };
-        let written = timeout(self.patience.idle, write).await;
+        let written = timeout(self.timeouts.idle, write).await;
         output.clear();
-        output.shrink_to(KEPT_BYTES_MAX);
+        output.shrink_to(OUTPUT_BYTES_MAX);
         match written {
             Ok(written) => Ok(written?),
-            Err(_) => Err(Halt::Ended(Outcome::Timeout)),
+            Err(_) => Err(SessionHalt::Ended(SessionOutcome::Timeout)),
         }
     }
 }
 
-/// Ends a connection so that its last words arrive.
-pub(super) async fn part<S>(stream: &mut S)
+/// Closes a connection so that its last reply arrives.
+pub(super) async fn close_after_reply<S>(stream: &mut S)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -295,6 +308,6 @@ where
         }
         io::Result::Ok(())
     };
-    // Whether the client listened to the end is its own business.
+    // It does not matter whether the client read to the end.
     let _ = timeout_at(deadline, end).await;
 }

@@ -1,4 +1,4 @@
-//! Dialogues, without sockets: what is said, and what is answered.
+//! Tests of dialogues without sockets: what is said, and how it is answered.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::BytesMut;
@@ -12,10 +12,10 @@ use postway_domain::{
 use secrecy::ExposeSecret;
 
 use super::{
-    budget::Budget,
-    conversation::{Conversation, Ending, Rules, Step},
-    gatekeeper::{Denied, OpenNetwork, SmtpCredentials},
-    reply::Reply,
+    authenticator::{Denied, OpenNetwork, SmtpCredentials},
+    conversation::{SessionEnding, SessionRules, SessionStep, SmtpConversation},
+    memory_budget::MailMemoryBudget,
+    reply::SubmissionReply,
     scram::{ProvenKey, ScramCandidate, ScramOffer},
 };
 
@@ -25,18 +25,18 @@ const SALT: [u8; SALT_BYTES] = [3; SALT_BYTES];
 const HELLO: &str = "EHLO me.example\r\n";
 const MAIL: &str = "MAIL FROM:<shop@example.com>\r\nRCPT TO:<ada@example.net>\r\n";
 
-/// What a dialogue came to.
+/// The result of a dialogue.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Told {
-    /// All that was answered, the greeting included.
+struct DialogueResult {
+    /// All replies, including the greeting.
     answers: String,
-    /// Mails that were stored: their recipients and bodies.
+    /// The stored mails: number of recipients, and body.
     stored: Vec<(usize, String)>,
-    ending: Option<Ending>,
+    ending: Option<SessionEnding>,
 }
 
-impl Told {
-    /// The codes of the replies after the greeting, each once whatever its number of lines.
+impl DialogueResult {
+    /// The codes of the replies after the greeting, one for each reply.
     fn codes(&self) -> Vec<&str> {
         self.answers
             .lines()
@@ -51,8 +51,8 @@ fn login() -> String {
     format!("{HELLO}AUTH PLAIN {}\r\n", BASE64_STANDARD.encode("\0shop\0good"))
 }
 
-fn rules() -> Rules {
-    Rules {
+fn rules() -> SessionRules {
+    SessionRules {
         name: "mx.example".to_owned(),
         message_bytes_max: MESSAGE_BYTES_MAX,
         recipients_max: RECIPIENTS_MAX,
@@ -62,21 +62,26 @@ fn rules() -> Rules {
     }
 }
 
-/// Says everything, in these pieces, with room for so many bytes. The key `good` opens.
-fn talk_with<'a>(rules: Rules, room: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> Told {
-    let mut conversation = Conversation::new(rules, Budget::new(room), false);
-    let (mut told, mut input, mut pieces) = (Told::default(), BytesMut::new(), pieces.into_iter());
+/// Sends all pieces, with a memory budget of `budget_bytes`. The key `good` is valid.
+fn talk_with<'a>(
+    rules: SessionRules,
+    budget_bytes: usize,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> DialogueResult {
+    let mut conversation = SmtpConversation::new(rules, MailMemoryBudget::new(budget_bytes), false);
+    let (mut result, mut input, mut pieces) =
+        (DialogueResult::default(), BytesMut::new(), pieces.into_iter());
     loop {
         match conversation.advance(&mut input) {
-            Step::Read => match pieces.next() {
+            SessionStep::Read => match pieces.next() {
                 Some(piece) => input.extend_from_slice(piece),
                 None => break,
             },
-            Step::StartTls => {
+            SessionStep::StartTls => {
                 input.clear();
                 conversation.secured();
             }
-            Step::LookUp => {
+            SessionStep::LookUp => {
                 let candidates = match conversation.scram_name() {
                     Some("shop") => vec![ScramCandidate {
                         verifier: ScramVerifier::of("good", SALT),
@@ -85,9 +90,9 @@ fn talk_with<'a>(rules: Rules, room: usize, pieces: impl IntoIterator<Item = &'a
                     _ => Vec::new(),
                 };
                 let offer = ScramOffer { salt: SALT.to_vec(), iterations: ITERATIONS, candidates };
-                conversation.looked_up(Ok(offer), "server");
+                conversation.set_scram_offer(Ok(offer), "server");
             }
-            Step::Judge => {
+            SessionStep::CheckKey => {
                 let opens = match conversation.credentials() {
                     Some(SmtpCredentials::Key { username, key }) => {
                         key.expose_secret() == "good" && username == "shop"
@@ -95,36 +100,40 @@ fn talk_with<'a>(rules: Rules, room: usize, pieces: impl IntoIterator<Item = &'a
                     Some(SmtpCredentials::Proven(_)) => true,
                     _ => false,
                 };
-                conversation.judged(if opens { Ok(()) } else { Err(Denied::Refused("no".to_owned())) });
+                conversation.key_checked(if opens { Ok(()) } else { Err(Denied::Refused("no".to_owned())) });
             }
-            Step::Store(mail) => {
+            SessionStep::Store(mail) => {
                 let body = String::from_utf8_lossy(&mail.body).into_owned();
-                told.stored.push((mail.envelope.to.len(), body));
-                conversation.stored(&Reply::saying(250, "2.0.0", &format!("Ok: queued as {}", mail.number)));
+                result.stored.push((mail.envelope.to.len(), body));
+                conversation.stored(&SubmissionReply::with_text(
+                    250,
+                    "2.0.0",
+                    &format!("Ok: queued as {}", mail.number),
+                ));
             }
-            Step::Close(ending) => {
-                told.ending = Some(ending);
+            SessionStep::Close(ending) => {
+                result.ending = Some(ending);
                 break;
             }
         }
     }
-    told.answers = String::from_utf8(std::mem::take(conversation.output())).unwrap();
-    told
+    result.answers = String::from_utf8(std::mem::take(conversation.output())).unwrap();
+    result
 }
 
-fn talk(said: &str) -> Told {
+fn talk(said: &str) -> DialogueResult {
     talk_with(rules(), 1024 * 1024, [said.as_bytes()])
 }
 
 #[test]
 fn the_extensions_are_those_that_hold_now() {
-    let told = talk(HELLO);
+    let result = talk(HELLO);
     let expected = "220 mx.example ESMTP Postway\r\n250-mx.example\r\n250-PIPELINING\r\n250-SIZE 1000\r\n250-8BITMIME\r\n\
         250-SMTPUTF8\r\n250-DSN\r\n250-ENHANCEDSTATUSCODES\r\n250-STARTTLS\r\n250-AUTH PLAIN LOGIN SCRAM-SHA-256\r\n250 CHUNKING\r\n";
-    assert_eq!(told.answers, expected);
-    let far = talk_with(Rules { trusts_plain: false, ..rules() }, 0, [HELLO.as_bytes()]);
+    assert_eq!(result.answers, expected);
+    let far = talk_with(SessionRules { trusts_plain: false, ..rules() }, 0, [HELLO.as_bytes()]);
     assert!(!far.answers.contains("AUTH") && far.answers.contains("STARTTLS"), "{}", far.answers);
-    let no_tls = talk_with(Rules { offers_tls: false, ..rules() }, 0, [HELLO.as_bytes()]);
+    let no_tls = talk_with(SessionRules { offers_tls: false, ..rules() }, 0, [HELLO.as_bytes()]);
     assert!(!no_tls.answers.contains("STARTTLS"));
 }
 
@@ -202,18 +211,18 @@ fn dialogues_are_answered_as_the_standards_say() {
         (format!("NOOP {}\r\nNOOP\r\n", "x".repeat(2_041)), vec!["250", "250"]),
         (format!("{HELLO}AUTH PLAIN {}\r\n", "A".repeat(8_000)), vec!["250", "501"]),
     ] {
-        let told = talk(&said);
-        assert_eq!(told.codes(), codes, "{said}\n{}", told.answers);
+        let result = talk(&said);
+        assert_eq!(result.codes(), codes, "{said}\n{}", result.answers);
     }
 }
 
 #[test]
 fn a_mail_is_stored_with_its_dots_and_its_recipients() {
-    let told =
+    let result =
         talk(&format!("{}{MAIL}DATA\r\nSubject: x\r\n\r\n..a\r\n.\r\n{MAIL}BDAT 3 LAST\r\n.\r\n", login()));
     let mails = [(1, "Subject: x\r\n\r\n.a\r\n".to_owned()), (1, ".\r\n".to_owned())];
-    assert_eq!(told.stored, mails, "{}", told.answers);
-    assert!(told.answers.ends_with("250 2.0.0 Ok: queued as 2\r\n"));
+    assert_eq!(result.stored, mails, "{}", result.answers);
+    assert!(result.answers.ends_with("250 2.0.0 Ok: queued as 2\r\n"));
 }
 
 #[test]
@@ -233,13 +242,13 @@ fn a_bare_ending_is_the_end_of_everything() {
     ];
     for trick in tricks {
         let said = format!("{}{MAIL}DATA\r\nHi{trick}{MAIL}DATA\r\nsmuggled\r\n.\r\nQUIT\r\n", login());
-        let told = talk(&said);
-        assert_eq!(told.codes(), ["250", "235", "250", "250", "354", "554"], "{trick:?}");
-        assert_eq!((told.stored, told.ending), (Vec::new(), Some(Ending::Cut)), "{trick:?}");
+        let result = talk(&said);
+        assert_eq!(result.codes(), ["250", "235", "250", "250", "354", "554"], "{trick:?}");
+        assert_eq!((result.stored, result.ending), (Vec::new(), Some(SessionEnding::Cut)), "{trick:?}");
     }
     for command in ["NOOP\nQUIT\r\n", "NOOP\rQUIT\r\n", "NOOP\r\r\n", "\nNOOP\r\n"] {
-        let told = talk(command);
-        assert_eq!((told.codes(), told.ending), (vec!["554"], Some(Ending::Cut)), "{command:?}");
+        let result = talk(command);
+        assert_eq!((result.codes(), result.ending), (vec!["554"], Some(SessionEnding::Cut)), "{command:?}");
     }
 }
 
@@ -250,16 +259,21 @@ fn a_bare_lf_inside_a_mail_is_written_as_cr_lf() {
         "{}{MAIL}DATA\r\nSubject: x\n\n..\nHi\n\r\n.\r\n{MAIL}BDAT 4 LAST\r\na\nb\nQUIT\r\n",
         login()
     );
-    let told = talk(&said);
+    let result = talk(&said);
     let mails = [(1, "Subject: x\r\n\r\n.\r\nHi\r\n\r\n".to_owned()), (1, "a\r\nb\r\n".to_owned())];
-    assert_eq!((&told.stored[..], told.ending), (&mails[..], Some(Ending::Quit)), "{}", told.answers);
+    assert_eq!(
+        (&result.stored[..], result.ending),
+        (&mails[..], Some(SessionEnding::Quit)),
+        "{}",
+        result.answers
+    );
     let bytewise = talk_with(rules(), 1024 * 1024, said.as_bytes().chunks(1));
-    assert_eq!(bytewise, told);
+    assert_eq!(bytewise, result);
     let large = format!("{}{MAIL}DATA\r\n{}\r\n.\r\n", login(), "\n".repeat(MESSAGE_BYTES_MAX / 2));
     assert_eq!(talk(&large).codes().last(), Some(&"552"), "what is written counts");
 }
 
-/// A login by SCRAM under this name with this key: what is said after the server's first message.
+/// A SCRAM login under this user name with this key: the messages of the client.
 fn scram(username: &str, key: &str) -> [String; 3] {
     let bare = format!("n={username},r=client");
     let first = format!("r=clientserver,s={},i={ITERATIONS}", BASE64_STANDARD.encode(SALT));
@@ -273,17 +287,18 @@ fn scram(username: &str, key: &str) -> [String; 3] {
 fn a_key_may_be_proven_instead_of_shown() {
     let [hello, proof, _] = scram("shop", "good");
     for begins in [format!("AUTH SCRAM-SHA-256 {hello}\r\n"), format!("AUTH scram-sha-256\r\n{hello}\r\n")] {
-        let told = talk(&format!("{HELLO}{begins}{proof}\r\n\r\n{MAIL}DATA\r\nHi\r\n.\r\n"));
-        let codes = told.codes();
+        let result = talk(&format!("{HELLO}{begins}{proof}\r\n\r\n{MAIL}DATA\r\nHi\r\n.\r\n"));
+        let codes = result.codes();
         let begun = codes.iter().filter(|code| **code == "334").count();
-        assert!(begun >= 2 && codes.ends_with(&["235", "250", "250", "354", "250"]), "{}", told.answers);
-        let verified = told.answers.lines().filter_map(|line| line.strip_prefix("334 ")).next_back().unwrap();
-        assert!(BASE64_STANDARD.decode(verified).unwrap().starts_with(b"v="), "{}", told.answers);
+        assert!(begun >= 2 && codes.ends_with(&["235", "250", "250", "354", "250"]), "{}", result.answers);
+        let verified =
+            result.answers.lines().filter_map(|line| line.strip_prefix("334 ")).next_back().unwrap();
+        assert!(BASE64_STANDARD.decode(verified).unwrap().starts_with(b"v="), "{}", result.answers);
     }
-    // Until the client has heard the server's proof, it is not let in.
+    // The client is not admitted before it has received the server's proof.
     for (more, code) in [("*\r\n", "501"), ("AAAA\r\n", "501")] {
-        let told = talk(&format!("{HELLO}AUTH SCRAM-SHA-256 {hello}\r\n{proof}\r\n{more}{MAIL}"));
-        assert_eq!(told.codes(), ["250", "334", "334", code, "530", "503"], "{}", told.answers);
+        let result = talk(&format!("{HELLO}AUTH SCRAM-SHA-256 {hello}\r\n{proof}\r\n{more}{MAIL}"));
+        assert_eq!(result.codes(), ["250", "334", "334", code, "530", "503"], "{}", result.answers);
     }
 }
 
@@ -298,18 +313,18 @@ fn a_proof_that_does_not_hold_is_a_wrong_key_whoever_it_is_for() {
     assert_eq!(wrong.answers, nobody.answers, "nobody learns who there is");
     let [hello, proof, _] = scram("shop", "bad");
     let thrice = format!("AUTH SCRAM-SHA-256 {hello}\r\n{proof}\r\n").repeat(3);
-    let told = talk(&format!("{HELLO}{thrice}NOOP\r\n"));
-    assert_eq!(told.ending, Some(Ending::Cut));
+    let result = talk(&format!("{HELLO}{thrice}NOOP\r\n"));
+    assert_eq!(result.ending, Some(SessionEnding::Cut));
     let garbled = talk(&format!("{HELLO}AUTH SCRAM-SHA-256 {hello}\r\nAAAA\r\n{MAIL}"));
     assert_eq!(garbled.codes(), ["250", "334", "501", "530", "503"]);
     // A proof of one exchange proves nothing in another.
     let [_, other, _] = scram("shop", "good");
     let replayed = other.replace(&BASE64_STANDARD.encode("clientserver"), "");
-    let told = talk(&format!(
+    let result = talk(&format!(
         "{HELLO}AUTH SCRAM-SHA-256 {}\r\n{replayed}\r\n",
         BASE64_STANDARD.encode("n,,n=shop,r=other")
     ));
-    assert_eq!(told.codes(), ["250", "334", "535"]);
+    assert_eq!(result.codes(), ["250", "334", "535"]);
 }
 
 #[test]
@@ -319,50 +334,50 @@ fn a_network_may_need_no_key_and_may_still_show_one() {
         tenant: "default".parse().unwrap(),
         account: None,
     };
-    let rules = || Rules { open: Some(Arc::new(open.clone())), ..rules() };
+    let rules = || SessionRules { open: Some(Arc::new(open.clone())), ..rules() };
     let said = format!("{HELLO}{MAIL}DATA\r\nHi\r\n.\r\n");
-    let told = talk_with(rules(), 1024 * 1024, [said.as_bytes()]);
-    assert_eq!(told.codes(), ["250", "250", "250", "354", "250"], "{}", told.answers);
+    let result = talk_with(rules(), 1024 * 1024, [said.as_bytes()]);
+    assert_eq!(result.codes(), ["250", "250", "250", "354", "250"], "{}", result.answers);
     let said = format!("{}{MAIL}DATA\r\nHi\r\n.\r\n", login());
-    let told = talk_with(rules(), 1024 * 1024, [said.as_bytes()]);
-    assert_eq!(told.codes(), ["250", "235", "250", "250", "354", "250"], "{}", told.answers);
-    let told = talk_with(rules(), 0, [MAIL.as_bytes()]);
-    assert_eq!(told.codes(), ["503", "503"], "EHLO comes first all the same");
+    let result = talk_with(rules(), 1024 * 1024, [said.as_bytes()]);
+    assert_eq!(result.codes(), ["250", "235", "250", "250", "354", "250"], "{}", result.answers);
+    let result = talk_with(rules(), 0, [MAIL.as_bytes()]);
+    assert_eq!(result.codes(), ["503", "503"], "EHLO comes first all the same");
 }
 
 #[test]
 fn what_was_said_before_tls_is_forgotten() {
-    let told = talk(&format!("{}STARTTLS\r\nMAIL FROM:<evil@example.com>\r\n", login()));
-    assert_eq!(told.codes(), ["250", "235", "220"], "the command behind STARTTLS is not obeyed");
+    let result = talk(&format!("{}STARTTLS\r\nMAIL FROM:<evil@example.com>\r\n", login()));
+    assert_eq!(result.codes(), ["250", "235", "220"], "the command behind STARTTLS is not obeyed");
     let said = [format!("{}STARTTLS\r\n", login()), format!("{MAIL}EHLO x\r\n{MAIL}STARTTLS\r\n")];
-    let told = talk_with(rules(), 0, said.iter().map(String::as_bytes));
+    let result = talk_with(rules(), 0, said.iter().map(String::as_bytes));
     assert_eq!(
-        told.codes(),
+        result.codes(),
         ["250", "235", "220", "503", "503", "250", "530", "503", "503"],
         "{}",
-        told.answers
+        result.answers
     );
-    assert_eq!(told.answers.matches("STARTTLS").count(), 1, "it is not offered twice");
+    assert_eq!(result.answers.matches("STARTTLS").count(), 1, "it is not offered twice");
 }
 
 #[test]
 fn a_key_is_not_asked_for_in_the_clear() {
-    let told = talk_with(Rules { trusts_plain: false, ..rules() }, 0, [login().as_bytes()]);
-    assert_eq!(told.codes(), ["250", "538"]);
+    let result = talk_with(SessionRules { trusts_plain: false, ..rules() }, 0, [login().as_bytes()]);
+    assert_eq!(result.codes(), ["250", "538"]);
 }
 
 #[test]
 fn three_wrong_keys_are_enough() {
     let wrong = format!("AUTH PLAIN {}\r\n", BASE64_STANDARD.encode("\0shop\0bad"));
-    let told = talk(&format!("{HELLO}{wrong}{wrong}{wrong}NOOP\r\n"));
-    assert_eq!((told.codes(), told.ending), (vec!["250", "535", "535", "535"], Some(Ending::Cut)));
+    let result = talk(&format!("{HELLO}{wrong}{wrong}{wrong}NOOP\r\n"));
+    assert_eq!((result.codes(), result.ending), (vec!["250", "535", "535", "535"], Some(SessionEnding::Cut)));
 }
 
 #[test]
 fn mistakes_have_an_end() {
-    let told = talk(&"X\r\n".repeat(30));
-    assert_eq!((told.codes().len(), told.ending), (21, Some(Ending::Cut)));
-    assert!(told.answers.ends_with("421 4.7.0 too many mistakes\r\n"));
+    let result = talk(&"X\r\n".repeat(30));
+    assert_eq!((result.codes().len(), result.ending), (21, Some(SessionEnding::Cut)));
+    assert!(result.answers.ends_with("421 4.7.0 too many mistakes\r\n"));
     let many = talk(&format!("{}MAIL FROM:<>\r\n{}", login(), "RCPT TO:<bad>\r\n".repeat(100)));
     assert_eq!(
         (many.codes().len(), many.ending),
@@ -375,13 +390,13 @@ fn mistakes_have_an_end() {
 fn a_mail_that_is_too_large_or_has_no_room_is_read_and_dropped() {
     let large = "x\r\n".repeat(334);
     let data = format!("{}{MAIL}DATA\r\n{large}.\r\n{MAIL}DATA\r\nHi\r\n.\r\n", login());
-    let told = talk(&data);
-    assert_eq!(told.codes()[4..], ["354", "552", "250", "250", "354", "250"]);
-    assert_eq!(told.stored, [(1, "Hi\r\n".to_owned())]);
+    let result = talk(&data);
+    assert_eq!(result.codes()[4..], ["354", "552", "250", "250", "354", "250"]);
+    assert_eq!(result.stored, [(1, "Hi\r\n".to_owned())]);
     let chunk = format!("{}{MAIL}BDAT {}\r\n{large}BDAT 2 LAST\r\nHiRSET\r\n", login(), large.len());
     assert_eq!(talk(&chunk).codes()[4..], ["552", "503", "250"]);
-    let told = talk_with(rules(), 0, [data.as_bytes()]);
-    assert_eq!(told.codes()[4..], ["354", "552", "250", "250", "354", "452"]);
+    let result = talk_with(rules(), 0, [data.as_bytes()]);
+    assert_eq!(result.codes()[4..], ["354", "552", "250", "250", "354", "452"]);
 }
 
 fn fragment() -> impl Strategy<Value = String> {
@@ -442,11 +457,11 @@ proptest! {
 
 #[test]
 fn a_chunk_that_is_read_only_to_be_refused_must_end_in_time_too() {
-    let mut conversation = Conversation::new(rules(), Budget::new(1024), false);
+    let mut conversation = SmtpConversation::new(rules(), MailMemoryBudget::new(1024), false);
     let mut input = BytesMut::from("EHLO me.example\r\nBDAT 1000 LAST\r\nabc");
-    assert!(matches!(conversation.advance(&mut input), Step::Read));
+    assert!(matches!(conversation.advance(&mut input), SessionStep::Read));
     assert!(conversation.is_receiving(), "so that the deadline of a mail holds");
     input.extend_from_slice(&[b'x'; 997]);
-    assert!(matches!(conversation.advance(&mut input), Step::Read));
+    assert!(matches!(conversation.advance(&mut input), SessionStep::Read));
     assert!(!conversation.is_receiving());
 }

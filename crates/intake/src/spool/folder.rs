@@ -1,4 +1,5 @@
-//! The spool on disk: taking files over, reading them, and what becomes of them. All of it blocks.
+//! The spool on disk: moves files to `taken`, reads them, and removes them or sets them aside. Everything
+//! here blocks.
 
 use std::{
     collections::BinaryHeap,
@@ -12,47 +13,47 @@ use std::{
 use bytes::Bytes;
 use postway_domain::Time;
 
-use super::form;
+use super::request;
 use crate::refusal::Refusal;
 
-/// A file that is no JSON may still be being written for so long.
+/// A file that is not valid JSON may still be being written for this long.
 const SETTLES_IN: Duration = Duration::from_secs(5);
-/// Where files are while they are being accepted.
+/// The folder for files that are being accepted.
 const TAKEN: &str = "taken";
-/// Where files go that cannot be accepted.
+/// The folder for files that cannot be accepted.
 const FAILED: &str = "failed";
-/// What stands between a file's serial and its name.
+/// The separator between a file's serial and its name.
 const MARK: char = '~';
-/// How much of a file's name is kept: serial, mark and `.error` must fit beside it.
+/// The longest part of a file's name that is preserved: serial, separator and `.error` must fit beside it.
 const NAME_BYTES_MAX: usize = 200;
-/// How much of a file's end is looked at to see whether it is complete.
+/// How many bytes at the end of a file show whether it is complete.
 const TAIL_BYTES: u64 = 64;
 
-/// The folder and those in it.
-pub(super) struct Folder {
+/// The spool folder and its subfolders.
+pub(super) struct SpoolFiles {
     root: PathBuf,
     taken: PathBuf,
     failed: PathBuf,
 }
 
-/// A file that was taken over.
+/// A file in `taken`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TakenFile {
-    /// What no other file has.
+pub(super) struct SpoolFile {
+    /// The serial, which is unique.
     pub serial: String,
-    /// What it was called.
+    /// The original name.
     pub name: String,
 }
 
-/// What was found of a file.
-pub(super) enum Found {
-    /// Nothing for now: somebody else has it, or it is not complete.
+/// What reading a file gave.
+pub(super) enum SpooledRequest {
+    /// Nothing for now: another reader has the file, or it is not complete.
     Nothing,
-    /// The request that it is, or why it is none; nobody else gets the file while it is held.
-    Request { request: Result<Bytes, Refusal>, held: File },
+    /// The request in the file, or why it is refused. The file stays locked as long as `lock` lives.
+    Request { request: Result<Bytes, Refusal>, lock: File },
 }
 
-impl Folder {
+impl SpoolFiles {
     pub(super) fn open(root: PathBuf) -> io::Result<Self> {
         let (taken, failed) = (root.join(TAKEN), root.join(FAILED));
         fs::create_dir_all(&taken)?;
@@ -60,8 +61,8 @@ impl Folder {
         Ok(Self { root, taken, failed })
     }
 
-    /// Moves complete files to where they are ours, in the order of their names. Once this returns they are there
-    /// whatever happens: a move that is forgotten would make a second message of a file.
+    /// Moves complete files to `taken`, in the order of their names. Once this returns, the moves are
+    /// durable: a move that was undone by a crash would turn one file into two messages.
     pub(super) fn take_over(&self, now: Time, serial: u64, limit: usize) -> io::Result<()> {
         let mut moved = 0;
         for name in first_names(&self.root, limit, |name| name.ends_with(".json") && !name.starts_with('.'))?
@@ -75,9 +76,9 @@ impl Folder {
                     continue;
                 }
             }
-            // Later files come after earlier ones also where they are taken by name.
+            // Serials sort by time, so that later files come after earlier ones.
             let serial = format!("{:012x}{moved:04x}{serial:016x}", now.as_millis());
-            let file = TakenFile { serial, name: clipped(&name).to_owned() };
+            let file = SpoolFile { serial, name: clipped(&name).to_owned() };
             match fs::rename(&path, self.path(&file)) {
                 Ok(()) => moved += 1,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -91,56 +92,56 @@ impl Folder {
         Ok(())
     }
 
-    /// The next files that are ours, also those that an earlier run or another node took over.
-    pub(super) fn taken(&self, limit: usize) -> io::Result<Vec<TakenFile>> {
+    /// The next files in `taken`, including those that an earlier run or another node moved there.
+    pub(super) fn taken(&self, limit: usize) -> io::Result<Vec<SpoolFile>> {
         let names = first_names(&self.taken, limit, |name| name.contains(MARK))?;
         let split = |name: String| {
             let (serial, name) = name.split_once(MARK)?;
-            Some(TakenFile { serial: serial.to_owned(), name: name.to_owned() })
+            Some(SpoolFile { serial: serial.to_owned(), name: name.to_owned() })
         };
         Ok(names.into_iter().filter_map(split).collect())
     }
 
-    /// Reads a file that is ours, unless somebody else is at it.
-    pub(super) fn read(&self, wanted: &TakenFile, bytes_max: usize, now: Time) -> io::Result<Found> {
-        let Some(mut held) = lock(&self.path(wanted))? else { return Ok(Found::Nothing) };
-        let length = held.metadata()?.len();
+    /// Reads a file in `taken`, unless another reader has it.
+    pub(super) fn read(&self, wanted: &SpoolFile, bytes_max: usize, now: Time) -> io::Result<SpooledRequest> {
+        let Some(mut lock) = lock_file(&self.path(wanted))? else { return Ok(SpooledRequest::Nothing) };
+        let length = lock.metadata()?.len();
         if length > bytes_max as u64 {
             let message = format!("the file is larger than {bytes_max} bytes (http.max_request_bytes)");
-            return Ok(Found::Request { request: Err(Refusal::TooLarge { message }), held });
+            return Ok(SpooledRequest::Request { request: Err(Refusal::TooLarge { message }), lock });
         }
         let mut bytes = Vec::new();
-        Read::by_ref(&mut held).take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
-        let request = form::request(&bytes).map(Bytes::from);
+        Read::by_ref(&mut lock).take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
+        let request = request::request(&bytes).map(Bytes::from);
         match request {
-            Err(_) if is_fresh(&held, now)? => Ok(Found::Nothing),
-            request => Ok(Found::Request { request, held }),
+            Err(_) if is_fresh(&lock, now)? => Ok(SpooledRequest::Nothing),
+            request => Ok(SpooledRequest::Request { request, lock }),
         }
     }
 
     /// Removes a file whose message is durable.
-    pub(super) fn remove(&self, file: &TakenFile) -> io::Result<()> {
+    pub(super) fn remove(&self, file: &SpoolFile) -> io::Result<()> {
         fs::remove_file(self.path(file))
     }
 
-    /// Moves a file aside, after the file that says why is there.
-    pub(super) fn set_aside(&self, file: &TakenFile, why: &str) -> io::Result<()> {
-        let mut place = self.failed.join(&file.name);
-        if place.exists() {
-            place = self.failed.join(format!("{}{MARK}{}", file.serial, file.name));
+    /// Moves a file to `failed`, after writing the file that says why.
+    pub(super) fn set_aside(&self, file: &SpoolFile, why: &str) -> io::Result<()> {
+        let mut path = self.failed.join(&file.name);
+        if path.exists() {
+            path = self.failed.join(format!("{}{MARK}{}", file.serial, file.name));
         }
-        let mut explained = place.clone().into_os_string();
+        let mut explained = path.clone().into_os_string();
         explained.push(".error");
         fs::write(explained, why)?;
-        fs::rename(self.path(file), place)
+        fs::rename(self.path(file), path)
     }
 
-    fn path(&self, file: &TakenFile) -> PathBuf {
+    fn path(&self, file: &SpoolFile) -> PathBuf {
         self.taken.join(format!("{}{MARK}{}", file.serial, file.name))
     }
 }
 
-/// The first files by name, however many there are; those whose names are no text are not ours to read.
+/// The first files by name, however many there are. Names that are not valid text are ignored.
 fn first_names(folder: &Path, limit: usize, is_wanted: impl Fn(&str) -> bool) -> io::Result<Vec<String>> {
     let mut first = BinaryHeap::with_capacity(limit + 1);
     for entry in fs::read_dir(folder)? {
@@ -160,7 +161,7 @@ fn clipped(name: &str) -> &str {
     &name[..name.floor_char_boundary(NAME_BYTES_MAX)]
 }
 
-/// Whether a file ends as an object does, or has been left as it is.
+/// Whether a file ends like a JSON object, or has not been written to for a while.
 fn is_complete(path: &Path, now: Time) -> io::Result<bool> {
     let mut file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -173,7 +174,8 @@ fn is_complete(path: &Path, now: Time) -> io::Result<bool> {
     Ok(tail.trim_ascii_end().ends_with(b"}") || !is_fresh(&file, now)?)
 }
 
-/// Whether a file was written just now. Clocks of disks and nodes differ, so one that is a little ahead is fresh too.
+/// Whether a file was written just now. Clocks of disks and nodes differ, so a time slightly in the future
+/// counts as fresh too.
 fn is_fresh(file: &File, now: Time) -> io::Result<bool> {
     let now: SystemTime = UNIX_EPOCH + Duration::from_millis(u64::try_from(now.as_millis()).unwrap_or(0));
     let written = file.metadata()?.modified()?;
@@ -181,8 +183,8 @@ fn is_fresh(file: &File, now: Time) -> io::Result<bool> {
     Ok(apart < SETTLES_IN)
 }
 
-/// The file, if it is there and nobody else has it. A link or a pipe in its place is not ours to open.
-fn lock(path: &Path) -> io::Result<Option<File>> {
+/// Locks a file; `None` if it does not exist or another reader has it. Links and pipes are not opened.
+fn lock_file(path: &Path) -> io::Result<Option<File>> {
     let opened = fs::symlink_metadata(path).and_then(|found| match found.is_file() {
         true => File::open(path),
         false => Err(io::Error::other("it is not a regular file")),
@@ -192,7 +194,7 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
         file => file?,
     };
     match file.try_lock() {
-        // Whoever had it may have removed it before we could lock it.
+        // The previous reader may have removed the file before we locked it.
         Ok(()) => Ok((file.metadata()?.nlink() > 0).then_some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error),
@@ -207,19 +209,19 @@ mod tests {
         Time::from_millis(1_704_067_200_000)
     }
 
-    fn spool() -> (tempfile::TempDir, Folder) {
+    fn spool() -> (tempfile::TempDir, SpoolFiles) {
         let temporary = tempfile::tempdir().unwrap();
-        let folder = Folder::open(temporary.path().to_owned()).unwrap();
+        let folder = SpoolFiles::open(temporary.path().to_owned()).unwrap();
         (temporary, folder)
     }
 
-    fn put(folder: &Folder, name: &str, text: &str, age: Duration) {
+    fn put(folder: &SpoolFiles, name: &str, text: &str, age: Duration) {
         fs::write(folder.root.join(name), text).unwrap();
         let written = UNIX_EPOCH + Duration::from_millis(now().as_millis() as u64) - age;
         File::options().write(true).open(folder.root.join(name)).unwrap().set_modified(written).unwrap();
     }
 
-    fn names(folder: &Folder) -> Vec<String> {
+    fn names(folder: &SpoolFiles) -> Vec<String> {
         folder.taken(100).unwrap().into_iter().map(|file| file.name).collect()
     }
 
@@ -249,7 +251,7 @@ mod tests {
         for file in folder.taken(100).unwrap() {
             folder.set_aside(&file, "why").unwrap();
         }
-        assert_eq!(fs::read_dir(&folder.failed).unwrap().count(), 6, "each has its own place");
+        assert_eq!(fs::read_dir(&folder.failed).unwrap().count(), 6, "each has its own path");
     }
 
     #[test]
@@ -258,16 +260,18 @@ mod tests {
         put(&folder, "a.json", "{}", Duration::ZERO);
         folder.take_over(now(), 1, 100).unwrap();
         let file = folder.taken(100).unwrap().remove(0);
-        let Found::Request { request, held } = folder.read(&file, 100, now()).unwrap() else {
+        let SpooledRequest::Request { request, lock } = folder.read(&file, 100, now()).unwrap() else {
             panic!("nothing")
         };
         assert_eq!(request.unwrap(), "{}");
-        assert!(matches!(folder.read(&file, 100, now()).unwrap(), Found::Nothing));
-        drop(held);
-        let Found::Request { request, .. } = folder.read(&file, 1, now()).unwrap() else { panic!("nothing") };
+        assert!(matches!(folder.read(&file, 100, now()).unwrap(), SpooledRequest::Nothing));
+        drop(lock);
+        let SpooledRequest::Request { request, .. } = folder.read(&file, 1, now()).unwrap() else {
+            panic!("nothing")
+        };
         assert!(matches!(request, Err(Refusal::TooLarge { .. })));
         folder.remove(&file).unwrap();
-        assert!(matches!(folder.read(&file, 100, now()).unwrap(), Found::Nothing));
+        assert!(matches!(folder.read(&file, 100, now()).unwrap(), SpooledRequest::Nothing));
     }
 
     #[test]

@@ -1,21 +1,21 @@
-//! Everything that is refused, with the field that the refusal names. Nothing of it is stored.
+//! Refused requests, with the field that each refusal names. Nothing of them is stored.
 
 use postway_intake::{Limits, Refusal};
 use serde_json::{Value, json};
 
-use crate::{House, body_of, ctx, fields, keyed, message};
+use crate::{TestGateway, body_of, ctx, fields, keyed, message};
 
 async fn names(changes: Value, expected: &[&str]) {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     let body = message(changes);
-    assert_eq!(fields(house.send(&body).await), expected, "{body}");
-    assert_eq!(house.count().await, 0, "a refused message is not stored");
+    assert_eq!(fields(gateway.send(&body).await), expected, "{body}");
+    assert_eq!(gateway.count().await, 0, "a refused message is not stored");
 }
 
 async fn refused(body: &[u8]) -> Refusal {
-    let house = House::new().await;
-    let refusal = house.door.accept_json(&ctx(), body_of(body)).await.expect_err("this is no message");
-    assert_eq!(house.count().await, 0);
+    let gateway = TestGateway::new().await;
+    let refusal = gateway.door.accept_json(&ctx(), body_of(body)).await.expect_err("this is no message");
+    assert_eq!(gateway.count().await, 0);
     refusal
 }
 
@@ -226,9 +226,9 @@ async fn templates_and_recipients_must_be_there_unless_null() {
     names(json!({"recipient": {"id": null}}), &["recipient"]).await;
     names(json!({"recipient": {"id": "0199c0de-0000-7000-8000-000000000000"}}), &["recipient.id"]).await;
     names(json!({"recipient": {"external_id": "x", "email": "b@example.net"}}), &["recipient.email"]).await;
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     let nulls = json!({"template": null, "recipient": null, "collapse_key": null, "sensitive": false});
-    house.send(&message(nulls)).await.unwrap();
+    gateway.send(&message(nulls)).await.unwrap();
 }
 
 #[tokio::test]
@@ -269,8 +269,8 @@ async fn times_must_make_sense() {
 
 #[tokio::test]
 async fn an_unknown_account_is_named_with_what_to_do() {
-    let house = House::new().await;
-    match house.send(&message(json!({"account": "gone"}))).await {
+    let gateway = TestGateway::new().await;
+    match gateway.send(&message(json!({"account": "gone"}))).await {
         Err(Refusal::Invalid { details }) => {
             assert_eq!(details[0].field, "account");
             assert_eq!(details[0].message, "unknown account gone; create it with POST /v1/accounts");
@@ -282,7 +282,7 @@ async fn an_unknown_account_is_named_with_what_to_do() {
 
 #[tokio::test]
 async fn a_message_or_request_over_its_limit_is_too_large() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     let text = "x".repeat(64 * 1024 - 20);
     let content = "QUFB".repeat(20 * 1024);
     for large in [
@@ -291,23 +291,23 @@ async fn a_message_or_request_over_its_limit_is_too_large() {
         json!({"attachments": [{"filename": "a", "content": content}]}),
         json!({"attachments": [{"filename": "a", "content": "QUFB".repeat(16_000)}]}),
     ] {
-        match house.send(&message(large)).await {
+        match gateway.send(&message(large)).await {
             Err(Refusal::TooLarge { message }) => assert!(message.contains("65536 bytes"), "{message}"),
             other => panic!("{other:?}"),
         }
     }
-    let house = House::with_limits(Limits { request_bytes_max: 10, ..Limits::default() }).await;
-    let refusal = house.send(&message(json!({}))).await;
+    let gateway = TestGateway::with_limits(Limits { request_bytes_max: 10, ..Limits::default() }).await;
+    let refusal = gateway.send(&message(json!({}))).await;
     assert!(matches!(refusal, Err(Refusal::TooLarge { message }) if message.contains("10 bytes")));
 }
 
 #[tokio::test]
 async fn an_idempotency_key_is_printable_and_short() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     for key in ["", "a\nb", "é", &"k".repeat(257)] {
         let body = message(json!({})).to_string();
         assert_eq!(
-            fields(house.door.accept_json(&keyed(key), body_of(body.as_bytes())).await),
+            fields(gateway.door.accept_json(&keyed(key), body_of(body.as_bytes())).await),
             ["Idempotency-Key"],
             "{key:?}"
         );

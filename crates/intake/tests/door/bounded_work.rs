@@ -1,5 +1,6 @@
-//! Work at the door is bounded by sizes: text and html of the greatest size that is taken, of the kinds that are worst for a parser,
-//! are judged, composed and signed in seconds. What is not linear would take minutes or hours here.
+//! The work of the door is bounded by sizes: text and html of the greatest size, of the kinds that are worst
+//! for a parser, are checked, composed and signed in seconds. Work that is not linear would take minutes or
+//! hours here.
 
 use std::time::{Duration, Instant};
 
@@ -7,11 +8,11 @@ use postway_domain::{TenantSettings, tenant::ContentLimits};
 use postway_intake::Limits;
 use serde_json::json;
 
-use crate::{Plan, message};
+use crate::{GatewayPlan, message};
 
 /// For one message, on a slow and busy machine, without optimization.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The greatest html that is looked at at all.
+/// The largest html that is checked at all.
 const HTML_BYTES: usize = 4 * 1024 * 1024;
 const TEXT_BYTES: usize = 6 * 1024 * 1024;
 
@@ -23,7 +24,7 @@ fn filled(part: &str, bytes: usize) -> String {
 async fn the_worst_text_and_html_of_the_greatest_size_are_dealt_with_in_seconds() {
     let content = ContentLimits { html_bytes: Some(HTML_BYTES as u32), ..ContentLimits::default() };
     let settings = TenantSettings { content, ..TenantSettings::default() };
-    let house = Plan { limits: Limits::default(), settings, ..Plan::default() }.build().await;
+    let gateway = GatewayPlan { limits: Limits::default(), settings, ..GatewayPlan::default() }.build().await;
     let texts = ["\n", "\r", ".\r\n", "é", "x", " ", "=?utf-8?q?x?= ", "From \n"]
         .map(|part| ("text", filled(part, TEXT_BYTES)));
     let htmls = [
@@ -42,8 +43,8 @@ async fn the_worst_text_and_html_of_the_greatest_size_are_dealt_with_in_seconds(
         let start: String = body.chars().take(20).collect();
         let request = message(json!({ field: body }));
         let began = Instant::now();
-        // Taken or refused: an answer it is.
-        let _ = house.send(&request).await;
+        // Accepted or refused, there must be an answer.
+        let _ = gateway.send(&request).await;
         assert!(began.elapsed() < PATIENCE, "{field} of {start:?} took {:?}", began.elapsed());
     }
 }
@@ -52,11 +53,11 @@ async fn the_worst_text_and_html_of_the_greatest_size_are_dealt_with_in_seconds(
 async fn a_text_of_the_largest_html_is_made_in_seconds() {
     let content = ContentLimits { html_bytes: Some(HTML_BYTES as u32), ..ContentLimits::default() };
     let settings = TenantSettings { content, ..TenantSettings::default() };
-    let house = Plan { limits: Limits::default(), settings, ..Plan::default() }.build().await;
+    let gateway = GatewayPlan { limits: Limits::default(), settings, ..GatewayPlan::default() }.build().await;
     for part in ["<p>x</p>", "<a href=https://a.example/>y</a> ", "<p style=display:none>z</p>"] {
         let request = message(json!({"html": filled(part, 1024 * 1024), "text": null, "auto_text": true}));
         let began = Instant::now();
-        let _ = house.send(&request).await;
+        let _ = gateway.send(&request).await;
         assert!(began.elapsed() < PATIENCE, "{part:?} took {:?}", began.elapsed());
     }
 }

@@ -1,11 +1,11 @@
-//! What a message may say: the rules of html and subject, and the codes of every kind of fault.
+//! Rules for html and subject, and the codes of every kind of fault.
 
 use bytes::Bytes;
 use postway_domain::{EventKind, TenantSettings, tenant::ContentLimits};
 use postway_intake::{Limits, RawOptions, RequestContext};
 use serde_json::json;
 
-use crate::{House, Plan, body_of, ctx, faults, fields, message};
+use crate::{GatewayPlan, TestGateway, body_of, ctx, faults, fields, message};
 
 fn bounded(content: ContentLimits) -> TenantSettings {
     TenantSettings { content, ..TenantSettings::default() }
@@ -13,7 +13,7 @@ fn bounded(content: ContentLimits) -> TenantSettings {
 
 #[tokio::test]
 async fn html_that_could_run_is_refused_however_it_is_written() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     for html in [
         "<p>x</p><script>x</script>",
         "<ScRiPt src=//x>",
@@ -25,7 +25,7 @@ async fn html_that_could_run_is_refused_however_it_is_written() {
         "<body ONLOAD='x'>",
         "<template><img src=x onerror=x></template>",
     ] {
-        let refused = house.send(&message(json!({"html": html}))).await;
+        let refused = gateway.send(&message(json!({"html": html}))).await;
         assert_eq!(faults(refused), [("html".to_owned(), "INVALID_TEMPLATE")], "{html}");
     }
     for html in [
@@ -34,22 +34,22 @@ async fn html_that_could_run_is_refused_however_it_is_written() {
         "<a href='https://x'>x</a>",
         "<script type='application/ld+json'>{\"@type\":\"Order\"}</script><p online=yes>x</p>",
     ] {
-        house.send(&message(json!({"html": html}))).await.unwrap();
+        gateway.send(&message(json!({"html": html}))).await.unwrap();
     }
     let deep = format!("{}x", "<b>".repeat(10_000));
-    assert_eq!(fields(house.send(&message(json!({"html": deep}))).await), ["html"]);
+    assert_eq!(fields(gateway.send(&message(json!({"html": deep}))).await), ["html"]);
 }
 
 #[tokio::test]
 async fn html_and_subject_have_their_default_bounds() {
-    let house = House::with_limits(Limits::default()).await;
+    let gateway = TestGateway::with_limits(Limits::default()).await;
     let html = |bytes: usize| message(json!({"html": format!("<p>{}", "x".repeat(bytes - 3))}));
-    house.send(&html(512 * 1024)).await.unwrap();
-    assert_eq!(faults(house.send(&html(512 * 1024 + 1)).await), [("html".to_owned(), "INVALID_TEMPLATE")]);
+    gateway.send(&html(512 * 1024)).await.unwrap();
+    assert_eq!(faults(gateway.send(&html(512 * 1024 + 1)).await), [("html".to_owned(), "INVALID_TEMPLATE")]);
     let subject = |chars: usize| message(json!({"subject": "é".repeat(chars)}));
-    house.send(&subject(150)).await.unwrap();
-    assert_eq!(faults(house.send(&subject(151)).await), [("subject".to_owned(), "INVALID_TEMPLATE")]);
-    assert_eq!(fields(house.send(&message(json!({"html": " \n "}))).await), ["html"]);
+    gateway.send(&subject(150)).await.unwrap();
+    assert_eq!(faults(gateway.send(&subject(151)).await), [("subject".to_owned(), "INVALID_TEMPLATE")]);
+    assert_eq!(fields(gateway.send(&message(json!({"html": " \n "}))).await), ["html"]);
 }
 
 #[tokio::test]
@@ -61,17 +61,17 @@ async fn a_tenants_bounds_take_the_place_of_the_defaults() {
         html_required: true,
         ..ContentLimits::default()
     };
-    let house = Plan::with(bounded(content)).await;
+    let gateway = GatewayPlan::with(bounded(content)).await;
     let html = "<p>x</p>";
-    house.send(&message(json!({"html": html, "subject": "x".repeat(200)}))).await.unwrap();
+    gateway.send(&message(json!({"html": html, "subject": "x".repeat(200)}))).await.unwrap();
     assert_eq!(
-        fields(house.send(&message(json!({"html": html, "subject": "x".repeat(201)}))).await),
+        fields(gateway.send(&message(json!({"html": html, "subject": "x".repeat(201)}))).await),
         ["subject"]
     );
-    assert_eq!(fields(house.send(&message(json!({"html": "x".repeat(101)}))).await), ["html"]);
-    let refused = house.send(&message(json!({}))).await;
+    assert_eq!(fields(gateway.send(&message(json!({"html": "x".repeat(101)}))).await), ["html"]);
+    let refused = gateway.send(&message(json!({}))).await;
     assert_eq!(faults(refused), [("html".to_owned(), "INVALID_TEMPLATE")], "html is required");
-    let large = house.send(&message(json!({"html": html, "text": "x ".repeat(1_900)}))).await;
+    let large = gateway.send(&message(json!({"html": html, "text": "x ".repeat(1_900)}))).await;
     assert!(matches!(large, Err(postway_intake::Refusal::TooLarge { .. })));
 }
 
@@ -81,12 +81,12 @@ fn has_text(raw: &str) -> bool {
 
 #[tokio::test]
 async fn html_alone_gets_a_text_where_it_is_asked_for() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     let html =
         "<h1>Hello</h1><p style='display:none'>Preview</p><p><a href='https://a.example/x'>Open</a></p>";
     let sent = async |changes: serde_json::Value| {
-        let receipt = house.send(&message(changes)).await.unwrap();
-        house.raw(receipt.uid).await
+        let receipt = gateway.send(&message(changes)).await.unwrap();
+        gateway.raw(receipt.uid).await
     };
     assert!(!has_text(&sent(json!({"text": null, "html": html})).await), "only where it is asked for");
     for text in [json!(null), json!("")] {
@@ -98,17 +98,18 @@ async fn html_alone_gets_a_text_where_it_is_asked_for() {
     assert!(own.contains("\r\nOwn\r\n") && !own.contains("Open (https"), "{own}");
     let unseen = sent(json!({"text": null, "html": "<p hidden>x</p>", "auto_text": true})).await;
     assert!(!has_text(&unseen), "nothing to say is no text: {unseen}");
-    assert_eq!(fields(house.send(&message(json!({"text": "", "auto_text": true}))).await), ["text"]);
-    assert_eq!(fields(house.send(&message(json!({"auto_text": "yes"}))).await), ["auto_text"]);
+    assert_eq!(fields(gateway.send(&message(json!({"text": "", "auto_text": true}))).await), ["text"]);
+    assert_eq!(fields(gateway.send(&message(json!({"auto_text": "yes"}))).await), ["auto_text"]);
 }
 
 #[tokio::test]
 async fn html_that_cannot_be_laid_out_goes_without_a_text_and_says_so() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     let html = "<table><tr><td colspan=99999>a</td></tr></table>";
-    let receipt = house.send(&message(json!({"text": null, "html": html, "auto_text": true}))).await.unwrap();
-    assert!(!has_text(&house.raw(receipt.uid).await));
-    let events = house.stored(receipt.uid).await.events;
+    let receipt =
+        gateway.send(&message(json!({"text": null, "html": html, "auto_text": true}))).await.unwrap();
+    assert!(!has_text(&gateway.raw(receipt.uid).await));
+    let events = gateway.stored(receipt.uid).await.events;
     let validated = events.iter().find(|event| event.kind == EventKind::Validated).unwrap();
     assert!(validated.data.as_ref().unwrap().contains("no text was made of the html"), "{validated:?}");
 }
@@ -116,24 +117,24 @@ async fn html_that_cannot_be_laid_out_goes_without_a_text_and_says_so() {
 #[tokio::test]
 async fn a_tenant_can_have_texts_made_always_and_a_message_can_say_no() {
     let content = ContentLimits { auto_text: true, ..ContentLimits::default() };
-    let house = Plan::with(bounded(content)).await;
+    let gateway = GatewayPlan::with(bounded(content)).await;
     for (changes, made) in [(json!({}), true), (json!({"auto_text": false}), false)] {
         let mut body: serde_json::Value = changes;
         body["text"] = json!(null);
         body["html"] = json!("<p>Hi</p>");
-        let receipt = house.send(&message(body)).await.unwrap();
-        assert_eq!(has_text(&house.raw(receipt.uid).await), made);
+        let receipt = gateway.send(&message(body)).await.unwrap();
+        assert_eq!(has_text(&gateway.raw(receipt.uid).await), made);
     }
 }
 
 #[tokio::test]
 async fn asking_for_a_text_is_part_of_what_a_repeat_is_known_by() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     let plain = json!({"id": "a", "text": null, "html": "<p>Hi</p>"});
     let asked = json!({"id": "a", "text": null, "html": "<p>Hi</p>", "auto_text": true});
-    let first = house.send(&message(plain.clone())).await.unwrap();
-    assert_eq!(house.send(&message(plain)).await.unwrap().uid, first.uid);
-    assert!(house.send(&message(asked)).await.is_err(), "another mail under the same id");
+    let first = gateway.send(&message(plain.clone())).await.unwrap();
+    assert_eq!(gateway.send(&message(plain)).await.unwrap().uid, first.uid);
+    assert!(gateway.send(&message(asked)).await.is_err(), "another mail under the same id");
 }
 
 const INVITATION: &str =
@@ -141,10 +142,10 @@ const INVITATION: &str =
 
 #[tokio::test]
 async fn an_invitation_goes_as_one() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     let invitation = json!({"content_type": "text/calendar", "content": INVITATION, "attach": true});
     let body = message(json!({"html": "<p>Come</p>", "alternatives": [invitation]}));
-    let raw = house.raw(house.send(&body).await.unwrap().uid).await;
+    let raw = gateway.raw(gateway.send(&body).await.unwrap().uid).await;
     let places = [
         "multipart/mixed",
         "multipart/alternative",
@@ -159,10 +160,10 @@ async fn an_invitation_goes_as_one() {
 
 #[tokio::test]
 async fn alternatives_are_bounded_and_checked() {
-    let house = House::with_limits(Limits::default()).await;
+    let gateway = TestGateway::with_limits(Limits::default()).await;
     let amp = json!({"content_type": "text/x-amp-html", "content": "<html amp4email></html>"});
     let refused = async |alternatives: serde_json::Value| {
-        faults(house.send(&message(json!({"alternatives": alternatives}))).await)
+        faults(gateway.send(&message(json!({"alternatives": alternatives}))).await)
     };
     for (alternatives, field) in [
         (json!([amp, amp]), "alternatives[1].content_type"),
@@ -180,31 +181,31 @@ async fn alternatives_are_bounded_and_checked() {
         assert_eq!(found.first().map(|(field, _)| field.as_str()), Some(field), "{alternatives}");
     }
     let only = message(json!({"text": null, "alternatives": [amp]}));
-    assert_eq!(fields(house.send(&only).await), ["text"], "an alternative is one to something");
+    assert_eq!(fields(gateway.send(&only).await), ["text"], "an alternative is one to something");
     let content = format!("<html amp4email>{}</html>", "x".repeat(11 * 1024 * 1024));
     let large = message(json!({"alternatives": [{"content_type": "text/x-amp-html", "content": content}]}));
-    assert!(matches!(house.send(&large).await, Err(postway_intake::Refusal::TooLarge { .. })));
+    assert!(matches!(gateway.send(&large).await, Err(postway_intake::Refusal::TooLarge { .. })));
 }
 
 #[tokio::test]
 async fn ready_made_mail_is_exempt_from_rules_of_content_but_not_of_size() {
     let content =
         ContentLimits { html_required: true, message_bytes: Some(2_000), ..ContentLimits::default() };
-    let house = Plan::with(bounded(content)).await;
+    let gateway = GatewayPlan::with(bounded(content)).await;
     let mail = |body: &str| {
         let subject = "x".repeat(300);
         Bytes::from(format!(
             "From: a@example.com\nTo: b@example.net\nSubject: {subject}\nContent-Type: text/html\n\n{body}\n"
         ))
     };
-    house.door.accept_raw(&ctx(), RawOptions::default(), mail("<script>x</script>")).await.unwrap();
-    let large = house.door.accept_raw(&ctx(), RawOptions::default(), mail(&"x\n".repeat(1_000))).await;
+    gateway.door.accept_raw(&ctx(), RawOptions::default(), mail("<script>x</script>")).await.unwrap();
+    let large = gateway.door.accept_raw(&ctx(), RawOptions::default(), mail(&"x\n".repeat(1_000))).await;
     assert!(matches!(large, Err(postway_intake::Refusal::TooLarge { .. })));
 }
 
 #[tokio::test]
 async fn every_fault_has_the_code_of_its_check() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     for (changes, field, code) in [
         (json!({"from": "nobody"}), "from", "INVALID_EMAIL"),
         (json!({"to": ["a@example.net", "b@"]}), "to[1]", "INVALID_EMAIL"),
@@ -224,23 +225,23 @@ async fn every_fault_has_the_code_of_its_check() {
         (json!({"recipient": {}}), "recipient", "INVALID_PAYLOAD"),
         (json!({"recipient": {"id": "x"}}), "recipient.id", "RECIPIENT_NOT_FOUND"),
     ] {
-        let refused = house.send(&message(changes.clone())).await;
+        let refused = gateway.send(&message(changes.clone())).await;
         assert_eq!(faults(refused), [(field.to_owned(), code)], "{changes}");
     }
 }
 
 #[tokio::test]
 async fn a_file_name_injects_no_header() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     for filename in ["a\r\nX-Evil: 1.txt", "a\nb.txt", "a\0.txt", ""] {
         let body = message(json!({"attachments": [{"filename": filename, "content": "aGk="}]}));
-        assert_eq!(fields(house.send(&body).await), ["attachments[0].filename"], "{filename:?}");
+        assert_eq!(fields(gateway.send(&body).await), ["attachments[0].filename"], "{filename:?}");
     }
     let odd = "../../x \"; filename=evil.exe; é.txt";
     let body = message(json!({"attachments": [{"filename": odd, "content": "aGk="}]}));
-    match house.send(&body).await {
+    match gateway.send(&body).await {
         Ok(receipt) => {
-            let raw = house.raw(receipt.uid).await;
+            let raw = gateway.raw(receipt.uid).await;
             let mail = mail_parser::MessageParser::new().parse(raw.as_bytes()).unwrap();
             let name = mail_parser::MimeHeaders::attachment_name(mail.attachment(0).unwrap()).unwrap();
             assert!(!name.contains('/') || name == odd, "{name}");
@@ -252,10 +253,10 @@ async fn a_file_name_injects_no_header() {
 
 #[tokio::test]
 async fn what_was_checked_is_in_the_history() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     let body = message(json!({"html": "<p>é</p>", "subject": "é!", "cc": "b@example.net"}));
-    let receipt = house.send(&body).await.unwrap();
-    let (kind, data) = house.events(receipt.uid).await.remove(1);
+    let receipt = gateway.send(&body).await.unwrap();
+    let (kind, data) = gateway.events(receipt.uid).await.remove(1);
     assert_eq!(kind, EventKind::Validated);
     assert_eq!(
         data,
@@ -269,24 +270,24 @@ async fn what_was_checked_is_in_the_history() {
 
 #[tokio::test]
 async fn a_sensitive_message_is_marked() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     for (sensitive, expected) in [(json!(true), true), (json!(false), false), (json!(null), false)] {
-        let receipt = house.send(&message(json!({"sensitive": sensitive}))).await.unwrap();
-        assert_eq!(house.stored(receipt.uid).await.summary.sensitive, expected);
+        let receipt = gateway.send(&message(json!({"sensitive": sensitive}))).await.unwrap();
+        assert_eq!(gateway.stored(receipt.uid).await.summary.sensitive, expected);
     }
     let raw = RawOptions { sensitive: true, ..RawOptions::default() };
     let mail = Bytes::from_static(b"From: a@example.com\nTo: b@example.net\n\nHi\n");
-    let receipt = house.door.accept_raw(&ctx(), raw, mail).await.unwrap();
-    assert!(house.stored(receipt.uid).await.summary.sensitive);
+    let receipt = gateway.door.accept_raw(&ctx(), raw, mail).await.unwrap();
+    assert!(gateway.stored(receipt.uid).await.summary.sensitive);
 }
 
 #[tokio::test]
 async fn a_dry_run_finds_the_same_faults_and_stores_nothing() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     let body = message(json!({"html": "<script>x</script>", "to": "x"}));
-    assert_eq!(faults(house.try_out(&body).await), faults(house.send(&body).await));
+    assert_eq!(faults(gateway.try_out(&body).await), faults(gateway.send(&body).await));
     let batch = json!({"messages": [message(json!({})), body]}).to_string();
     let dry = RequestContext { dry_run: true, ..ctx() };
-    let receipt = house.door.accept_batch(&dry, body_of(batch.as_bytes())).await.unwrap();
-    assert_eq!((receipt.accepted, receipt.rejected, house.count().await), (1, 1, 0));
+    let receipt = gateway.door.accept_batch(&dry, body_of(batch.as_bytes())).await.unwrap();
+    assert_eq!((receipt.accepted, receipt.rejected, gateway.count().await), (1, 1, 0));
 }

@@ -4,7 +4,7 @@ use postway_domain::{KnownRecipient, RecipientId, TenantId, Time};
 use postway_store::record::DirectoryChange;
 use serde_json::json;
 
-use crate::{House, NOW_MS, faults, message, tenant};
+use crate::{NOW_MS, TestGateway, faults, message, tenant};
 
 fn known(of: TenantId, external_id: &str) -> KnownRecipient {
     let now = Time::from_millis(NOW_MS);
@@ -24,38 +24,38 @@ fn known(of: TenantId, external_id: &str) -> KnownRecipient {
     }
 }
 
-async fn put(house: &House, recipient: &KnownRecipient) {
-    house.change(DirectoryChange::CreateRecipient(recipient.clone())).await;
+async fn put(gateway: &TestGateway, recipient: &KnownRecipient) {
+    gateway.change(DirectoryChange::CreateRecipient(recipient.clone())).await;
 }
 
 #[tokio::test]
 async fn a_known_recipient_is_kept_with_the_message() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     let ada = known(tenant(), "C-1");
-    put(&house, &ada).await;
+    put(&gateway, &ada).await;
     for recipient in [
         json!({"id": ada.id.to_string()}),
         json!({"external_id": "C-1"}),
         json!({"id": ada.id.to_string(), "external_id": "C-1", "email": "a@EXAMPLE.net", "name": "Ada"}),
     ] {
-        let receipt = house.send(&message(json!({"recipient": recipient}))).await.unwrap();
-        assert_eq!(house.stored(receipt.uid).await.recipient, Some(ada.id), "{recipient}");
-        let (_, validated) = house.events(receipt.uid).await.remove(1);
+        let receipt = gateway.send(&message(json!({"recipient": recipient}))).await.unwrap();
+        assert_eq!(gateway.stored(receipt.uid).await.recipient, Some(ada.id), "{recipient}");
+        let (_, validated) = gateway.events(receipt.uid).await.remove(1);
         assert_eq!(validated["checks"][1]["known"], true);
     }
-    let receipt = house.send(&message(json!({"recipient": {"external_id": "free"}}))).await.unwrap();
-    assert_eq!(house.stored(receipt.uid).await.recipient, None, "the directory is optional");
+    let receipt = gateway.send(&message(json!({"recipient": {"external_id": "free"}}))).await.unwrap();
+    assert_eq!(gateway.stored(receipt.uid).await.recipient, None, "the directory is optional");
 }
 
 #[tokio::test]
 async fn a_recipient_must_be_there_undeleted_and_the_one_in_to() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     let (ada, gone, theirs) =
         (known(tenant(), "C-1"), known(tenant(), "C-2"), known("other".parse().unwrap(), "C-3"));
     for recipient in [&ada, &gone, &theirs] {
-        put(&house, recipient).await;
+        put(&gateway, recipient).await;
     }
-    house.change(DirectoryChange::DeleteRecipient(tenant(), gone.id, Time::from_millis(NOW_MS))).await;
+    gateway.change(DirectoryChange::DeleteRecipient(tenant(), gone.id, Time::from_millis(NOW_MS))).await;
     let (ada, gone, theirs) = (ada.id.to_string(), gone.id.to_string(), theirs.id.to_string());
     let unknown = RecipientId::new(Time::from_millis(NOW_MS), &mut rand::rng()).to_string();
     for (changes, field, code) in [
@@ -73,8 +73,8 @@ async fn a_recipient_must_be_there_undeleted_and_the_one_in_to() {
         ),
         (json!({"recipient": {"email": "a@example.net"}}), "recipient", "INVALID_PAYLOAD"),
     ] {
-        let refused = house.send(&message(changes.clone())).await;
+        let refused = gateway.send(&message(changes.clone())).await;
         assert_eq!(faults(refused), [(field.to_owned(), code)], "{changes}");
     }
-    assert_eq!(house.count().await, 0);
+    assert_eq!(gateway.count().await, 0);
 }

@@ -1,4 +1,4 @@
-//! Attachments too large to mail: refused, noted, or linked to.
+//! Attachments that are too large to mail: refused, warned about, or linked.
 
 use std::time::Duration;
 
@@ -11,17 +11,19 @@ use postway_testkit::{HttpSource, Reply};
 use serde_json::{Value, json};
 
 use crate::{
-    House, NOW_MS, Plan, faults, message,
+    GatewayPlan, NOW_MS, TestGateway, faults, message,
     prepare::{Room, attachment, reaches, with_url},
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A house where files over 1,000 bytes are large.
-async fn house(policy: &str, public_url: Option<&str>) -> House {
+/// An installation in which files over 1,000 bytes are large.
+async fn gateway(policy: &str, public_url: Option<&str>) -> TestGateway {
     let large = json!({"large_files": {"policy": policy, "above_bytes": 1_000, "link_days": 3}});
     let settings: TenantSettings = serde_json::from_value(large).unwrap();
-    Plan { settings, public_url: public_url.map(str::to_owned), ..Plan::default() }.build().await
+    GatewayPlan { settings, public_url: public_url.map(str::to_owned), ..GatewayPlan::default() }
+        .build()
+        .await
 }
 
 async fn source() -> HttpSource {
@@ -40,35 +42,35 @@ fn given(bytes: usize, inline: bool) -> Value {
 
 #[tokio::test]
 async fn large_files_are_refused_where_the_tenant_says_nothing_else() {
-    let (source, house) = (source().await, house("reject", None).await);
-    let refused = house.send(&given(1_001, false)).await;
+    let (source, gateway) = (source().await, gateway("reject", None).await);
+    let refused = gateway.send(&given(1_001, false)).await;
     assert_eq!(faults(refused), [("attachments[0]".to_owned(), "INVALID_PAYLOAD")]);
-    house.send(&given(1_000, false)).await.unwrap();
-    let _room = Room::open(&house);
-    let small = house.send(&with_url(&source.url("/small"))).await.unwrap();
-    reaches(&house, small.uid, State::Ready).await;
-    let large = house.send(&with_url(&source.url("/large"))).await.unwrap();
-    let record = reaches(&house, large.uid, State::Invalid).await;
+    gateway.send(&given(1_000, false)).await.unwrap();
+    let _room = Room::open(&gateway);
+    let small = gateway.send(&with_url(&source.url("/small"))).await.unwrap();
+    reaches(&gateway, small.uid, State::Ready).await;
+    let large = gateway.send(&with_url(&source.url("/large"))).await.unwrap();
+    let record = reaches(&gateway, large.uid, State::Invalid).await;
     assert!(record.summary.error.unwrap().contains("attachments[0]: is larger than 1000 bytes"));
 }
 
 #[tokio::test]
 async fn a_warning_is_noted_and_the_file_is_mailed() {
-    let (source, house) = (source().await, house("warn", None).await);
-    let _room = Room::open(&house);
+    let (source, gateway) = (source().await, gateway("warn", None).await);
+    let _room = Room::open(&gateway);
     for body in [given(1_001, false), with_url(&source.url("/large"))] {
-        let receipt = house.send(&body).await.unwrap();
-        reaches(&house, receipt.uid, State::Ready).await;
-        let events = house.events(receipt.uid).await;
+        let receipt = gateway.send(&body).await.unwrap();
+        reaches(&gateway, receipt.uid, State::Ready).await;
+        let events = gateway.events(receipt.uid).await;
         let (_, data) = events.into_iter().find(|(kind, _)| *kind == EventKind::Validated).unwrap();
         assert_eq!(data["warnings"], json!(["attachments[0] is larger than 1000 bytes (large_files)"]));
-        assert_eq!(attachment(&house.raw(receipt.uid).await).len(), 1_001);
+        assert_eq!(attachment(&gateway.raw(receipt.uid).await).len(), 1_001);
     }
 }
 
 /// The link in a mail's html, and the words around it.
-async fn link_of(house: &House, receipt: &postway_intake::Receipt) -> (String, Link) {
-    let raw = house.raw(receipt.uid).await;
+async fn link_of(gateway: &TestGateway, receipt: &postway_intake::Receipt) -> (String, Link) {
+    let raw = gateway.raw(receipt.uid).await;
     let mail = mail_parser::MessageParser::new().parse(raw.as_bytes()).unwrap();
     assert_eq!(mail.attachment_count(), 0);
     let (text, html) = (mail.body_text(0).unwrap(), mail.body_html(0).unwrap());
@@ -78,7 +80,7 @@ async fn link_of(house: &House, receipt: &postway_intake::Receipt) -> (String, L
     for body in [&text, &html] {
         assert!(body.contains("1.0 KB") && body.contains(".txt"), "{body}");
     }
-    match house.door.follow(&token).await.unwrap() {
+    match gateway.door.follow(&token).await.unwrap() {
         Followed::File(link) => (token, link),
         other => panic!("{other:?}"),
     }
@@ -86,43 +88,43 @@ async fn link_of(house: &House, receipt: &postway_intake::Receipt) -> (String, L
 
 #[tokio::test]
 async fn a_large_file_is_linked_to_and_can_be_had_until_its_time_is_over() {
-    let (source, house) = (source().await, house("rewrite", Some("https://mail.example.com/")).await);
-    let _room = Room::open(&house);
+    let (source, gateway) = (source().await, gateway("rewrite", Some("https://mail.example.com/")).await);
+    let _room = Room::open(&gateway);
     let mut body = with_url(&source.url("/large"));
     body["html"] = json!("<body><p>x</p></body>");
-    let receipt = house.send(&body).await.unwrap();
-    reaches(&house, receipt.uid, State::Ready).await;
-    let (token, link) = link_of(&house, &receipt).await;
+    let receipt = gateway.send(&body).await.unwrap();
+    reaches(&gateway, receipt.uid, State::Ready).await;
+    let (token, link) = link_of(&gateway, &receipt).await;
     assert_eq!((link.uid, link.file.filename.as_str()), (receipt.uid, "a.txt"));
     assert_eq!(link.file.expires_at, Time::from_millis(NOW_MS).plus(3 * DAY));
-    let pieces = house.door.read_file(&link).await.unwrap();
+    let pieces = gateway.door.read_file(&link).await.unwrap();
     let pieces: Vec<bytes::Bytes> = pieces.try_collect().await.unwrap();
     assert_eq!(pieces.concat(), "y".repeat(1_001).as_bytes());
-    house.advance(3 * DAY - Duration::from_millis(1));
-    assert!(matches!(house.door.follow(&token).await.unwrap(), Followed::File(_)));
-    house.advance(Duration::from_millis(1));
-    assert!(matches!(house.door.follow(&token).await.unwrap(), Followed::Ended));
+    gateway.advance(3 * DAY - Duration::from_millis(1));
+    assert!(matches!(gateway.door.follow(&token).await.unwrap(), Followed::File(_)));
+    gateway.advance(Duration::from_millis(1));
+    assert!(matches!(gateway.door.follow(&token).await.unwrap(), Followed::Ended));
     let mut forged = token.into_bytes();
     forged[20] ^= 1;
     for unknown in [String::from_utf8_lossy(&forged).as_ref(), "", "x", "../../etc/passwd"] {
-        assert!(matches!(house.door.follow(unknown).await.unwrap(), Followed::Unknown));
+        assert!(matches!(gateway.door.follow(unknown).await.unwrap(), Followed::Unknown));
     }
 }
 
 #[tokio::test]
 async fn a_file_that_came_along_is_linked_to_as_well_and_kept_once_for_many() {
-    let house = house("rewrite", Some("https://mail.example.com")).await;
-    let _room = Room::open(&house);
+    let gateway = gateway("rewrite", Some("https://mail.example.com")).await;
+    let _room = Room::open(&gateway);
     let mut blobs = Vec::new();
     for _ in 0..2 {
-        let receipt = house.send(&given(1_001, false)).await.unwrap();
-        reaches(&house, receipt.uid, State::Ready).await;
-        blobs.push(link_of(&house, &receipt).await.1.file.blob);
+        let receipt = gateway.send(&given(1_001, false)).await.unwrap();
+        reaches(&gateway, receipt.uid, State::Ready).await;
+        blobs.push(link_of(&gateway, &receipt).await.1.file.blob);
     }
     assert_eq!(blobs[0], blobs[1]);
-    let receipt = house.send(&given(1_001, true)).await.unwrap();
+    let receipt = gateway.send(&given(1_001, true)).await.unwrap();
     assert_eq!(
-        house.stored(receipt.uid).await.summary.state,
+        gateway.stored(receipt.uid).await.summary.state,
         State::Ready,
         "what html shows is not linked to"
     );
@@ -130,33 +132,33 @@ async fn a_file_that_came_along_is_linked_to_as_well_and_kept_once_for_many() {
 
 #[tokio::test]
 async fn a_links_days_begin_when_the_mail_goes() {
-    let house = house("rewrite", Some("https://mail.example.com")).await;
-    let _room = Room::open(&house);
+    let gateway = gateway("rewrite", Some("https://mail.example.com")).await;
+    let _room = Room::open(&gateway);
     let mut body = given(1_001, false);
     body["send_at"] = json!("2024-02-01T00:00:00Z");
-    let receipt = house.send(&body).await.unwrap();
-    reaches(&house, receipt.uid, State::Scheduled(Wait::SendAt)).await;
-    let (_, link) = link_of(&house, &receipt).await;
+    let receipt = gateway.send(&body).await.unwrap();
+    reaches(&gateway, receipt.uid, State::Scheduled(Wait::SendAt)).await;
+    let (_, link) = link_of(&gateway, &receipt).await;
     assert_eq!(link.file.expires_at.to_string(), "2024-02-04T00:00:00.000Z");
 }
 
 #[tokio::test]
 async fn without_an_address_there_is_no_link_and_a_dry_run_says_so() {
-    let house = house("rewrite", None).await;
-    let _room = Room::open(&house);
+    let gateway = gateway("rewrite", None).await;
+    let _room = Room::open(&gateway);
     let body = given(1_001, false);
-    assert_eq!(faults(house.try_out(&body).await), [("attachments[0]".to_owned(), "INVALID_PAYLOAD")]);
-    let receipt = house.send(&body).await.unwrap();
-    let record = reaches(&house, receipt.uid, State::Invalid).await;
+    assert_eq!(faults(gateway.try_out(&body).await), [("attachments[0]".to_owned(), "INVALID_PAYLOAD")]);
+    let receipt = gateway.send(&body).await.unwrap();
+    let record = reaches(&gateway, receipt.uid, State::Invalid).await;
     assert!(record.summary.error.unwrap().contains("public_url"));
 }
 
 #[tokio::test]
 async fn a_dry_run_of_a_linked_file_keeps_nothing() {
-    let (source, house) = (source().await, house("rewrite", Some("https://mail.example.com")).await);
-    let receipt = house.try_out(&with_url(&source.url("/large"))).await.unwrap();
-    assert_eq!((receipt.status, house.count().await), ("valid", 0));
-    let blobs = postway_store::Blobs::condemn_blobs(&*house.store, Time::from_millis(i64::MAX / 2), 10)
+    let (source, gateway) = (source().await, gateway("rewrite", Some("https://mail.example.com")).await);
+    let receipt = gateway.try_out(&with_url(&source.url("/large"))).await.unwrap();
+    assert_eq!((receipt.status, gateway.count().await), ("valid", 0));
+    let blobs = postway_store::Blobs::condemn_blobs(&*gateway.store, Time::from_millis(i64::MAX / 2), 10)
         .await
         .unwrap();
     assert_eq!(blobs, []);

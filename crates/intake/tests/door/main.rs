@@ -1,4 +1,4 @@
-//! The door, from outside: what is taken and what is refused, on the in-memory store.
+//! The door from outside, on the in-memory store: what it accepts and what it refuses.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -62,8 +62,8 @@ impl Clock for TestClock {
     }
 }
 
-/// What a house is made of; small limits where the real ones would make tests slow.
-struct Plan {
+/// The settings of a test installation; limits are small if the real ones would make tests slow.
+struct GatewayPlan {
     limits: Limits,
     settings: TenantSettings,
     secrets: TenantSecrets,
@@ -72,7 +72,7 @@ struct Plan {
     depot: Depot,
 }
 
-impl Default for Plan {
+impl Default for GatewayPlan {
     fn default() -> Self {
         Self {
             limits: Limits { message_bytes_max: 64 * 1024, ..Limits::default() },
@@ -85,21 +85,21 @@ impl Default for Plan {
     }
 }
 
-impl Plan {
-    /// A house where the tenant has these settings.
-    async fn with(settings: TenantSettings) -> House {
+impl GatewayPlan {
+    /// An installation whose tenant has these settings.
+    async fn with(settings: TenantSettings) -> TestGateway {
         Self { settings, ..Self::default() }.build().await
     }
 
     /// A tenant `default` with the accounts `relay` (the default) and `second`, and a door for it.
-    async fn build(self) -> House {
+    async fn build(self) -> TestGateway {
         let store = Arc::new(MemoryStore::new());
         let clock = Arc::new(TestClock(AtomicI64::new(NOW_MS)));
         let secrets = serde_json::to_string(&self.secrets).unwrap();
         assert_eq!(self.settings.check(), []);
         let tenant = Tenant {
             default_account: Some("relay".parse().unwrap()),
-            // There for tests, so that its sandbox is as good as an account that sends.
+            // A test tenant, so that the sandbox counts as an account that sends.
             settings: TenantSettings { test: true, ..self.settings },
             secret: Some(secret_key().seal(&Tenant::secret_place(&tenant()), &secrets).unwrap()),
             ..Tenant::new(tenant(), "Default", clock.now())
@@ -120,24 +120,24 @@ impl Plan {
             mail_domain: "postway.example".to_owned(),
             public_url: self.public_url,
         }));
-        House { store, clock, depot, door }
+        TestGateway { store, clock, depot, door }
     }
 }
 
-struct House {
+struct TestGateway {
     store: Arc<MemoryStore>,
     clock: Arc<TestClock>,
     depot: Arc<Depot>,
     door: Arc<Door>,
 }
 
-impl House {
+impl TestGateway {
     async fn new() -> Self {
-        Plan::default().build().await
+        GatewayPlan::default().build().await
     }
 
     async fn with_limits(limits: Limits) -> Self {
-        Plan { limits, ..Plan::default() }.build().await
+        GatewayPlan { limits, ..GatewayPlan::default() }.build().await
     }
 
     /// Another door to the same store, as after a restart.
@@ -155,7 +155,7 @@ impl House {
         }))
     }
 
-    /// Changes what operators change.
+    /// Changes settings as an operator would.
     async fn change(&self, change: DirectoryChange) {
         assert_eq!(self.store.change(change, None).await.unwrap(), Changed::Done);
     }
@@ -166,7 +166,7 @@ impl House {
         self.door.accept_json(&dry, body_of(message.to_string().as_bytes())).await
     }
 
-    /// The message's history: what happened, with its particulars.
+    /// The events of a message, with their data.
     async fn events(&self, uid: MessageUid) -> Vec<(EventKind, Value)> {
         let read =
             |data: Option<String>| data.map_or(Value::Null, |data| serde_json::from_str(&data).unwrap());
@@ -238,7 +238,7 @@ fn keyed(key: &str) -> RequestContext {
     RequestContext { idempotency_key: Some(key.to_owned()), ..ctx() }
 }
 
-/// A good message with some fields changed; a field set to null is as good as absent.
+/// A valid message with some fields changed; a field set to null counts as absent.
 fn message(changes: Value) -> Value {
     let mut message =
         json!({"from": "Shop <shop@example.com>", "to": ["a@example.net"], "subject": "s", "text": "t"});
@@ -248,7 +248,7 @@ fn message(changes: Value) -> Value {
     message
 }
 
-/// A way out to 127.0.0.1, and to no other private address.
+/// An HTTP client that may reach 127.0.0.1, and no other private address.
 fn http() -> HttpClient {
     let guard = Guard::new(vec![("127.0.0.1".parse().unwrap(), 32)]);
     HttpClient::new(Arc::new(guard), HttpSettings::default())
@@ -268,7 +268,7 @@ fn faults<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Vec<(String, &'stat
     }
 }
 
-/// What the first fault of a refusal says.
+/// The text of the first fault of a refusal.
 fn complaint<T: std::fmt::Debug>(result: Result<T, Refusal>) -> String {
     match result {
         Err(Refusal::Invalid { details }) => details[0].message.clone(),
@@ -287,9 +287,9 @@ fn fields<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Vec<String> {
     }
 }
 
-/// Takes a message as a worker would, to see what a worker sees.
-async fn claim(house: &House, uid: MessageUid) -> Claimed {
-    let lane = house.stored(uid).await.summary.lane;
+/// Claims a message as a worker would.
+async fn claim(gateway: &TestGateway, uid: MessageUid) -> Claimed {
+    let lane = gateway.stored(uid).await.summary.lane;
     let mut random = rand::rng();
     let request = ClaimRequest {
         wants: vec![AccountWant::unlimited(
@@ -298,13 +298,13 @@ async fn claim(house: &House, uid: MessageUid) -> Claimed {
             false,
         )],
         lease: Lease {
-            incarnation: Incarnation::new(house.clock.now(), &mut random),
+            incarnation: Incarnation::new(gateway.clock.now(), &mut random),
             token: LeaseToken::new(&mut random),
-            until: house.clock.now().plus(Duration::from_secs(60)),
+            until: gateway.clock.now().plus(Duration::from_secs(60)),
         },
-        now: house.clock.now(),
+        now: gateway.clock.now(),
         inline_bytes_max: 0,
     };
-    let claimed = house.store.claim(request).await.unwrap();
+    let claimed = gateway.store.claim(request).await.unwrap();
     claimed.into_iter().find(|claimed| claimed.uid == uid).expect("it is due")
 }

@@ -1,11 +1,11 @@
-//! Whatever comes, the door answers.
+//! The door answers any input.
 
 use bytes::Bytes;
 use postway_intake::{RawOptions, Refusal};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::{House, body_of, ctx};
+use crate::{TestGateway, body_of, ctx};
 
 const FIELDS: &[&str] = &[
     "id",
@@ -75,7 +75,7 @@ fn object(value: impl Strategy<Value = Value> + 'static) -> impl Strategy<Value 
         .prop_map(|entries| Value::Object(entries.into_iter().collect::<Map<_, _>>()))
 }
 
-/// A good message with some field replaced by anything.
+/// A valid message with some field replaced by anything.
 fn near_message() -> impl Strategy<Value = Value> {
     (prop::sample::select(FIELDS), value()).prop_map(|(name, value)| crate::message(json!({name: value})))
 }
@@ -86,19 +86,19 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 
 /// An answer is well formed, and nothing is stored for a refusal.
 async fn try_all(body: &[u8]) {
-    let house = House::new().await;
-    let single = house.door.accept_json(&ctx(), body_of(body)).await;
+    let gateway = TestGateway::new().await;
+    let single = gateway.door.accept_json(&ctx(), body_of(body)).await;
     if let Err(refusal) = &single {
         assert!(!refusal.to_string().is_empty());
         assert!(!matches!(refusal, Refusal::Unavailable(_)), "{refusal}");
         assert!(!refusal.to_string().contains("could not be composed"));
     }
     let stored = usize::from(single.is_ok());
-    assert_eq!(house.count().await, stored);
-    let accepted = house.door.accept_batch(&ctx(), body_of(body)).await.map_or(0, |batch| batch.accepted);
-    assert_eq!(house.count().await, stored + accepted);
+    assert_eq!(gateway.count().await, stored);
+    let accepted = gateway.door.accept_batch(&ctx(), body_of(body)).await.map_or(0, |batch| batch.accepted);
+    assert_eq!(gateway.count().await, stored + accepted);
     if let Err(refusal) =
-        house.door.accept_raw(&ctx(), RawOptions::default(), Bytes::copy_from_slice(body)).await
+        gateway.door.accept_raw(&ctx(), RawOptions::default(), Bytes::copy_from_slice(body)).await
     {
         assert!(!refusal.to_string().contains("could not be composed"));
     }

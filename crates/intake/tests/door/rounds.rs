@@ -1,4 +1,4 @@
-//! The preparer as a loop: its turns, its end, and what it does when something of its own is away.
+//! The preparer as a loop: fairness, stopping, and failures of its own store.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use postway_testkit::{HttpSource, Reply};
 use serde_json::json;
 
 use crate::{
-    House, NOW_MS, Plan, account, body_of, ctx,
+    GatewayPlan, NOW_MS, TestGateway, account, body_of, ctx,
     prepare::{LONG, Room, reaches, until, with_url},
 };
 
@@ -18,27 +18,27 @@ async fn a_tenant_whose_source_is_silent_delays_no_other() {
     let source = HttpSource::start().await;
     source.serve("/silent", Reply::Silent);
     source.serve("/quick", Reply::ok("x"));
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     let other = Tenant::new("other".parse().unwrap(), "Other", Time::from_millis(NOW_MS));
-    assert!(house.store.create_tenant(other).await.unwrap());
+    assert!(gateway.store.create_tenant(other).await.unwrap());
     let theirs = postway_domain::Account { tenant: "other".parse().unwrap(), ..account("relay", None) };
-    assert!(house.store.create_account(theirs).await.unwrap());
-    // Each asks for another address, so that none waits for the same fetch.
+    assert!(gateway.store.create_account(theirs).await.unwrap());
+    // Each uses another URL, so that none waits for the same fetch.
     for n in 0..20 {
         let path = format!("/silent?{n}");
         source.serve(&path, Reply::Silent);
-        house.send(&with_url(&source.url(&path))).await.unwrap();
+        gateway.send(&with_url(&source.url(&path))).await.unwrap();
     }
-    let _room = Room::open(&house);
+    let _room = Room::open(&gateway);
     source.wait_for(8, LONG).await;
     let theirs = RequestContext { tenant: "other".parse().unwrap(), ..ctx() };
     let mut body = with_url(&source.url("/quick"));
     body["account"] = json!("relay");
-    let receipt = house.door.accept_json(&theirs, body_of(body.to_string().as_bytes())).await.unwrap();
+    let receipt = gateway.door.accept_json(&theirs, body_of(body.to_string().as_bytes())).await.unwrap();
     let key = postway_store::record::MessageKey::Uid(receipt.uid);
     let state = async || {
         use postway_store::Read;
-        house.store.message(&theirs.tenant, &key).await.unwrap().unwrap().summary.state
+        gateway.store.message(&theirs.tenant, &key).await.unwrap().unwrap().summary.state
     };
     until(async || (state().await == State::Ready).then_some(())).await;
     let silent = source.requests().iter().filter(|request| request.path.starts_with("/silent")).count();
@@ -49,14 +49,14 @@ async fn a_tenant_whose_source_is_silent_delays_no_other() {
 async fn a_stopped_preparer_gives_back_what_it_has_not_finished() {
     let source = HttpSource::start().await;
     source.serve_in_turn("/a", vec![Reply::Silent, Reply::ok("x")]);
-    let house = House::new().await;
-    let receipt = house.send(&with_url(&source.url("/a"))).await.unwrap();
-    let mut room = Room::open(&house);
+    let gateway = TestGateway::new().await;
+    let receipt = gateway.send(&with_url(&source.url("/a"))).await.unwrap();
+    let mut room = Room::open(&gateway);
     source.wait_for(1, LONG).await;
     assert!(room.preparing.holds(receipt.uid));
     room.stop.cancel();
     (&mut room.task).await.unwrap();
-    let record = house.stored(receipt.uid).await;
+    let record = gateway.stored(receipt.uid).await;
     let kinds: Vec<_> = record.events.iter().map(|event| event.kind).collect();
     assert_eq!(record.summary.state, State::Accepted);
     assert_eq!(kinds, [EventKind::Accepted, EventKind::Validating], "it had begun");
@@ -69,7 +69,7 @@ async fn a_stopped_preparer_gives_back_what_it_has_not_finished() {
     let wants = vec![(crate::tenant(), 1)];
     let now = Time::from_millis(NOW_MS);
     let request = postway_store::record::PrepareRequest { lease, now, wants };
-    let job = house.store.claim_preparation(request).await.unwrap().remove(0);
+    let job = gateway.store.claim_preparation(request).await.unwrap().remove(0);
     assert_eq!((job.uid, job.tries, job.lost_leases), (receipt.uid, 0, 0));
     assert!(matches!(job.payload, Some(Body::Inline(_))));
 }
@@ -78,14 +78,14 @@ async fn a_stopped_preparer_gives_back_what_it_has_not_finished() {
 async fn a_message_given_back_is_prepared_by_the_next() {
     let source = HttpSource::start().await;
     source.serve_in_turn("/a", vec![Reply::Silent, Reply::ok("x")]);
-    let house = House::new().await;
-    let receipt = house.send(&with_url(&source.url("/a"))).await.unwrap();
-    let mut first = Room::open(&house);
+    let gateway = TestGateway::new().await;
+    let receipt = gateway.send(&with_url(&source.url("/a"))).await.unwrap();
+    let mut first = Room::open(&gateway);
     source.wait_for(1, LONG).await;
     first.stop.cancel();
     (&mut first.task).await.unwrap();
-    let _second = Room::open(&house);
-    reaches(&house, receipt.uid, State::Ready).await;
+    let _second = Room::open(&gateway);
+    reaches(&gateway, receipt.uid, State::Ready).await;
 }
 
 #[tokio::test]
@@ -97,20 +97,20 @@ async fn while_the_place_for_blobs_is_away_messages_wait_and_none_is_refused() {
     let blobs = folder.path().join("blobs");
     let depot = Depot::open(&format!("file://{}", blobs.display())).unwrap();
     let limits = postway_intake::Limits::default();
-    let house = Plan { depot, limits, ..Plan::default() }.build().await;
-    let receipt = house.send(&with_url(&source.url("/large"))).await.unwrap();
+    let gateway = GatewayPlan { depot, limits, ..GatewayPlan::default() }.build().await;
+    let receipt = gateway.send(&with_url(&source.url("/large"))).await.unwrap();
     let away = folder.path().join("away");
     std::fs::rename(&blobs, &away).unwrap();
     std::fs::write(&blobs, "in the way").unwrap();
-    let _room = Room::open(&house);
-    let record = reaches(&house, receipt.uid, State::Scheduled(Wait::Fetch)).await;
+    let _room = Room::open(&gateway);
+    let record = reaches(&gateway, receipt.uid, State::Scheduled(Wait::Fetch)).await;
     assert!(record.summary.error.unwrap().contains("UNAVAILABLE"));
-    let (kind, data) = house.events(receipt.uid).await.pop().unwrap();
+    let (kind, data) = gateway.events(receipt.uid).await.pop().unwrap();
     assert_eq!(kind, EventKind::Scheduled);
     assert!(!data.to_string().contains("blobs"), "what is ours is nobody's concern: {data}");
     std::fs::remove_file(&blobs).unwrap();
     std::fs::rename(&away, &blobs).unwrap();
-    house.advance(Duration::from_secs(10));
-    reaches(&house, receipt.uid, State::Ready).await;
-    assert_eq!(crate::prepare::attachment(&house.raw(receipt.uid).await), large.as_bytes());
+    gateway.advance(Duration::from_secs(10));
+    reaches(&gateway, receipt.uid, State::Ready).await;
+    assert_eq!(crate::prepare::attachment(&gateway.raw(receipt.uid).await), large.as_bytes());
 }

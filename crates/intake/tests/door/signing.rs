@@ -9,15 +9,15 @@ use postway_store::{Directory, record::DirectoryChange};
 use postway_testkit::Dkimpy;
 use serde_json::json;
 
-use crate::{House, NOW_MS, account, ctx, message, secret_key, tenant};
+use crate::{NOW_MS, TestGateway, account, ctx, message, secret_key, tenant};
 
 fn key(domain: &str, selector: &str, algorithm: DkimAlgorithm) -> DkimKey {
     let now = Time::from_millis(NOW_MS);
     signing::new_key(&tenant(), domain, selector, algorithm, &secret_key(), now).unwrap()
 }
 
-async fn put(house: &House, key: &DkimKey) {
-    house.change(DirectoryChange::CreateDkimKey(key.clone())).await;
+async fn put(gateway: &TestGateway, key: &DkimKey) {
+    gateway.change(DirectoryChange::CreateDkimKey(key.clone())).await;
 }
 
 /// The names in `h=` of each signature.
@@ -34,19 +34,19 @@ fn signed_fields(raw: &str) -> Vec<Vec<String>> {
 
 #[tokio::test]
 async fn every_active_key_of_the_authors_domain_signs_and_verifies() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     let keys =
         [key("Example.com", "r1", DkimAlgorithm::Rsa), key("example.com", "e1", DkimAlgorithm::Ed25519)];
     for key in &keys {
-        put(&house, key).await;
+        put(&gateway, key).await;
     }
     let off = DkimKey { active: false, ..key("example.com", "old", DkimAlgorithm::Ed25519) };
-    put(&house, &off).await;
-    put(&house, &key("example.org", "other", DkimAlgorithm::Ed25519)).await;
+    put(&gateway, &off).await;
+    put(&gateway, &key("example.org", "other", DkimAlgorithm::Ed25519)).await;
     let body = json!({"html": "<p>Ünï</p>", "headers": {"X-Order": "1"}, "unsubscribe": {"url": "https://x/u"},
                       "attachments": [{"filename": "a.txt", "content": "aGVsbG8="}]});
-    let receipt = house.send(&message(body)).await.unwrap();
-    let raw = house.raw(receipt.uid).await;
+    let receipt = gateway.send(&message(body)).await.unwrap();
+    let raw = gateway.raw(receipt.uid).await;
     let signed = signed_fields(&raw);
     assert_eq!(signed.len(), 2, "{raw}");
     for names in &signed {
@@ -66,36 +66,36 @@ async fn every_active_key_of_the_authors_domain_signs_and_verifies() {
     assert_ne!(changed, raw);
     assert!(judge.verify(changed.as_bytes(), &records).is_err(), "the subject is covered");
     let mail = Bytes::from_static(b"From: a@example.com\nTo: b@example.net\nSubject: s\n\nHi\n");
-    let receipt = house.door.accept_raw(&ctx(), RawOptions::default(), mail).await.unwrap();
-    judge.verify(house.raw(receipt.uid).await.as_bytes(), &records).unwrap();
+    let receipt = gateway.door.accept_raw(&ctx(), RawOptions::default(), mail).await.unwrap();
+    judge.verify(gateway.raw(receipt.uid).await.as_bytes(), &records).unwrap();
 }
 
 #[tokio::test]
 async fn mail_of_another_domain_is_not_signed() {
-    let house = House::new().await;
-    put(&house, &key("example.org", "e1", DkimAlgorithm::Ed25519)).await;
-    let receipt = house.send(&message(json!({}))).await.unwrap();
-    assert!(!house.raw(receipt.uid).await.contains("DKIM-Signature"));
+    let gateway = TestGateway::new().await;
+    put(&gateway, &key("example.org", "e1", DkimAlgorithm::Ed25519)).await;
+    let receipt = gateway.send(&message(json!({}))).await.unwrap();
+    assert!(!gateway.raw(receipt.uid).await.contains("DKIM-Signature"));
 }
 
 #[tokio::test]
 async fn a_domain_outside_ascii_is_signed_under_its_ascii_name() {
-    let house = House::new().await;
-    put(&house, &key("xn--mnchen-3ya.example", "e1", DkimAlgorithm::Ed25519)).await;
-    let receipt = house.send(&message(json!({"from": "shop@München.example"}))).await.unwrap();
-    assert!(house.raw(receipt.uid).await.contains("d=xn--mnchen-3ya.example;"));
+    let gateway = TestGateway::new().await;
+    put(&gateway, &key("xn--mnchen-3ya.example", "e1", DkimAlgorithm::Ed25519)).await;
+    let receipt = gateway.send(&message(json!({"from": "shop@München.example"}))).await.unwrap();
+    assert!(gateway.raw(receipt.uid).await.contains("d=xn--mnchen-3ya.example;"));
 }
 
 #[tokio::test]
 async fn what_ses_writes_anew_is_not_signed() {
-    let house = House::new().await;
-    put(&house, &key("example.com", "e1", DkimAlgorithm::Ed25519)).await;
+    let gateway = TestGateway::new().await;
+    put(&gateway, &key("example.com", "e1", DkimAlgorithm::Ed25519)).await;
     let ses = AccountSettings { kind: AccountKind::Ses, ..AccountSettings::sandbox() };
     let falling = AccountSettings { fallback: Some("ses".parse().unwrap()), ..AccountSettings::sandbox() };
     for (id, settings) in [("ses", ses), ("falling", falling)] {
-        assert!(house.store.create_account(Account { settings, ..account(id, None) }).await.unwrap());
-        let receipt = house.send(&message(json!({"account": id}))).await.unwrap();
-        let [names] = &signed_fields(&house.raw(receipt.uid).await)[..] else { panic!("one signature") };
+        assert!(gateway.store.create_account(Account { settings, ..account(id, None) }).await.unwrap());
+        let receipt = gateway.send(&message(json!({"account": id}))).await.unwrap();
+        let [names] = &signed_fields(&gateway.raw(receipt.uid).await)[..] else { panic!("one signature") };
         assert!(names.iter().all(|name| name != "date" && name != "message-id"), "{id}: {names:?}");
         assert!(names.iter().any(|name| name == "subject"));
     }
@@ -103,14 +103,14 @@ async fn what_ses_writes_anew_is_not_signed() {
 
 #[tokio::test]
 async fn a_key_that_cannot_be_opened_holds_mail_back_instead_of_leaving_it_unsigned() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     let other = SecretKey::from_bytes(&[8; 32]).unwrap();
     let now = Time::from_millis(NOW_MS);
     let sealed =
         signing::new_key(&tenant(), "example.com", "e1", DkimAlgorithm::Ed25519, &other, now).unwrap();
-    put(&house, &sealed).await;
-    assert!(matches!(house.send(&message(json!({}))).await, Err(Refusal::Unavailable(_))));
-    assert_eq!(house.count().await, 0);
+    put(&gateway, &sealed).await;
+    assert!(matches!(gateway.send(&message(json!({}))).await, Err(Refusal::Unavailable(_))));
+    assert_eq!(gateway.count().await, 0);
 }
 
 #[tokio::test]

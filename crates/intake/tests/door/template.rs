@@ -1,11 +1,11 @@
-//! Messages made of templates.
+//! Messages made from templates.
 
 use postway_domain::{Template, Time, tenant::TenantSettings};
 use postway_intake::{PreviewOf, Refusal};
 use postway_store::record::DirectoryChange;
 use serde_json::{Value, json};
 
-use crate::{House, NOW_MS, Plan, body_of, complaint, ctx, faults, fields, message, tenant};
+use crate::{GatewayPlan, NOW_MS, TestGateway, body_of, complaint, ctx, faults, fields, message, tenant};
 
 /// The source of a template, with a subject and an html part.
 pub(crate) fn source(name: &str, version: i64, subject: &str, html: &str) -> Template {
@@ -23,106 +23,106 @@ pub(crate) fn source(name: &str, version: i64, subject: &str, html: &str) -> Tem
     }
 }
 
-/// Stores one.
-pub(crate) async fn put(house: &House, template: Template) {
-    house.door.check_template(&template).await.unwrap();
-    house.change(DirectoryChange::CreateTemplate(template)).await;
+/// Stores a template.
+pub(crate) async fn put(gateway: &TestGateway, template: Template) {
+    gateway.door.check_template(&template).await.unwrap();
+    gateway.change(DirectoryChange::CreateTemplate(template)).await;
 }
 
-/// A message made of a template.
+/// A message that uses a template.
 pub(crate) fn of(template: Value) -> Value {
     message(json!({"subject": null, "text": null, "template": template}))
 }
 
-/// A house with the template `welcome`.
-async fn house() -> House {
-    let house = House::new().await;
-    put(&house, source("welcome", 1, "Hi {{ name }}", "<p>Hello {{ name }}, you owe {{ sum }}</p>")).await;
-    house
+/// An installation with the template `welcome`.
+async fn gateway() -> TestGateway {
+    let gateway = TestGateway::new().await;
+    put(&gateway, source("welcome", 1, "Hi {{ name }}", "<p>Hello {{ name }}, you owe {{ sum }}</p>")).await;
+    gateway
 }
 
 #[tokio::test]
 async fn a_template_makes_subject_html_and_text() {
-    let house = house().await;
+    let gateway = gateway().await;
     let variables = json!({"name": "Ada & Bob", "sum": "<5>"});
-    let receipt = house.send(&of(json!({"name": "welcome", "variables": variables}))).await.unwrap();
-    assert_eq!(house.stored(receipt.uid).await.summary.subject, "Hi Ada & Bob");
-    let raw = house.raw(receipt.uid).await;
+    let receipt = gateway.send(&of(json!({"name": "welcome", "variables": variables}))).await.unwrap();
+    assert_eq!(gateway.stored(receipt.uid).await.summary.subject, "Hi Ada & Bob");
+    let raw = gateway.raw(receipt.uid).await;
     let mail = mail_parser::MessageParser::new().parse(raw.as_bytes()).unwrap();
     assert_eq!(mail.subject(), Some("Hi Ada & Bob"));
     assert_eq!(mail.body_html(0).unwrap().trim(), "<p>Hello Ada &amp; Bob, you owe &lt;5&gt;</p>");
     assert_eq!(mail.body_text(0).unwrap().trim(), "Hello Ada & Bob, you owe <5>");
-    let (_, validated) = house.events(receipt.uid).await.remove(1);
+    let (_, validated) = gateway.events(receipt.uid).await.remove(1);
     let check = &validated["checks"][2];
     assert_eq!((&check["template"], &check["version"]), (&json!("welcome"), &json!(1)));
 }
 
 #[tokio::test]
 async fn a_missing_variable_is_named_with_its_part() {
-    let house = house().await;
-    let refused = house.send(&of(json!({"name": "welcome", "variables": {"name": "Ada"}}))).await;
+    let gateway = gateway().await;
+    let refused = gateway.send(&of(json!({"name": "welcome", "variables": {"name": "Ada"}}))).await;
     assert_eq!(faults(refused.clone()), [("template.html".to_owned(), "INVALID_TEMPLATE")]);
     assert!(complaint(refused).contains("sum"));
-    let refused = house.send(&of(json!({"name": "welcome"}))).await;
+    let refused = gateway.send(&of(json!({"name": "welcome"}))).await;
     assert_eq!(fields(refused), ["template.subject"]);
-    let refused = house.send(&of(json!({"name": "welcome", "variables": [1]}))).await;
+    let refused = gateway.send(&of(json!({"name": "welcome", "variables": [1]}))).await;
     assert_eq!(fields(refused), ["template.variables"]);
-    assert_eq!(house.count().await, 0);
+    assert_eq!(gateway.count().await, 0);
 }
 
 #[tokio::test]
 async fn a_broken_template_is_not_told_as_missing_html_as_well() {
     let settings: TenantSettings =
         serde_json::from_value(json!({"content": {"html_required": true}})).unwrap();
-    let house = Plan::with(settings).await;
-    assert_eq!(fields(house.send(&of(json!({"name": "gone"}))).await), ["template.name"]);
+    let gateway = GatewayPlan::with(settings).await;
+    assert_eq!(fields(gateway.send(&of(json!({"name": "gone"}))).await), ["template.name"]);
 }
 
 #[tokio::test]
 async fn a_version_is_used_by_its_number_and_the_latest_without() {
-    let house = house().await;
-    put(&house, source("welcome", 2, "Second", "<p>two</p>")).await;
+    let gateway = gateway().await;
+    put(&gateway, source("welcome", 2, "Second", "<p>two</p>")).await;
     let subject = async |template: Value| {
-        let receipt = house.send(&of(template)).await.unwrap();
-        house.stored(receipt.uid).await.summary.subject
+        let receipt = gateway.send(&of(template)).await.unwrap();
+        gateway.stored(receipt.uid).await.summary.subject
     };
     let variables = json!({"name": "Ada", "sum": 1});
     assert_eq!(subject(json!({"name": "welcome"})).await, "Second");
     assert_eq!(subject(json!({"name": "welcome", "version": 1, "variables": variables})).await, "Hi Ada");
-    let refused = house.send(&of(json!({"name": "welcome", "version": 3}))).await;
+    let refused = gateway.send(&of(json!({"name": "welcome", "version": 3}))).await;
     assert!(complaint(refused).contains("version 3"));
 }
 
 #[tokio::test]
 async fn a_subject_of_its_own_wins_and_bodies_of_its_own_are_refused() {
-    let house = house().await;
+    let gateway = gateway().await;
     let template = json!({"name": "welcome", "variables": {"name": "Ada", "sum": 1}});
     let own = message(json!({"subject": "Own", "text": null, "template": template}));
-    let receipt = house.send(&own).await.unwrap();
-    assert_eq!(house.stored(receipt.uid).await.summary.subject, "Own");
+    let receipt = gateway.send(&own).await.unwrap();
+    assert_eq!(gateway.stored(receipt.uid).await.summary.subject, "Own");
     let both = message(json!({"subject": null, "text": "t", "html": "<p>h</p>", "template": template}));
-    assert_eq!(fields(house.send(&both).await), ["text", "html"]);
+    assert_eq!(fields(gateway.send(&both).await), ["text", "html"]);
 }
 
 #[tokio::test]
 async fn templates_extend_and_include_others_of_the_tenant() {
-    let house = House::new().await;
-    put(&house, source("layout", 1, "", "<body>{% block body %}{% endblock %}</body>")).await;
-    put(&house, source("footer", 1, "", "<i>Shop</i>")).await;
+    let gateway = TestGateway::new().await;
+    put(&gateway, source("layout", 1, "", "<body>{% block body %}{% endblock %}</body>")).await;
+    put(&gateway, source("footer", 1, "", "<i>Shop</i>")).await;
     let child = r#"{% extends "layout" %}{% block body %}<b>{{ n }}</b>{% include "footer" %}{% endblock %}"#;
-    put(&house, source("order", 1, "Order {{ n }}", child)).await;
-    let receipt = house.send(&of(json!({"name": "order", "variables": {"n": 7}}))).await.unwrap();
-    let raw = house.raw(receipt.uid).await;
+    put(&gateway, source("order", 1, "Order {{ n }}", child)).await;
+    let receipt = gateway.send(&of(json!({"name": "order", "variables": {"n": 7}}))).await.unwrap();
+    let raw = gateway.raw(receipt.uid).await;
     assert!(raw.contains("<body><b>7</b><i>Shop</i></body>"), "{raw}");
     let optional = r#"<p>x</p>{% include "promotion" ignore missing %}"#;
-    put(&house, source("quiet", 1, "s", optional)).await;
-    house.send(&of(json!({"name": "quiet"}))).await.unwrap();
+    put(&gateway, source("quiet", 1, "s", optional)).await;
+    gateway.send(&of(json!({"name": "quiet"}))).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_template_is_checked_with_all_that_it_refers_to() {
-    let house = House::new().await;
-    let refused = async |template: Template| match house.door.check_template(&template).await {
+    let gateway = TestGateway::new().await;
+    let refused = async |template: Template| match gateway.door.check_template(&template).await {
         Err(Refusal::Invalid { details }) => details[0].clone(),
         other => panic!("{other:?}"),
     };
@@ -137,69 +137,69 @@ async fn a_template_is_checked_with_all_that_it_refers_to() {
 
 #[tokio::test]
 async fn a_deleted_template_is_gone_at_once() {
-    let house = house().await;
+    let gateway = gateway().await;
     let body = of(json!({"name": "welcome", "variables": {"name": "Ada", "sum": 1}}));
-    house.send(&body).await.unwrap();
-    house.change(DirectoryChange::DeleteTemplate(tenant(), "welcome".parse().unwrap())).await;
-    assert_eq!(faults(house.send(&body).await), [("template.name".to_owned(), "INVALID_TEMPLATE")]);
+    gateway.send(&body).await.unwrap();
+    gateway.change(DirectoryChange::DeleteTemplate(tenant(), "welcome".parse().unwrap())).await;
+    assert_eq!(faults(gateway.send(&body).await), [("template.name".to_owned(), "INVALID_TEMPLATE")]);
 }
 
 #[tokio::test]
 async fn a_variable_injects_neither_header_nor_script() {
-    let house = house().await;
+    let gateway = gateway().await;
     let variables = json!({"name": "x\r\nBcc: evil@example.org", "sum": 1});
-    let refused = house.send(&of(json!({"name": "welcome", "variables": variables}))).await;
+    let refused = gateway.send(&of(json!({"name": "welcome", "variables": variables}))).await;
     assert_eq!(fields(refused), ["template.subject"]);
     let variables = json!({"name": "Ada", "sum": "<script>alert(1)</script>"});
-    let receipt = house.send(&of(json!({"name": "welcome", "variables": variables}))).await.unwrap();
-    assert!(house.raw(receipt.uid).await.contains("&lt;script&gt;"));
-    put(&house, source("raw", 1, "s", "<p>{{ x|safe }}</p>")).await;
+    let receipt = gateway.send(&of(json!({"name": "welcome", "variables": variables}))).await.unwrap();
+    assert!(gateway.raw(receipt.uid).await.contains("&lt;script&gt;"));
+    put(&gateway, source("raw", 1, "s", "<p>{{ x|safe }}</p>")).await;
     let variables = json!({"x": "<img src=x onerror=alert(1)>"});
-    let refused = house.send(&of(json!({"name": "raw", "variables": variables}))).await;
+    let refused = gateway.send(&of(json!({"name": "raw", "variables": variables}))).await;
     assert_eq!(faults(refused), [("html".to_owned(), "INVALID_TEMPLATE")]);
 }
 
 #[tokio::test]
 async fn another_tenants_template_is_unknown() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     let other = Template { tenant: "other".parse().unwrap(), ..source("theirs", 1, "s", "<p>x</p>") };
-    house.change(DirectoryChange::CreateTemplate(other)).await;
-    assert_eq!(fields(house.send(&of(json!({"name": "theirs"}))).await), ["template.name"]);
+    gateway.change(DirectoryChange::CreateTemplate(other)).await;
+    assert_eq!(fields(gateway.send(&of(json!({"name": "theirs"}))).await), ["template.name"]);
 }
 
 #[tokio::test]
 async fn a_preview_shows_what_would_be_sent_and_why_it_would_not() {
-    let house = house().await;
+    let gateway = gateway().await;
     let stored = PreviewOf::Stored { name: "welcome".parse().unwrap(), version: None };
     let variables = json!({"name": "Ada", "sum": 1}).to_string();
-    let preview = house.door.preview(&tenant(), stored.clone(), &variables).await.unwrap();
+    let preview = gateway.door.preview(&tenant(), stored.clone(), &variables).await.unwrap();
     assert_eq!((preview.version, preview.subject.as_str()), (Some(1), "Hi Ada"));
     assert_eq!(preview.text.as_deref().map(str::trim), Some("Hello Ada, you owe 1"));
     assert!(preview.warnings.is_empty());
-    let refused = house.door.preview(&tenant(), stored, "{}").await;
+    let refused = gateway.door.preview(&tenant(), stored, "{}").await;
     assert_eq!(faults(refused), [("subject".to_owned(), "INVALID_TEMPLATE")]);
     let bad = source("draft", 1, &"x".repeat(151), "<script>x</script>");
-    let preview = house.door.preview(&tenant(), PreviewOf::Source(Box::new(bad)), "{}").await.unwrap();
+    let preview = gateway.door.preview(&tenant(), PreviewOf::Source(Box::new(bad)), "{}").await.unwrap();
     let fields: Vec<_> = preview.warnings.iter().map(|warning| warning.field.as_str()).collect();
     assert_eq!((preview.version, fields), (None, vec!["html", "subject"]));
 }
 
 #[tokio::test]
 async fn a_preview_warns_of_all_that_a_message_is_refused_for() {
-    let house = house().await;
+    let gateway = gateway().await;
     let draft = |text: &str| {
         let template = Template { html: None, text: Some(text.to_owned()), ..source("draft", 1, "s", "") };
         PreviewOf::Source(Box::new(template))
     };
     let variables = json!({"nul": "\u{0}", "blank": ""}).to_string();
     for (text, is_refused) in [("{{ nul }}", true), ("{{ blank }}", true), ("Hi", false)] {
-        let preview = house.door.preview(&tenant(), draft(text), &variables).await.unwrap();
+        let preview = gateway.door.preview(&tenant(), draft(text), &variables).await.unwrap();
         let fields: Vec<_> = preview.warnings.iter().map(|warning| warning.field.as_str()).collect();
         assert_eq!(fields == ["text"], is_refused, "{text}: {fields:?}");
     }
 }
 
-/// A message with variables of this JSON; the template need not be there.
+/// A message with these variables; the template need not exist.
 fn with_variables(json: &str) -> String {
     let message = of(json!({"name": "none", "variables": "HERE"})).to_string();
     message.replace("\"HERE\"", json)
@@ -207,9 +207,9 @@ fn with_variables(json: &str) -> String {
 
 #[tokio::test]
 async fn variables_are_bounded_before_they_are_built() {
-    let house = house().await;
+    let gateway = gateway().await;
     let send =
-        async |json: &str| house.door.accept_json(&ctx(), body_of(with_variables(json).as_bytes())).await;
+        async |json: &str| gateway.door.accept_json(&ctx(), body_of(with_variables(json).as_bytes())).await;
     let zeros = |count: usize| format!("{{\"a\":[{}0]}}", "0,".repeat(count - 1));
     // Twenty MiB of text, which would be a gigabyte of values.
     for (json, limit) in [
@@ -226,10 +226,10 @@ async fn variables_are_bounded_before_they_are_built() {
         assert_eq!(fields(refused.clone()), ["template.variables"]);
         assert!(complaint(refused.clone()).contains(limit), "{}: {}", json.len(), complaint(refused));
         let preview = PreviewOf::Stored { name: "welcome".parse().unwrap(), version: None };
-        let refused = house.door.preview(&tenant(), preview, &json).await.map(drop);
+        let refused = gateway.door.preview(&tenant(), preview, &json).await.map(drop);
         assert_eq!(fields(refused), ["variables"]);
         let batch = format!("{{\"messages\":[{},{}]}}", with_variables(&json), message(json!({})));
-        let batch = house.door.accept_batch(&ctx(), body_of(batch.as_bytes())).await.unwrap();
+        let batch = gateway.door.accept_batch(&ctx(), body_of(batch.as_bytes())).await.unwrap();
         assert_eq!((batch.accepted, batch.rejected), (1, 1));
     }
     assert_eq!(fields(send(&zeros(40_000)).await), ["template.name"], "that is within the bounds");
@@ -241,14 +241,14 @@ async fn variables_are_bounded_before_they_are_built() {
 
 #[tokio::test]
 async fn templates_that_refer_to_too_much_are_refused() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     let large = "x".repeat(500_000);
     for number in 0..10 {
-        put(&house, source(&format!("part{number}"), 1, "s", &large)).await;
+        put(&gateway, source(&format!("part{number}"), 1, "s", &large)).await;
     }
     let includes =
         |count: usize| (0..count).map(|number| format!("{{% include 'part{number}' %}}")).collect::<String>();
-    put(&house, source("some", 1, "s", &includes(8))).await;
-    let refused = house.door.check_template(&source("all", 1, "s", &includes(10))).await;
+    put(&gateway, source("some", 1, "s", &includes(8))).await;
+    let refused = gateway.door.check_template(&source("all", 1, "s", &includes(10))).await;
     assert!(complaint(refused).contains("4194304 bytes together"));
 }

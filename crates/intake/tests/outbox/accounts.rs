@@ -1,11 +1,11 @@
-//! Accounts and tokens: what the triggers do, and what is mailed when.
+//! Accounts and tokens: what the triggers do, and when mails are sent.
 
 use postway_domain::Priority;
 use postway_intake::outbox::Standing;
 
 use sqlx::postgres::PgListener;
 
-use super::{House, PATIENCE, eventually, installed, is_cancelled, now_of, until, with_accounts};
+use super::{PATIENCE, TestGateway, eventually, installed, is_cancelled, now_of, until, with_accounts};
 
 const ADA: &str = "INSERT INTO accounts (email, login) VALUES ('ada@example.net', 'ada')";
 const STATES: &str = "SELECT string_agg(action || ' ' || state, ',' ORDER BY id) FROM tokens";
@@ -18,16 +18,16 @@ fn mail_of(database: &postway_testkit::postgres::PostgresDatabase, token: i64) -
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_account_gets_its_activation_mail_and_no_secret_stays_behind() {
     let database = installed(true).await;
-    let house = House::beside(&database).await;
-    let served = house.serve(with_accounts(&database.url()));
+    let gateway = TestGateway::beside(&database).await;
+    let served = gateway.serve(with_accounts(&database.url()));
     database.run(ADA);
     until(&database, STATES, "activation mailed").await;
     let id = mail_of(&database, 1);
-    let message = house.message(&id).await.unwrap().summary;
+    let message = gateway.message(&id).await.unwrap().summary;
     assert!(message.sensitive && message.lane.priority == Priority::Immediate);
-    let lasts = message.expires_at.unwrap().since(house.clock_now());
+    let lasts = message.expires_at.unwrap().since(gateway.clock_now());
     assert!((880..=900).contains(&lasts.as_secs()), "{lasts:?}");
-    let mail = house.mail(&id).await;
+    let mail = gateway.mail(&id).await;
     assert!(
         mail.contains("Hello ada,") && mail.contains("https://app.example.com/activate?token="),
         "{mail}"
@@ -46,13 +46,13 @@ async fn a_new_account_gets_its_activation_mail_and_no_secret_stays_behind() {
 #[tokio::test(flavor = "multi_thread")]
 async fn five_accounts_of_one_transaction_get_five_mails() {
     let database = installed(true).await;
-    let house = House::beside(&database).await;
-    let served = house.serve(with_accounts(&database.url()));
+    let gateway = TestGateway::beside(&database).await;
+    let served = gateway.serve(with_accounts(&database.url()));
     let inserts =
         (0..5).map(|n| format!("INSERT INTO accounts (email, login) VALUES ('a{n}@example.net', 'a{n}');"));
     database.run(&format!("BEGIN; {} COMMIT", inserts.collect::<String>()));
     until(&database, "SELECT count(*) FROM tokens WHERE state = 'mailed'", "5").await;
-    assert_eq!(house.count().await, 5);
+    assert_eq!(gateway.count().await, 5);
     served.stop().await;
 }
 
@@ -79,7 +79,7 @@ async fn status_changes_set_their_times() {
     };
     assert_eq!(set("provisioned"), "provisioned|f|f|f|f");
     assert_eq!(set("suspended"), "suspended|t|f|t|f");
-    // Never activated, it has still to be.
+    // The account was never activated, so it still needs activation.
     assert_eq!(set("active"), "provisioned|t|f|f|t");
     assert_eq!(set("active"), "active|t|t|f|t");
     assert_eq!(set("suspended"), "suspended|t|t|t|f");
@@ -98,13 +98,13 @@ async fn consuming_an_activation_activates_a_provisioned_account_and_no_other() 
         |id: i64| database.run(&format!("UPDATE tokens SET consumed_at = 1 WHERE id = {id} RETURNING state"));
     assert_eq!(consume(1), "consumed");
     assert_eq!(database.run("SELECT status FROM accounts"), "suspended");
-    // What she did while she was suspended counts when she is released.
+    // Changes during a suspension count when it ends.
     database.run("UPDATE accounts SET status = 'active'");
     assert_eq!(database.run("SELECT status, activated_at IS NOT NULL FROM accounts"), "active|t");
     database.run("INSERT INTO tokens (account, action) VALUES (1, 'activation')");
     assert_eq!(consume(2), "consumed");
     assert_eq!(database.run("SELECT status, activated_at IS NOT NULL FROM accounts"), "active|t");
-    // Neither again, nor late, nor after it was revoked.
+    // It cannot be used twice, too late, or after it was revoked.
     database
         .run("UPDATE accounts SET status = 'provisioned'; UPDATE tokens SET consumed_at = 2 WHERE id = 2");
     assert_eq!(database.run("SELECT status FROM accounts"), "provisioned");
@@ -121,10 +121,10 @@ async fn consuming_an_activation_activates_a_provisioned_account_and_no_other() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_waits_for_its_account() {
     let database = installed(true).await;
-    let house = House::beside(&database).await;
+    let gateway = TestGateway::beside(&database).await;
     database.run(&format!("BEGIN; {ADA}; UPDATE accounts SET status = 'suspended'; COMMIT"));
-    let served = house.serve(with_accounts(&database.url()));
-    // What comes later is mailed; what waits is passed over.
+    let served = gateway.serve(with_accounts(&database.url()));
+    // Later tokens are mailed; waiting ones are skipped.
     database.run("INSERT INTO accounts (email, login) VALUES ('b@example.net', 'b')");
     until(&database, STATES, "activation issued,activation mailed").await;
     database.run("UPDATE accounts SET status = 'active' WHERE id = 1");
@@ -134,7 +134,7 @@ async fn a_token_waits_for_its_account() {
     database.run("INSERT INTO tokens (account, action) VALUES (1, 'password_recovery')");
     database.run("UPDATE tokens SET consumed_at = 1 WHERE id = 1");
     until(&database, STATES, "activation consumed,activation mailed,password_recovery mailed").await;
-    let mail = house.mail(&mail_of(&database, 3)).await;
+    let mail = gateway.mail(&mail_of(&database, 3)).await;
     assert!(mail.contains("new password") && mail.contains("/recover?token="), "{mail}");
     served.stop().await;
 }
@@ -142,57 +142,57 @@ async fn a_token_waits_for_its_account() {
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_that_ended_are_not_mailed() {
     let database = installed(true).await;
-    let house = House::beside(&database).await;
+    let gateway = TestGateway::beside(&database).await;
     database.run("INSERT INTO accounts (email, login) SELECT 'r' || n || '@example.net', 'r' || n FROM generate_series(1, 4) n");
     database.run("UPDATE tokens SET expires_at = 1 WHERE account = 1");
     database.run("UPDATE tokens SET state = 'revoked' WHERE account = 2");
     database.run("UPDATE tokens SET consumed_at = 1 WHERE account = 3");
-    let served = house.serve(with_accounts(&database.url()));
+    let served = gateway.serve(with_accounts(&database.url()));
     until(&database, STATES, "activation expired,activation revoked,activation consumed,activation mailed")
         .await;
-    assert_eq!(house.count().await, 1);
+    assert_eq!(gateway.count().await, 1);
     served.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_newer_token_takes_the_place_of_the_older_and_its_mail_is_called_back() {
     let database = installed(true).await;
-    let house = House::beside(&database).await;
-    let served = house.serve(with_accounts(&database.url()));
+    let gateway = TestGateway::beside(&database).await;
+    let served = gateway.serve(with_accounts(&database.url()));
     database.run(ADA);
     until(&database, STATES, "activation mailed").await;
     database.run("INSERT INTO tokens (account, action) VALUES (1, 'activation')");
     until(&database, STATES, "activation revoked,activation mailed").await;
     let first = mail_of(&database, 1);
     eventually("the mail to be called back", async || {
-        let found = house.message(&first).await.unwrap();
+        let found = gateway.message(&first).await.unwrap();
         if is_cancelled(&found) { Ok(()) } else { Err(found.summary.state) }
     })
     .await;
-    assert!(!is_cancelled(&house.message(&mail_of(&database, 2)).await.unwrap()));
+    assert!(!is_cancelled(&gateway.message(&mail_of(&database, 2)).await.unwrap()));
     served.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_go_with_their_account_and_unsent_mails_are_called_back() {
     let database = installed(true).await;
-    let house = House::beside(&database).await;
-    let served = house.serve(with_accounts(&database.url()));
+    let gateway = TestGateway::beside(&database).await;
+    let served = gateway.serve(with_accounts(&database.url()));
     database.run(ADA);
     until(&database, STATES, "activation mailed").await;
     let id = mail_of(&database, 1);
     database.run("DELETE FROM accounts");
     assert_eq!(database.run("SELECT count(*) FROM tokens"), "0");
     until(&database, "SELECT count(*) FROM postway.withdrawal", "0").await;
-    assert!(is_cancelled(&house.message(&id).await.unwrap()));
+    assert!(is_cancelled(&gateway.message(&id).await.unwrap()));
     served.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_with_an_address_that_is_none_says_so_and_holds_up_no_other() {
     let database = installed(true).await;
-    let house = House::beside(&database).await;
-    let served = house.serve(with_accounts(&database.url()));
+    let gateway = TestGateway::beside(&database).await;
+    let served = gateway.serve(with_accounts(&database.url()));
     database.run("INSERT INTO accounts (email, login) VALUES ('nobody', 'nobody'), ('b@example.net', 'b')");
     until(&database, STATES, "activation issued,activation mailed").await;
     let said = database.run("SELECT mail_status, mail_error, secret_hash IS NULL FROM tokens WHERE id = 1");
@@ -204,12 +204,12 @@ async fn a_token_with_an_address_that_is_none_says_so_and_holds_up_no_other() {
 async fn clocks_that_differ_neither_expire_tokens_nor_keep_them() {
     for skew_s in [-3_600, 3_600] {
         let database = installed(true).await;
-        let house = House::with_skew(now_of(&database), skew_s).await;
-        let served = house.serve(with_accounts(&database.url()));
+        let gateway = TestGateway::with_skew(now_of(&database), skew_s).await;
+        let served = gateway.serve(with_accounts(&database.url()));
         database.run(ADA);
         until(&database, STATES, "activation mailed").await;
-        let message = house.message(&mail_of(&database, 1)).await.unwrap().summary;
-        let lasts = message.expires_at.unwrap().since(house.clock_now());
+        let message = gateway.message(&mail_of(&database, 1)).await.unwrap().summary;
+        let lasts = message.expires_at.unwrap().since(gateway.clock_now());
         assert!((870..=905).contains(&lasts.as_secs()), "{skew_s}: {lasts:?}");
         database.run("UPDATE tokens SET expires_at = floor(extract(epoch FROM now())) - 1");
         until(&database, STATES, "activation expired").await;
@@ -220,34 +220,34 @@ async fn clocks_that_differ_neither_expire_tokens_nor_keep_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_is_mailed_again_after_a_crash_is_the_same_mail() {
     let database = installed(true).await;
-    let house = House::beside(&database).await;
-    let served = house.serve(with_accounts(&database.url()));
+    let gateway = TestGateway::beside(&database).await;
+    let served = gateway.serve(with_accounts(&database.url()));
     database.run(ADA);
     until(&database, STATES, "activation mailed").await;
     served.kill().await;
     let kept = "SELECT message_uid, secret_hash, link_hash, code_hash FROM tokens";
     let before = database.run(kept);
-    // As if the mark had been lost.
+    // As if marking the row had been lost.
     database.run(
         "ALTER TABLE tokens DISABLE TRIGGER USER; UPDATE tokens SET state = 'issued', message_uid = NULL, \
                   secret_hash = NULL, link_hash = NULL, code_hash = NULL, mail_status = NULL; \
                   ALTER TABLE tokens ENABLE TRIGGER USER",
     );
-    let served = house.serve(with_accounts(&database.url()));
+    let served = gateway.serve(with_accounts(&database.url()));
     until(&database, STATES, "activation mailed").await;
     assert_eq!(database.run(kept), before);
-    assert_eq!(house.count().await, 1);
+    assert_eq!(gateway.count().await, 1);
     served.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_says_that_its_mail_was_captured_and_never_that_it_was_sent() {
     let database = installed(true).await;
-    let house = House::beside(&database).await;
-    let served = house.serve(with_accounts(&database.url()));
+    let gateway = TestGateway::beside(&database).await;
+    let served = gateway.serve(with_accounts(&database.url()));
     database.run(ADA);
     until(&database, STATES, "activation mailed").await;
-    house.capture(&mail_of(&database, 1)).await;
+    gateway.capture(&mail_of(&database, 1)).await;
     let said = "SELECT mail_status, mail_error, sent_at IS NULL FROM tokens";
     until(&database, said, "captured|the sandbox captured it|t").await;
     served.stop().await;
@@ -256,13 +256,13 @@ async fn a_token_says_that_its_mail_was_captured_and_never_that_it_was_sent() {
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_wait_while_the_sandbox_would_take_their_mail() {
     let database = installed(true).await;
-    let house = House::beside(&database).await;
-    house.set_test(false).await;
-    let served = house.serve(with_accounts(&database.url()));
+    let gateway = TestGateway::beside(&database).await;
+    gateway.set_test(false).await;
+    let served = gateway.serve(with_accounts(&database.url()));
     database.run(ADA);
-    let desk = house.desk(&served);
+    let desk = gateway.desk(&served);
     let waiting = async || {
-        let status = desk.status(&*house.store, None).await.remove(0);
+        let status = desk.status(&*gateway.store, None).await.remove(0);
         match status.error {
             Some(error) if error.contains("no account of this tenant sends mail yet") => Ok(status.standing),
             error => Err(error),
@@ -274,16 +274,16 @@ async fn tokens_wait_while_the_sandbox_would_take_their_mail() {
         "issued|t",
         "nothing is settled"
     );
-    assert_eq!(house.count().await, 0);
-    // It is served all the same: what ends meanwhile is ended.
+    assert_eq!(gateway.count().await, 0);
+    // The source is served meanwhile: tokens that end are ended.
     database.run("UPDATE tokens SET expires_at = 1");
     until(&database, STATES, "activation expired").await;
 
     database.run("INSERT INTO tokens (account, action) VALUES (1, 'activation')");
-    house.set_test(true).await;
+    gateway.set_test(true).await;
     until(&database, STATES, "activation expired,activation mailed").await;
     let told = async || {
-        let error = desk.status(&*house.store, None).await.remove(0).error;
+        let error = desk.status(&*gateway.store, None).await.remove(0).error;
         error.map_or(Ok(()), Err)
     };
     eventually("the source to be well", told).await;
@@ -293,15 +293,15 @@ async fn tokens_wait_while_the_sandbox_would_take_their_mail() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_of_whose_mail_nothing_was_heard_is_looked_after() {
     let database = installed(true).await;
-    let house = House::beside(&database).await;
-    let served = house.serve(with_accounts(&database.url()));
+    let gateway = TestGateway::beside(&database).await;
+    let served = gateway.serve(with_accounts(&database.url()));
     database.run(ADA);
     until(&database, STATES, "activation mailed").await;
     served.stop().await;
-    // The feed is cut: whoever serves next begins behind what happened.
-    house.capture(&mail_of(&database, 1)).await;
+    // The feed position is reset to the end, so earlier events are missed.
+    gateway.capture(&mail_of(&database, 1)).await;
     database.run("DELETE FROM postway.progress; UPDATE tokens SET mailed_at = mailed_at - 601");
-    let served = house.serve(with_accounts(&database.url()));
+    let served = gateway.serve(with_accounts(&database.url()));
     until(&database, "SELECT mail_status FROM tokens", "captured").await;
     served.stop().await;
 }
@@ -316,7 +316,7 @@ async fn tables_have_their_indexes_and_tell_of_each_new_token() {
     assert_eq!(indexes, "accounts_id_status,tokens_ending,tokens_issued,tokens_live");
     let mut listener = PgListener::connect(&database.url()).await.unwrap();
     listener.listen("token_insert").await.unwrap();
-    // One that begins active needs no activation.
+    // An account that is created active needs no activation.
     database.run("INSERT INTO accounts (email, login, status) VALUES ('eve@example.net', 'eve', 'active')");
     assert_eq!(database.run("SELECT count(*) FROM tokens"), "0");
     for _ in 0..2 {

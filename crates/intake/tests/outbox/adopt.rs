@@ -1,6 +1,6 @@
 //! Installing over tables of an earlier system.
 
-use super::{House, install_into, until, with_accounts};
+use super::{TestGateway, install_into, until, with_accounts};
 
 /// Tables as such systems have them: 32-bit times, secrets in plain text, a cursor.
 const EARLIER: &str = "
@@ -48,19 +48,19 @@ async fn tables_of_an_earlier_system_are_taken_over_where_it_left_them() {
     assert_eq!(database.run("SELECT job_type, last_seq FROM jobs"), "mailroom|3");
 
     let given = database.run("SELECT encode(sha256(secret), 'hex') FROM tokens WHERE id = 4");
-    let house = House::beside(&database).await;
-    let served = house.serve(with_accounts(&database.url()));
+    let gateway = TestGateway::beside(&database).await;
+    let served = gateway.serve(with_accounts(&database.url()));
     until(&database, states, "consumed,expired,mailed,mailed").await;
-    // The secret and the code that were given are those that are mailed; then they are gone.
+    // The given secret and code are mailed, and then removed.
     assert_eq!(
         database.run("SELECT encode(secret_hash, 'hex'), secret IS NULL FROM tokens WHERE id = 4"),
         format!("{given}|t")
     );
     let nonce = database.run("SELECT nonce FROM tokens WHERE id = 4");
-    assert!(house.mail(&format!("outbox:app:token:{nonce}")).await.contains("12345"));
-    assert_eq!(house.count().await, 1);
+    assert!(gateway.mail(&format!("outbox:app:token:{nonce}")).await.contains("12345"));
+    assert_eq!(gateway.count().await, 1);
 
-    // And from here on it is as if it had been ours always.
+    // From here on the tables behave like new ones.
     database.run("INSERT INTO accounts (email, login) VALUES ('new@example.net', 'new')");
     until(&database, states, "consumed,expired,mailed,mailed,mailed").await;
     database.run("UPDATE tokens SET consumed_at = 1 WHERE id = 5");

@@ -41,10 +41,10 @@ use postway_testkit::postgres::PostgresDatabase;
 use tokio::{task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-/// The longest a test waits for anything.
+/// The longest that a test waits for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A clock that runs, from wherever it was set.
+/// A running clock that starts at a given time.
 struct TestClock {
     base_ms: AtomicI64,
     since: Instant,
@@ -57,7 +57,7 @@ impl Clock for TestClock {
     }
 }
 
-/// A node that has every duty, until it is told otherwise.
+/// A node that has every duty, until the test takes it away.
 struct TestNode(AtomicBool);
 
 #[async_trait]
@@ -68,21 +68,21 @@ impl OutboxNode for TestNode {
 }
 
 /// A gateway: a store, its door and its clock.
-struct House {
+struct TestGateway {
     store: Arc<MemoryStore>,
     clock: Arc<TestClock>,
     door: Arc<Door>,
 }
 
-impl House {
-    /// With a clock that is so far ahead of the real one.
+impl TestGateway {
+    /// A gateway whose clock is ahead of the real one by this much.
     async fn with_skew(real_now_s: i64, skew_s: i64) -> Self {
         let store = Arc::new(MemoryStore::new());
         let clock = Arc::new(TestClock {
             base_ms: AtomicI64::new((real_now_s + skew_s) * 1_000),
             since: Instant::now(),
         });
-        // There for tests, so that its sandbox is as good as an account that sends.
+        // A test tenant, so that the sandbox counts as an account that sends.
         let default = Tenant {
             settings: TenantSettings { test: true, ..TenantSettings::default() },
             default_account: Some("relay".parse().unwrap()),
@@ -118,17 +118,17 @@ impl House {
     }
 
     /// Serves a source until the guard is stopped.
-    fn serve(&self, source: Source) -> Served {
+    fn serve(&self, source: Source) -> ServedSource {
         self.serve_under(source, &secret_key())
     }
 
-    /// The same with another secret key.
-    fn serve_under(&self, source: Source, secret_key: &SecretKey) -> Served {
+    /// Serves a source with another secret key.
+    fn serve_under(&self, source: Source, secret_key: &SecretKey) -> ServedSource {
         let node = Arc::new(TestNode(AtomicBool::new(true)));
         let outbox = Outbox::new(source, self.door.clone(), node.clone(), secret_key).unwrap();
         let (outbox, stop) = (Arc::new(outbox), CancellationToken::new());
         let task = tokio::spawn(outbox.clone().run(stop.clone()));
-        Served { outbox, node, stop, task }
+        ServedSource { outbox, node, stop, task }
     }
 
     async fn count(&self) -> usize {
@@ -149,7 +149,7 @@ impl House {
         format!("{}\n{}", parsed.subject().unwrap_or_default(), parsed.body_text(0).unwrap_or_default())
     }
 
-    /// Ends a message, and has it told in the feed.
+    /// Ends a message, and waits until the feed has the event.
     async fn cancel(&self, client_id: &str) {
         let summary = self.message(client_id).await.unwrap().summary;
         let fence = Fence { status: summary.state.status(), token: None, version: Some(summary.version) };
@@ -159,7 +159,7 @@ impl House {
         self.tell().await;
     }
 
-    /// Makes the tenant one that wants its mail to leave, or again one that is there for tests.
+    /// Makes the tenant a test tenant or not.
     async fn set_test(&self, test: bool) {
         let changed = self.store.tenant(&tenant()).await.unwrap().unwrap();
         let settings = TenantSettings { test, ..changed.settings.clone() };
@@ -169,7 +169,7 @@ impl House {
         assert_eq!(self.store.change(change, None).await.unwrap(), Changed::Done);
     }
 
-    /// Ends a message as the sandbox does, and has it told in the feed.
+    /// Ends a message as the sandbox does, and waits until the feed has the event.
     async fn capture(&self, client_id: &str) {
         let summary = self.message(client_id).await.unwrap().summary;
         let fence = Fence { status: summary.state.status(), token: None, version: Some(summary.version) };
@@ -191,26 +191,26 @@ impl House {
         self.clock.now()
     }
 
-    fn desk(&self, served: &Served) -> Desk {
+    fn desk(&self, served: &ServedSource) -> Desk {
         Desk::new(vec![served.outbox.clone()], &secret_key()).unwrap()
     }
 }
 
 /// A source that is served.
-struct Served {
+struct ServedSource {
     outbox: Arc<Outbox>,
     node: Arc<TestNode>,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
-impl Served {
+impl ServedSource {
     async fn stop(self) {
         self.stop.cancel();
         self.task.await.unwrap();
     }
 
-    /// Ends it as a power cut would.
+    /// Stops it as a power cut would.
     async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
@@ -225,13 +225,13 @@ fn secret_key() -> SecretKey {
     SecretKey::from_bytes(&[7; 32]).unwrap()
 }
 
-/// The secret key after it was replaced twice, which still knows those before it.
+/// A secret key that was replaced twice, with its predecessors.
 fn rotated_key() -> SecretKey {
     let key = |byte: u8| SecretKey::from_bytes(&[byte; 32]).unwrap();
     key(9).with_previous(key(8).with_previous(secret_key()))
 }
 
-/// A source that takes rows as they come.
+/// A source that imports rows at once.
 fn source(url: &str) -> Source {
     Source {
         name: "app".to_owned(),
@@ -277,7 +277,7 @@ fn now_of(database: &PostgresDatabase) -> i64 {
     database.run("SELECT floor(extract(epoch FROM now()))::bigint").parse().unwrap()
 }
 
-/// Looks until a statement gives what is expected.
+/// Polls until a statement returns the expected value.
 async fn until(database: &PostgresDatabase, sql: &str, expected: &str) {
     eventually(&format!("{sql} to give {expected}"), async || {
         let found = database.run(sql);
@@ -286,7 +286,7 @@ async fn until(database: &PostgresDatabase, sql: &str, expected: &str) {
     .await;
 }
 
-/// Looks until it is so. What a database says it cannot tell.
+/// Polls until a condition holds.
 async fn eventually<T, E: std::fmt::Debug>(what: &str, mut look: impl AsyncFnMut() -> Result<T, E>) -> T {
     let began = Instant::now();
     loop {

@@ -3,7 +3,7 @@
 use postway_testkit::mariadb::{MariaDb, NUMBERS};
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, Row};
 
-use super::{House, eventually, install_into, source};
+use super::{TestGateway, eventually, install_into, source};
 
 async fn run(conn: &mut MySqlConnection, sql: &str) {
     sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(conn).await.unwrap();
@@ -29,8 +29,8 @@ async fn rows_become_mails_once_and_say_what_became_of_them() {
     install_into(&url, false).await;
     let mut conn = MySqlConnection::connect(&url).await.unwrap();
     let now = ask(&mut conn, "SELECT CAST(UNIX_TIMESTAMP() AS CHAR)").await.parse().unwrap();
-    let house = House::with_skew(now, 0).await;
-    let served = house.serve(source(&url));
+    let gateway = TestGateway::with_skew(now, 0).await;
+    let served = gateway.serve(source(&url));
     run(
         &mut conn,
         "INSERT INTO postway_outbox (id, `to`, subject, text, headers, send_at, `sensitive`) VALUES \
@@ -45,22 +45,22 @@ async fn rows_become_mails_once_and_say_what_became_of_them() {
     .await;
     let statuses = "SELECT GROUP_CONCAT(CONCAT(id, ' ', status) ORDER BY seq) FROM postway_outbox";
     until(&mut conn, statuses, "one accepted,bad invalid").await;
-    let message = house.message("outbox:app:one").await.unwrap();
+    let message = gateway.message("outbox:app:one").await.unwrap();
     assert!(message.summary.sensitive && message.recipients.len() == 2);
-    let ahead = message.summary.due_at.unwrap().since(house.clock_now()).as_secs();
+    let ahead = message.summary.due_at.unwrap().since(gateway.clock_now()).as_secs();
     assert!((3_500..=3_600).contains(&ahead), "{ahead}");
     let error = ask(&mut conn, "SELECT error FROM postway_outbox_status WHERE id = 'bad'").await;
     assert!(error.starts_with("to[0]: "), "{error}");
 
-    house.cancel("outbox:app:one").await;
+    gateway.cancel("outbox:app:one").await;
     until(&mut conn, statuses, "one cancelled,bad invalid").await;
     served.kill().await;
 
-    // As if the mark had been lost.
+    // As if marking the row had been lost.
     run(&mut conn, "UPDATE postway_outbox SET status = 'pending', message_uid = NULL WHERE id = 'one'").await;
-    let served = house.serve(source(&url));
+    let served = gateway.serve(source(&url));
     until(&mut conn, statuses, "one accepted,bad invalid").await;
-    assert_eq!(house.count().await, 1);
+    assert_eq!(gateway.count().await, 1);
     served.stop().await;
 }
 
@@ -70,7 +70,7 @@ async fn many_rows_are_taken_in_few_rounds() {
     install_into(&url, false).await;
     let mut conn = MySqlConnection::connect(&url).await.unwrap();
     let now = ask(&mut conn, "SELECT CAST(UNIX_TIMESTAMP() AS CHAR)").await.parse().unwrap();
-    let house = House::with_skew(now, 0).await;
+    let gateway = TestGateway::with_skew(now, 0).await;
     run(&mut conn, NUMBERS).await;
     run(
         &mut conn,
@@ -78,10 +78,10 @@ async fn many_rows_are_taken_in_few_rounds() {
          WHERE seq <= 2000",
     )
     .await;
-    let (one, two) = (house.serve(source(&url)), house.serve(source(&url)));
+    let (one, two) = (gateway.serve(source(&url)), gateway.serve(source(&url)));
     until(&mut conn, "SELECT CAST(COUNT(*) AS CHAR) FROM postway_outbox WHERE status = 'accepted'", "2000")
         .await;
-    assert_eq!(house.count().await, 2_000);
+    assert_eq!(gateway.count().await, 2_000);
     one.stop().await;
     two.stop().await;
 }
@@ -92,9 +92,9 @@ async fn rows_wait_while_the_sandbox_would_take_them_unless_they_name_it() {
     install_into(&url, false).await;
     let mut conn = MySqlConnection::connect(&url).await.unwrap();
     let now = ask(&mut conn, "SELECT CAST(UNIX_TIMESTAMP() AS CHAR)").await.parse().unwrap();
-    let house = House::with_skew(now, 0).await;
-    house.set_test(false).await;
-    let served = house.serve(source(&url));
+    let gateway = TestGateway::with_skew(now, 0).await;
+    gateway.set_test(false).await;
+    let served = gateway.serve(source(&url));
     let rows = "INSERT INTO postway_outbox (id, `to`, text, account) VALUES ('bare', 'a@example.net', 'T', NULL), \
          ('named', 'a@example.net', 'T', 'relay')";
     run(&mut conn, rows).await;
@@ -102,7 +102,7 @@ async fn rows_wait_while_the_sandbox_would_take_them_unless_they_name_it() {
     until(&mut conn, statuses, "bare pending,named accepted").await;
     let why = "SELECT error FROM postway_outbox WHERE id = 'bare'";
     assert!(ask(&mut conn, why).await.starts_with("no account of this tenant sends mail yet"));
-    house.set_test(true).await;
+    gateway.set_test(true).await;
     until(&mut conn, statuses, "bare accepted,named accepted").await;
     served.stop().await;
 }

@@ -5,29 +5,29 @@ use std::{sync::atomic::Ordering, time::Duration};
 use postway_intake::outbox::{Source, Standing};
 use sqlx::{AssertSqlSafe, Connection};
 
-use super::{House, eventually, install_into, installed, source, until};
+use super::{TestGateway, eventually, install_into, installed, source, until};
 
 const DONE: &str = "SELECT string_agg(DISTINCT status, ',' ORDER BY status) FROM postway.outbox";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_becomes_a_mail_and_says_what_became_of_it() {
     let database = installed(false).await;
-    let house = House::beside(&database).await;
-    let served = house.serve(source(&database.url()));
+    let gateway = TestGateway::beside(&database).await;
+    let served = gateway.serve(source(&database.url()));
     database.run(
         "INSERT INTO postway.outbox (id, \"to\", cc, subject, text, tags, headers, send_at) VALUES \
          ('order-1', 'a@example.net, B <b@example.net>', '[\"c@example.net\"]', 'Hello', 'Hi', 'x,y', \
           '{\"X-Order\": \"1\"}', now() + interval '1 hour')",
     );
     until(&database, DONE, "accepted").await;
-    let message = house.message("outbox:app:order-1").await.unwrap();
+    let message = gateway.message("outbox:app:order-1").await.unwrap();
     assert_eq!(message.recipients.len(), 3);
     assert_eq!(message.summary.tags, ["x", "y"]);
-    assert!(message.summary.due_at.unwrap().since(house.clock_now()) > Duration::from_secs(3_000));
+    assert!(message.summary.due_at.unwrap().since(gateway.clock_now()) > Duration::from_secs(3_000));
     let uid = database.run("SELECT message_uid FROM postway.outbox_status");
     assert_eq!(uid, message.summary.uid.to_string());
 
-    house.cancel("outbox:app:order-1").await;
+    gateway.cancel("outbox:app:order-1").await;
     until(&database, DONE, "cancelled").await;
     assert_eq!(database.run("SELECT status, mails FROM postway.outbox_summary"), "cancelled|1");
     served.stop().await;
@@ -36,8 +36,8 @@ async fn a_row_becomes_a_mail_and_says_what_became_of_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_cannot_be_sent_says_why_and_holds_up_no_other() {
     let database = installed(false).await;
-    let house = House::beside(&database).await;
-    let served = house.serve(source(&database.url()));
+    let gateway = TestGateway::beside(&database).await;
+    let served = gateway.serve(source(&database.url()));
     database.run(
         "INSERT INTO postway.outbox (id, \"to\", subject, text, template) VALUES \
          ('good', 'a@example.net', 's', 't', NULL), ('address', 'nobody', 's', 't', NULL), \
@@ -47,9 +47,9 @@ async fn a_row_that_cannot_be_sent_says_why_and_holds_up_no_other() {
     let errors = database.run("SELECT id, error FROM postway.outbox WHERE status = 'invalid' ORDER BY id");
     assert!(errors.contains("address|to[0]: "), "{errors}");
     assert!(errors.contains("template|template.name: there is no template welcome"), "{errors}");
-    assert_eq!(house.count().await, 2);
+    assert_eq!(gateway.count().await, 2);
 
-    // Mended and put back, it goes.
+    // Corrected and set to pending, it is sent.
     database
         .run("UPDATE postway.outbox SET \"to\" = 'c@example.net', status = 'pending' WHERE id = 'address'");
     until(&database, "SELECT status FROM postway.outbox WHERE id = 'address'", "accepted").await;
@@ -59,8 +59,8 @@ async fn a_row_that_cannot_be_sent_says_why_and_holds_up_no_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_rolled_back_is_not_sent_and_what_commits_late_is() {
     let database = installed(false).await;
-    let house = House::beside(&database).await;
-    let served = house.serve(source(&database.url()));
+    let gateway = TestGateway::beside(&database).await;
+    let served = gateway.serve(source(&database.url()));
     let insert = |id: &str| {
         format!(
             "INSERT INTO postway.outbox (id, \"to\", subject, text) VALUES ('{id}', 'a@example.net', 's', 't')"
@@ -79,55 +79,55 @@ async fn what_is_rolled_back_is_not_sent_and_what_commits_late_is() {
         "earlyaccepted,lateaccepted",
     )
     .await;
-    assert_eq!(house.count().await, 2);
+    assert_eq!(gateway.count().await, 2);
     served.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_rows_of_one_transaction_are_ten_thousand_mails() {
     let database = installed(false).await;
-    let house = House::beside(&database).await;
-    let served = house.serve(source(&database.url()));
+    let gateway = TestGateway::beside(&database).await;
+    let served = gateway.serve(source(&database.url()));
     database.run(
         "INSERT INTO postway.outbox (\"to\", subject, text) \
          SELECT 'r' || n || '@example.net', 's', 't' FROM generate_series(1, 10000) n",
     );
     until(&database, "SELECT count(*) FROM postway.outbox WHERE status = 'accepted'", "10000").await;
-    assert_eq!(house.count().await, 10_000);
+    assert_eq!(gateway.count().await, 10_000);
     served.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_are_taken_again_after_a_crash_without_a_second_mail() {
     let database = installed(false).await;
-    let house = House::beside(&database).await;
+    let gateway = TestGateway::beside(&database).await;
     database.run(
         "INSERT INTO postway.outbox (id, \"to\", subject, text) \
          SELECT 'row-' || n, 'a@example.net', 's', 't' FROM generate_series(1, 50) n",
     );
-    let served = house.serve(source(&database.url()));
+    let served = gateway.serve(source(&database.url()));
     until(&database, DONE, "accepted").await;
     served.kill().await;
     let before = database.run("SELECT string_agg(message_uid::text, ',' ORDER BY seq) FROM postway.outbox");
-    // As if the mark had been lost, and the rows changed since, so that they could not be accepted any more.
+    // As if marking the rows had been lost, and the rows changed since so that they would be refused now.
     database.run("UPDATE postway.outbox SET status = 'pending', message_uid = NULL");
     database.run("UPDATE postway.outbox SET subject = 'other' WHERE id = 'row-1'");
     database.run("UPDATE postway.outbox SET expires_at = now() - interval '1 hour' WHERE id = 'row-2'");
-    let served = house.serve(source(&database.url()));
+    let served = gateway.serve(source(&database.url()));
     until(&database, DONE, "accepted").await;
     assert_eq!(
         database.run("SELECT string_agg(message_uid::text, ',' ORDER BY seq) FROM postway.outbox"),
         before
     );
-    assert_eq!(house.count().await, 50);
+    assert_eq!(gateway.count().await, 50);
     served.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_nodes_on_one_source_send_each_row_once() {
     let database = installed(false).await;
-    let house = House::beside(&database).await;
-    let (one, two) = (house.serve(source(&database.url())), house.serve(source(&database.url())));
+    let gateway = TestGateway::beside(&database).await;
+    let (one, two) = (gateway.serve(source(&database.url())), gateway.serve(source(&database.url())));
     for _ in 0..20 {
         database.run(
             "INSERT INTO postway.outbox (\"to\", subject, text) \
@@ -135,7 +135,7 @@ async fn two_nodes_on_one_source_send_each_row_once() {
         );
     }
     until(&database, "SELECT count(*) FROM postway.outbox WHERE status = 'accepted'", "1000").await;
-    assert_eq!(house.count().await, 1_000);
+    assert_eq!(gateway.count().await, 1_000);
     one.stop().await;
     two.stop().await;
 }
@@ -143,12 +143,12 @@ async fn two_nodes_on_one_source_send_each_row_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_without_the_duty_leaves_the_source_alone() {
     let database = installed(false).await;
-    let house = House::beside(&database).await;
-    let served = house.serve(source(&database.url()));
-    let desk = house.desk(&served);
+    let gateway = TestGateway::beside(&database).await;
+    let served = gateway.serve(source(&database.url()));
+    let desk = gateway.desk(&served);
     let standing = async |wanted: Standing| {
         eventually("the standing", async || {
-            let found = desk.status(&*house.store, None).await.remove(0);
+            let found = desk.status(&*gateway.store, None).await.remove(0);
             if found.standing == wanted && found.waiting.is_some() { Ok(found) } else { Err(found) }
         })
         .await
@@ -158,7 +158,7 @@ async fn a_node_without_the_duty_leaves_the_source_alone() {
     let elsewhere = standing(Standing::Elsewhere).await;
     assert!(elsewhere.database.starts_with("postgres://postway@127.0.0.1"), "{}", elsewhere.database);
     database.run("INSERT INTO postway.outbox (\"to\", subject, text) VALUES ('a@example.net', 's', 't')");
-    assert_eq!(desk.status(&*house.store, None).await[0].waiting, Some(1));
+    assert_eq!(desk.status(&*gateway.store, None).await[0].waiting, Some(1));
     served.node.0.store(true, Ordering::Relaxed);
     until(&database, DONE, "accepted").await;
     served.stop().await;
@@ -167,18 +167,18 @@ async fn a_node_without_the_duty_leaves_the_source_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_round_begins_when_enough_rows_wait_or_the_first_has_waited_long_enough() {
     let database = installed(false).await;
-    let house = House::beside(&database).await;
+    let gateway = TestGateway::beside(&database).await;
     let serve = async |batch_timeout: u64| {
-        let served = house.serve(Source {
+        let served = gateway.serve(Source {
             batch_timeout: Duration::from_secs(batch_timeout),
             poll: Duration::from_secs(600),
             batch_limit: 3,
             ..source(&database.url())
         });
-        // It begins with a round; what waits is counted after that.
-        let desk = house.desk(&served);
+        // The runner begins with a batch; pending rows are counted after that.
+        let desk = gateway.desk(&served);
         eventually("it to be served", async || {
-            let found = desk.status(&*house.store, None).await.remove(0);
+            let found = desk.status(&*gateway.store, None).await.remove(0);
             let is_served = found.standing == Standing::Serving && found.waiting.is_some();
             is_served.then_some(()).ok_or(found)
         })
@@ -192,7 +192,7 @@ async fn a_round_begins_when_enough_rows_wait_or_the_first_has_waited_long_enoug
     until(&database, DONE, "accepted").await;
     assert!(began.elapsed() >= Duration::from_millis(1_900), "{:?}", began.elapsed());
     served.stop().await;
-    // Longer than the test waits: what is taken was enough.
+    // Longer than the test waits, so only the number of rows can start the batch.
     let served = serve(600).await;
     for _ in 0..3 {
         database.run(insert);
@@ -205,11 +205,11 @@ async fn a_round_begins_when_enough_rows_wait_or_the_first_has_waited_long_enoug
 async fn a_source_that_is_not_installed_is_served_once_it_is() {
     let database =
         tokio::task::spawn_blocking(postway_testkit::postgres::PostgresDatabase::create).await.unwrap();
-    let house = House::beside(&database).await;
-    let served = house.serve(source(&database.url()));
-    let desk = house.desk(&served);
+    let gateway = TestGateway::beside(&database).await;
+    let served = gateway.serve(source(&database.url()));
+    let desk = gateway.desk(&served);
     let said = eventually("an error", async || {
-        let found = desk.status(&*house.store, None).await.remove(0);
+        let found = desk.status(&*gateway.store, None).await.remove(0);
         found.error.clone().ok_or(found)
     })
     .await;
@@ -224,8 +224,8 @@ async fn a_source_that_is_not_installed_is_served_once_it_is() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_whose_connections_are_cut_is_drained_when_it_is_back() {
     let database = installed(false).await;
-    let house = House::beside(&database).await;
-    let served = house.serve(source(&database.url()));
+    let gateway = TestGateway::beside(&database).await;
+    let served = gateway.serve(source(&database.url()));
     let insert = "INSERT INTO postway.outbox (\"to\", subject, text) VALUES ('a@example.net', 's', 't')";
     database.run(insert);
     until(&database, DONE, "accepted").await;
@@ -234,16 +234,16 @@ async fn a_source_whose_connections_are_cut_is_drained_when_it_is_back() {
         database.run(insert);
     }
     until(&database, "SELECT count(*) FROM postway.outbox WHERE status = 'accepted'", "4").await;
-    assert_eq!(house.count().await, 4);
+    assert_eq!(gateway.count().await, 4);
     served.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_wait_while_the_sandbox_would_take_them_unless_they_name_it() {
     let database = installed(false).await;
-    let house = House::beside(&database).await;
-    house.set_test(false).await;
-    let served = house.serve(source(&database.url()));
+    let gateway = TestGateway::beside(&database).await;
+    gateway.set_test(false).await;
+    let served = gateway.serve(source(&database.url()));
     database.run(
         "INSERT INTO postway.outbox (id, \"to\", text, account, message) VALUES ('bare', 'a@example.net', 'T', NULL, NULL), \
          ('named', 'a@example.net', 'T', 'relay', NULL), ('within', 'a@example.net', 'T', NULL, '{\"account\": \"relay\"}')",
@@ -252,7 +252,7 @@ async fn rows_wait_while_the_sandbox_would_take_them_unless_they_name_it() {
     until(&database, statuses, "bare pending,named accepted,within accepted").await;
     let error = database.run("SELECT error FROM postway.outbox WHERE id = 'bare'");
     assert!(error.starts_with("no account of this tenant sends mail yet"), "{error}");
-    house.set_test(true).await;
+    gateway.set_test(true).await;
     until(&database, statuses, "bare accepted,named accepted,within accepted").await;
     assert_eq!(database.run("SELECT error IS NULL FROM postway.outbox WHERE id = 'bare'"), "t");
     served.stop().await;

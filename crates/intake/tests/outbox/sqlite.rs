@@ -2,7 +2,7 @@
 
 use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection};
 
-use super::{House, eventually, install_into, source};
+use super::{TestGateway, eventually, install_into, source};
 
 async fn run(conn: &mut SqliteConnection, sql: &str) {
     sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(conn).await.unwrap();
@@ -30,8 +30,8 @@ async fn rows_become_mails_once_and_say_what_became_of_them() {
     install_into(&url, false).await;
     install_into(&url, false).await;
     let now = ask(&mut conn, "SELECT strftime('%s', 'now')").await.parse().unwrap();
-    let house = House::with_skew(now, 0).await;
-    let served = house.serve(source(&url));
+    let gateway = TestGateway::with_skew(now, 0).await;
+    let served = gateway.serve(source(&url));
     run(
         &mut conn,
         "INSERT INTO postway_outbox (id, \"to\", subject, text, send_at) VALUES \
@@ -43,22 +43,22 @@ async fn rows_become_mails_once_and_say_what_became_of_them() {
         "SELECT group_concat(id || ' ' || status) FROM (SELECT * FROM postway_outbox ORDER BY seq)";
     until(&mut conn, statuses, "one accepted,two accepted,bad invalid,x accepted").await;
     for id in ["one", "two"] {
-        let message = house.message(&format!("outbox:app:{id}")).await.unwrap();
-        let ahead = message.summary.due_at.unwrap().since(house.clock_now()).as_secs();
+        let message = gateway.message(&format!("outbox:app:{id}")).await.unwrap();
+        let ahead = message.summary.due_at.unwrap().since(gateway.clock_now()).as_secs();
         assert!((3_500..=3_600).contains(&ahead), "{ahead}");
     }
-    assert_eq!(house.message("outbox:app:x").await.unwrap().recipients.len(), 2);
+    assert_eq!(gateway.message("outbox:app:x").await.unwrap().recipients.len(), 2);
     let error = ask(&mut conn, "SELECT error FROM postway_outbox_status WHERE id = 'bad'").await;
     assert!(error.starts_with("send_at: "), "{error}");
-    house.cancel("outbox:app:one").await;
+    gateway.cancel("outbox:app:one").await;
     until(&mut conn, statuses, "one cancelled,two accepted,bad invalid,x accepted").await;
     served.kill().await;
 
     // As a crash between taking and marking leaves it.
     run(&mut conn, "UPDATE postway_outbox SET status = 'taken', message_uid = NULL WHERE id = 'x'").await;
-    let served = house.serve(source(&url));
+    let served = gateway.serve(source(&url));
     until(&mut conn, "SELECT status FROM postway_outbox WHERE id = 'x'", "accepted").await;
-    assert_eq!(house.count().await, 3);
+    assert_eq!(gateway.count().await, 3);
     served.stop().await;
 }
 
@@ -69,9 +69,9 @@ async fn rows_wait_while_the_sandbox_would_take_them_unless_they_name_it() {
     let mut conn = SqliteConnection::connect(&format!("{url}?mode=rwc")).await.unwrap();
     install_into(&url, false).await;
     let now = ask(&mut conn, "SELECT strftime('%s', 'now')").await.parse().unwrap();
-    let house = House::with_skew(now, 0).await;
-    house.set_test(false).await;
-    let served = house.serve(source(&url));
+    let gateway = TestGateway::with_skew(now, 0).await;
+    gateway.set_test(false).await;
+    let served = gateway.serve(source(&url));
     let rows = "INSERT INTO postway_outbox (id, \"to\", text, account) VALUES ('bare', 'a@example.net', 'T', NULL), \
          ('named', 'a@example.net', 'T', 'relay')";
     run(&mut conn, rows).await;
@@ -80,7 +80,7 @@ async fn rows_wait_while_the_sandbox_would_take_them_unless_they_name_it() {
     until(&mut conn, statuses, "bare pending,named accepted").await;
     let why = "SELECT error FROM postway_outbox WHERE id = 'bare'";
     assert!(ask(&mut conn, why).await.starts_with("no account of this tenant sends mail yet"));
-    house.set_test(true).await;
+    gateway.set_test(true).await;
     until(&mut conn, statuses, "bare accepted,named accepted").await;
     served.stop().await;
 }

@@ -1,39 +1,39 @@
-//! Verifying tokens: what is good, what is not, and how often one may guess.
+//! Verifying tokens: valid, invalid, and how often a code may be guessed.
 
 use postway_intake::outbox::{Desk, Finding, Presented};
 use postway_testkit::postgres::PostgresDatabase;
 
-use super::{House, Served, installed, rotated_key, tenant, until, with_accounts};
+use super::{ServedSource, TestGateway, installed, rotated_key, tenant, until, with_accounts};
 
-struct Mailed {
-    house: House,
+struct MailedToken {
+    gateway: TestGateway,
     database: PostgresDatabase,
     desk: Desk,
-    served: Served,
+    served: ServedSource,
     token: String,
     code: String,
 }
 
-/// An account whose activation mail was accepted, and what the mail says.
-async fn mailed() -> Mailed {
+/// An account whose activation mail was accepted, and the contents of the mail.
+async fn mailed() -> MailedToken {
     let database = installed(true).await;
-    let house = House::beside(&database).await;
-    let served = house.serve(with_accounts(&database.url()));
+    let gateway = TestGateway::beside(&database).await;
+    let served = gateway.serve(with_accounts(&database.url()));
     database.run("INSERT INTO accounts (email, login) VALUES ('ada@example.net', 'ada')");
     until(&database, "SELECT state FROM tokens", "mailed").await;
-    let (token, code) = said(&database, &house).await;
-    Mailed { desk: house.desk(&served), house, database, served, token, code }
+    let (token, code) = said(&database, &gateway).await;
+    MailedToken { desk: gateway.desk(&served), gateway, database, served, token, code }
 }
 
-/// The token and the code that the one mail has.
-async fn said(database: &PostgresDatabase, house: &House) -> (String, String) {
+/// The token and the code in a mail.
+async fn said(database: &PostgresDatabase, gateway: &TestGateway) -> (String, String) {
     let nonce = database.run("SELECT nonce FROM tokens");
-    let mail = house.mail(&format!("outbox:app:token:{nonce}")).await;
+    let mail = gateway.mail(&format!("outbox:app:token:{nonce}")).await;
     let after = |words: &str| mail.split(words).nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
     (after("?token="), after("this code:"))
 }
 
-impl Mailed {
+impl MailedToken {
     async fn verify(&self, token: &str, path: &str, code: Option<&str>, consume: bool) -> Finding {
         let (token, path, code) = (token.to_owned(), path.to_owned(), code.map(str::to_owned));
         self.desk.verify(&tenant(), &Presented { token, path, code, consume }).await.unwrap()
@@ -124,17 +124,17 @@ async fn a_token_that_is_out_outlives_the_secret_key_it_was_made_under() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mail_that_was_accepted_under_the_old_key_keeps_its_link_and_code() {
     let mailed = mailed().await;
-    let Mailed { house, database, served, token, code, .. } = mailed;
+    let MailedToken { gateway, database, served, token, code, .. } = mailed;
     served.stop().await;
     database.run(
         "ALTER TABLE tokens DISABLE TRIGGER USER; UPDATE tokens SET state = 'issued', secret_hash = NULL, \
          link_hash = NULL, code_hash = NULL, message_uid = NULL, mail_status = NULL; ALTER TABLE tokens ENABLE TRIGGER USER",
     );
-    let served = house.serve_under(with_accounts(&database.url()), &rotated_key());
+    let served = gateway.serve_under(with_accounts(&database.url()), &rotated_key());
     until(&database, "SELECT state FROM tokens", "mailed").await;
-    assert_eq!(house.count().await, 1, "it is the same mail");
+    assert_eq!(gateway.count().await, 1, "it is the same mail");
     let desk = Desk::new(vec![served.outbox.clone()], &rotated_key()).unwrap();
-    let again = Mailed { house, database, desk, served, token, code };
+    let again = MailedToken { gateway, database, desk, served, token, code };
     assert_eq!(again.verify(&again.token, "/activate", Some(&again.code), true).await, again.good(true));
     again.served.stop().await;
 }

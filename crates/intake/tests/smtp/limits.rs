@@ -1,4 +1,4 @@
-//! What one client may take of time and room.
+//! Limits on the time, memory and connections of one client.
 
 use std::time::Duration;
 
@@ -9,30 +9,30 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{House, MAIL, PATIENCE, auth, config, uid_of};
+use crate::{MAIL, PATIENCE, TestGateway, auth, config, uid_of};
 
-async fn house(config: SmtpConfig) -> House {
-    House::with(config, TenantSettings::default()).await
+async fn gateway(config: SmtpConfig) -> TestGateway {
+    TestGateway::with(config, TenantSettings::default()).await
 }
 
 #[tokio::test]
 async fn one_connection_too_many_is_told_so() {
-    let house = house(SmtpConfig { connections_max: 2, ..config() }).await;
-    let (first, _second) = (house.sender().await, house.sender().await);
-    let mut third = house.connect().await;
+    let gateway = gateway(SmtpConfig { connections_max: 2, ..config() }).await;
+    let (first, _second) = (gateway.sender().await, gateway.sender().await);
+    let mut third = gateway.connect().await;
     let told = third.reply().await;
     assert!(told.starts_with("421 4.7.0 mx.example there are too many connections:"), "{told}");
     assert!(third.is_over().await);
     drop(first);
-    wait_for_room(&house).await;
+    wait_for_room(&gateway).await;
 }
 
 #[tokio::test]
 async fn strangers_who_do_not_log_in_make_room_for_others() {
-    let house = house(SmtpConfig { connections_max: 2, ..config() }).await;
-    let mut known = house.sender().await;
-    let mut silent = house.client().await;
-    let mut newer = house.sender().await;
+    let gateway = gateway(SmtpConfig { connections_max: 2, ..config() }).await;
+    let mut known = gateway.sender().await;
+    let mut silent = gateway.client().await;
+    let mut newer = gateway.sender().await;
     let told = silent.reply().await;
     assert!(told.starts_with("421 4.7.0 "), "{told}");
     assert!(silent.is_over().await);
@@ -43,18 +43,18 @@ async fn strangers_who_do_not_log_in_make_room_for_others() {
 
 #[tokio::test]
 async fn a_client_has_its_own_bound() {
-    let house = house(SmtpConfig { connections_per_client_max: 1, ..config() }).await;
-    let first = house.client().await;
-    let told = house.connect().await.reply().await;
+    let gateway = gateway(SmtpConfig { connections_per_client_max: 1, ..config() }).await;
+    let first = gateway.client().await;
+    let told = gateway.connect().await.reply().await;
     assert!(told.contains("too many connections from your address"), "{told}");
     drop(first);
-    wait_for_room(&house).await;
+    wait_for_room(&gateway).await;
 }
 
-/// The server learns of a closed connection a moment later.
-async fn wait_for_room(house: &House) {
+/// The server notices a closed connection a moment later.
+async fn wait_for_room(gateway: &TestGateway) {
     for _ in 0..3_000 {
-        if house.connect().await.reply().await.starts_with("220") {
+        if gateway.connect().await.reply().await.starts_with("220") {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -65,9 +65,9 @@ async fn wait_for_room(house: &House) {
 #[tokio::test]
 async fn who_says_nothing_is_cut_off() {
     let mut patient = config();
-    patient.patience.login = Duration::from_millis(50);
-    let house = house(patient).await;
-    let mut client = house.client().await;
+    patient.timeouts.login = Duration::from_millis(50);
+    let gateway = gateway(patient).await;
+    let mut client = gateway.client().await;
     let told = client.reply().await;
     assert!(told.starts_with("421 4.4.2 "), "{told}");
     assert!(client.is_over().await);
@@ -76,27 +76,27 @@ async fn who_says_nothing_is_cut_off() {
 #[tokio::test]
 async fn an_unfinished_mail_is_not_waited_for_for_ever() {
     let mut patient = config();
-    patient.patience.mail = Duration::from_millis(50);
-    let house = house(patient).await;
-    let mut client = house.sender().await;
+    patient.timeouts.mail = Duration::from_millis(50);
+    let gateway = gateway(patient).await;
+    let mut client = gateway.sender().await;
     client.expect("MAIL FROM:<>", "250").await;
     client.expect("RCPT TO:<ada@example.net>", "250").await;
     client.expect("DATA", "354").await;
     client.say("From: a@example.com\r\n").await;
     let told = client.reply().await;
     assert!(told.starts_with("421 4.4.2 ") && client.is_over().await, "{told}");
-    assert_eq!(house.count().await, 0);
+    assert_eq!(gateway.count().await, 0);
 }
 
 #[tokio::test]
 async fn mail_over_the_common_memory_is_put_off() {
-    let house = house(SmtpConfig { in_flight_bytes_max: 64 * 1024, ..config() }).await;
-    let mut one = house.sender().await;
+    let gateway = gateway(SmtpConfig { in_flight_bytes_max: 64 * 1024, ..config() }).await;
+    let mut one = gateway.sender().await;
     for line in ["MAIL FROM:<>", "RCPT TO:<ada@example.net>", "DATA"] {
         one.ask(line).await;
     }
     one.say(MAIL).await;
-    let mut other = house.sender().await;
+    let mut other = gateway.sender().await;
     // The first one's bytes may not have been read yet.
     let mut put_off = String::new();
     for _ in 0..1_000 {
@@ -112,8 +112,8 @@ async fn mail_over_the_common_memory_is_put_off() {
 
 #[tokio::test]
 async fn three_wrong_keys_end_the_session() {
-    let house = House::new().await;
-    let mut client = house.client().await;
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.client().await;
     client.expect("EHLO me", "250").await;
     for _ in 0..3 {
         client.expect(&auth("bad"), "535 5.7.8").await;
@@ -123,8 +123,8 @@ async fn three_wrong_keys_end_the_session() {
 
 #[tokio::test]
 async fn who_has_to_wait_with_a_key_is_told_so_and_not_that_it_is_wrong() {
-    let house = House::new().await;
-    let mut client = house.client().await;
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.client().await;
     client.expect("EHLO me", "250").await;
     for _ in 0..3 {
         client.expect(&auth("later"), "454 4.7.0 too many wrong keys: wait").await;
@@ -134,7 +134,7 @@ async fn who_has_to_wait_with_a_key_is_told_so_and_not_that_it_is_wrong() {
 
 #[tokio::test]
 async fn a_smuggler_is_told_and_cut_off() {
-    let house = House::new().await;
+    let gateway = TestGateway::new().await;
     let tricks = [
         "\n.\n",
         "\n.\r\n",
@@ -149,7 +149,7 @@ async fn a_smuggler_is_told_and_cut_off() {
         "\r\r\n.\r\n",
     ];
     for trick in tricks {
-        let mut client = house.sender().await;
+        let mut client = gateway.sender().await;
         for line in ["MAIL FROM:<a@example.com>", "RCPT TO:<ada@example.net>", "DATA"] {
             client.ask(line).await;
         }
@@ -158,21 +158,21 @@ async fn a_smuggler_is_told_and_cut_off() {
         assert!(told.starts_with("554 5.5.2 bare "), "{trick:?}: {told}");
         assert!(client.is_over().await, "{trick:?}");
     }
-    assert_eq!(house.count().await, 0);
+    assert_eq!(gateway.count().await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_never_stops_talking_is_cut_off_too() {
     let mut patient = config();
-    patient.patience.login = Duration::from_millis(50);
-    let house = house(patient).await;
-    let client = house.client().await;
-    // On a slow machine its end may have come with the greeting.
+    patient.timeouts.login = Duration::from_millis(50);
+    let gateway = gateway(patient).await;
+    let client = gateway.client().await;
+    // On a slow machine the end may have arrived with the greeting.
     let mut told = client.unread;
     let (mut reader, mut writer) = client.stream.into_split();
     let talking = tokio::spawn(async move {
         let noise = vec![b'x'; 64 * 1024];
-        // Nobody may send it, and it is read to its end all the same.
+        // The chunk is not allowed, but it is read to its end.
         let mut heard = writer.write_all(b"BDAT 9999999999999\r\n").await;
         while heard.is_ok() {
             heard = writer.write_all(&noise).await;

@@ -1,17 +1,17 @@
-//! Mail that is taken, and what becomes of its header.
+//! Accepted mail, and the changes to its header.
 
 use std::sync::atomic::Ordering;
 
 use postway_domain::{Priority, RecipientKind, TenantSettings};
 
-use crate::{House, MAIL, config, uid_of};
+use crate::{MAIL, TestGateway, config, uid_of};
 
 #[tokio::test]
 async fn a_mail_is_durable_when_it_is_answered_and_has_its_trace() {
-    let house = House::new().await;
-    let mut client = house.sender().await;
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.sender().await;
     let uid = uid_of(&client.send(MAIL).await);
-    let raw = house.raw(uid).await;
+    let raw = gateway.raw(uid).await;
     assert!(
         raw.starts_with("Received: from me.example ([127.0.0.1])\r\n\tby mx.example with ESMTPA id smtp-"),
         "{raw}"
@@ -21,59 +21,59 @@ async fn a_mail_is_durable_when_it_is_answered_and_has_its_trace() {
     assert!(raw.contains("\r\nDate: ") && raw.contains(&format!("Message-ID: <{uid}@example.com>")), "{raw}");
     assert!(raw.ends_with("\r\n\r\nHi.\r\n"), "{raw}");
     let again = uid_of(&client.send(MAIL).await);
-    assert!(again != uid && house.count().await == 2);
+    assert!(again != uid && gateway.count().await == 2);
     client.expect("QUIT", "221").await;
     assert!(client.is_over().await);
 }
 
 #[tokio::test]
 async fn the_envelope_decides_who_gets_it() {
-    let house = House::new().await;
-    let mut client = house.sender().await;
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.sender().await;
     client.say("MAIL FROM:<bounce@example.com>\r\nRCPT TO:<ada@example.net>\r\nRCPT TO:<hidden@example.net>\r\nDATA\r\n").await;
     for code in ["250", "250", "250", "354"] {
         assert!(client.reply().await.starts_with(code));
     }
     let mail = MAIL.replace("Subject:", "Bcc: nobody@example.net\r\nSubject:");
     let uid = uid_of(&client.ask(&format!("{mail}.")).await);
-    let stored = house.stored(uid).await;
+    let stored = gateway.stored(uid).await;
     let recipients: Vec<_> = stored.recipients.iter().map(|to| (to.address.as_str(), to.kind)).collect();
     assert_eq!(
         recipients,
         [("ada@example.net", RecipientKind::To), ("hidden@example.net", RecipientKind::Bcc)]
     );
-    let raw = house.raw(uid).await;
+    let raw = gateway.raw(uid).await;
     assert!(!raw.contains("nobody@") && !raw.contains("hidden@"), "{raw}");
 }
 
-/// Another gateway may have made them; without them the two would forward to each other for ever.
+/// Another gateway may have added these fields; without them the two would forward to each other in a loop.
 #[tokio::test]
 async fn marks_against_loops_go_on_with_the_mail() {
-    let house = House::new().await;
-    let mut client = house.sender().await;
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.sender().await;
     let marks = "X-Postway-Forwarded: 00112233445566778899aabbccddeeff\r\n\
                  X-Postway-Forwarded: ffeeddccbbaa99887766554433221100\r\n";
     let uid = uid_of(&client.send(&format!("{marks}X-Postway-Forwarded: other\r\n{MAIL}")).await);
-    let raw = house.raw(uid).await;
+    let raw = gateway.raw(uid).await;
     assert!(raw.contains(marks), "{raw}");
     assert_eq!(raw.matches("X-Postway-Forwarded").count(), 2, "{raw}");
 }
 
 #[tokio::test]
 async fn header_fields_choose_options_and_do_not_leave() {
-    let house = House::new().await;
-    let mut client = house.sender().await;
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.sender().await;
     let chosen = "X-Postway-Batch: news\r\nX-Postway-Priority: high\r\nX-Postway-Tag: a, b\r\nX-Postway-Client-Id: c-1\r\n\
         X-Postway-Idempotency-Key: k\r\nX-Postway-Unknown: x\r\n";
     let uid = uid_of(&client.send(&format!("{chosen}{MAIL}")).await);
-    let stored = house.stored(uid).await;
+    let stored = gateway.stored(uid).await;
     let lane = &stored.summary.lane;
     assert_eq!(
         (lane.batch.as_ref().map(|batch| batch.as_str()), lane.priority),
         (Some("news"), Priority::High)
     );
     assert_eq!(stored.summary.tags, ["a", "b"]);
-    let raw = house.raw(uid).await;
+    let raw = gateway.raw(uid).await;
     assert_eq!(raw.matches("X-Postway-").count(), 1, "{raw}");
     assert!(raw.contains(&format!("X-Postway-ID: {uid}")), "{raw}");
 
@@ -91,23 +91,23 @@ async fn header_fields_choose_options_and_do_not_leave() {
         let refused = client.send(&format!("{header}\r\n{MAIL}")).await;
         assert!(refused.starts_with(&format!("550 5.6.0 {named}")), "{refused}");
     }
-    assert_eq!(house.count().await, 1);
+    assert_eq!(gateway.count().await, 1);
 }
 
 #[tokio::test]
 async fn choices_may_be_encoded_as_mail_programs_do() {
-    let house = House::new().await;
-    let mut client = house.sender().await;
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.sender().await;
     let chosen = "X-Postway-Tag: =?utf-8?q?B=C3=BCcher?=\r\nX-Postway-Batch: =?utf-8?q?spring-?=\r\n =?utf-8?q?news?=\r\n";
-    let stored = house.stored(uid_of(&client.send(&format!("{chosen}{MAIL}")).await)).await;
+    let stored = gateway.stored(uid_of(&client.send(&format!("{chosen}{MAIL}")).await)).await;
     assert_eq!(stored.summary.tags, ["B\u{fc}cher"]);
     assert_eq!(stored.summary.lane.batch.as_ref().map(|batch| batch.as_str()), Some("spring-news"));
 }
 
 #[tokio::test]
 async fn a_mail_that_cannot_be_sent_is_refused_with_its_fault() {
-    let house = House::new().await;
-    let mut client = house.sender().await;
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.sender().await;
     let endless = format!("X: {}\r\n\r\n", "y".repeat(60 * 1024));
     for (mail, fault) in [
         ("From: a@example.com\r\n\r\na\0b\r\n", "550 5.6.0 "),
@@ -124,14 +124,14 @@ async fn a_mail_that_cannot_be_sent_is_refused_with_its_fault() {
     let large = client.send(&format!("{MAIL}{}", "x\r\n".repeat(22_000))).await;
     assert!(large.starts_with("552 5.3.4 "), "{large}");
     uid_of(&client.send(MAIL).await);
-    assert_eq!(house.count().await, 2);
+    assert_eq!(gateway.count().await, 2);
 }
 
-/// What Postfix carries is carried: the envelope names the recipients, so nobody asks the header.
+/// Mail that Postfix carries is accepted: the envelope names the recipients, so the header need not.
 #[tokio::test]
 async fn an_odd_header_is_carried_and_not_judged() {
-    let house = House::new().await;
-    let mut client = house.sender().await;
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.sender().await;
     for header in [
         "From: Shop <shop@example.com>\r\nTo: root",
         "From: Shop <shop@example.com>\r\nTo: Customers",
@@ -147,15 +147,15 @@ async fn an_odd_header_is_carried_and_not_judged() {
     ] {
         let rest = "\r\nMessage-ID: <one@host>\r\nDate: x\r\nMIME-Version: 1.0\r\n\r\nHi.\r\n";
         let uid = uid_of(&client.send(&format!("{header}{rest}")).await);
-        let raw = house.raw(uid).await;
+        let raw = gateway.raw(uid).await;
         assert!(raw.ends_with(&format!("\r\nX-Postway-ID: {uid}\r\n{header}{rest}")), "{raw}");
-        let stored = house.stored(uid).await;
+        let stored = gateway.stored(uid).await;
         assert_eq!((stored.recipients.len(), stored.summary.message_id.as_str()), (1, "one@host"));
         assert_eq!(changes(&stored), Vec::<String>::new(), "{header}");
     }
 }
 
-/// The changes that a message's history tells.
+/// The changes that the history of a message lists.
 fn changes(stored: &postway_store::record::MessageRecord) -> Vec<String> {
     let validated =
         stored.events.iter().find(|event| event.kind == postway_domain::EventKind::Validated).unwrap();
@@ -166,8 +166,8 @@ fn changes(stored: &postway_store::record::MessageRecord) -> Vec<String> {
 
 #[tokio::test]
 async fn what_was_changed_is_told_in_the_history() {
-    let house = House::new().await;
-    let mut client = house.sender().await;
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.sender().await;
     let long = format!("From: a@example.com\r\n\r\n{}\r\n", "x".repeat(2_000));
     for (mail, told) in [
         (MAIL, &["message_id_added", "date_added", "mime_version_added"][..]),
@@ -190,7 +190,7 @@ async fn what_was_changed_is_told_in_the_history() {
             &["author_repeated", "service_fields_removed"],
         ),
     ] {
-        let stored = house.stored(uid_of(&client.send(mail).await)).await;
+        let stored = gateway.stored(uid_of(&client.send(mail).await)).await;
         assert_eq!(changes(&stored), told, "{mail}");
     }
 }
@@ -198,34 +198,34 @@ async fn what_was_changed_is_told_in_the_history() {
 #[tokio::test]
 async fn an_author_without_an_address_is_completed_from_the_envelope_or_the_tenant() {
     let cron = "From: root (Cron Daemon)\r\nTo: root\r\nSubject: Cron\r\n\r\nout of disk\r\n";
-    let house = House::new().await;
-    let mut client = house.sender().await;
-    let raw = house.raw(uid_of(&client.send(cron).await)).await;
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.sender().await;
+    let raw = gateway.raw(uid_of(&client.send(cron).await)).await;
     assert!(raw.contains("\r\nFrom: \"Cron Daemon\" <shop@example.com>\r\nX-Original-From: root (Cron Daemon)\r\nTo: root\r\n"), "{raw}");
     let refused = client.send_from("<>", cron).await;
     assert!(refused.starts_with("550 5.6.0 from: the mail's From names nobody with an address"), "{refused}");
 
     let settings =
         TenantSettings { return_path: Some("bounces@example.com".to_owned()), ..TenantSettings::default() };
-    let house = House::with(config(), settings).await;
-    let mut client = house.sender().await;
-    let raw = house.raw(uid_of(&client.send_from("<>", cron).await)).await;
+    let gateway = TestGateway::with(config(), settings).await;
+    let mut client = gateway.sender().await;
+    let raw = gateway.raw(uid_of(&client.send_from("<>", cron).await)).await;
     assert!(raw.contains("\r\nFrom: \"Cron Daemon\" <bounces@example.com>\r\n"), "{raw}");
 }
 
 #[tokio::test]
 async fn programs_set_up_for_other_services_choose_in_their_words() {
-    let house = House::new().await;
-    let mut client = house.sender().await;
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.sender().await;
     let chosen = "X-PM-Tag: welcome\r\nX-PM-Message-Stream: news\r\nX-PM-Metadata-order: 7\r\nX-PM-TrackOpens: true\r\n\
         Resend-Idempotency-Key: k\r\nX-SES-CONFIGURATION-SET: own\r\n";
     let uid = uid_of(&client.send(&format!("{chosen}{MAIL}")).await);
-    let summary = house.stored(uid).await.summary;
+    let summary = gateway.stored(uid).await.summary;
     assert_eq!(summary.tags, ["welcome"]);
     assert_eq!(summary.lane.batch.as_ref().map(|batch| batch.as_str()), Some("news"));
     assert_eq!(summary.metadata.as_deref(), Some(r#"{"order":"7"}"#));
     assert_eq!(uid_of(&client.send(&format!("{chosen}{MAIL}")).await), uid, "a repeat is the same mail");
-    let raw = house.raw(uid).await;
+    let raw = gateway.raw(uid).await;
     assert!(
         !raw.contains("X-PM-")
             && !raw.contains("Resend-")
@@ -234,13 +234,13 @@ async fn programs_set_up_for_other_services_choose_in_their_words() {
     );
 }
 
-/// Python's `sendmail` with bytes, `curl -T` and old scripts end lines as their files do.
+/// Python's `sendmail` with bytes, `curl -T` and old scripts use the line endings of their files.
 #[tokio::test]
 async fn a_mail_with_bare_line_feeds_is_taken_and_leaves_with_cr_lf() {
-    let house = House::new().await;
-    let mut client = house.sender().await;
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.sender().await;
     let uid = uid_of(&client.send(&format!("{}\r\n", MAIL.replace("\r\n", "\n"))).await);
-    let raw = house.raw(uid).await;
+    let raw = gateway.raw(uid).await;
     assert!(raw.ends_with("\r\n\r\nHi.\r\n\r\n"), "{raw}");
     assert_eq!(raw.matches('\n').count(), raw.matches("\r\n").count(), "{raw}");
     client.expect("QUIT", "221").await;
@@ -249,8 +249,8 @@ async fn a_mail_with_bare_line_feeds_is_taken_and_leaves_with_cr_lf() {
 /// VERP and SRS, devices without brackets, and the one name that needs no domain.
 #[tokio::test]
 async fn envelopes_are_carried_as_they_are() {
-    let house = House::new().await;
-    let mut client = house.sender().await;
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.sender().await;
     let verp = "announce-bounces+some.long.user.name=some-long-company.example.net@lists.example.com";
     for (mail, rcpt, sender, recipient) in [
         (format!("<{verp}>"), format!("<{verp}>"), verp, verp),
@@ -267,22 +267,22 @@ async fn envelopes_are_carried_as_they_are() {
         client.expect(&format!("RCPT TO:{rcpt}"), "250").await;
         client.expect("DATA", "354").await;
         let uid = uid_of(&client.ask(&format!("{MAIL}.")).await);
-        assert_eq!(house.stored(uid).await.recipients[0].address, recipient);
-        assert_eq!(house.sender_of(uid).await, sender);
+        assert_eq!(gateway.stored(uid).await.recipients[0].address, recipient);
+        assert_eq!(gateway.sender_of(uid).await, sender);
     }
 }
 
 #[tokio::test]
 async fn wishes_about_reports_are_kept_with_the_mail() {
-    let house = House::new().await;
-    let mut client = house.sender().await;
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.sender().await;
     client.expect("MAIL FROM:<a@example.com> RET=HDRS ENVID=QQ314159", "250").await;
     client.expect("RCPT TO:<ada@example.net> NOTIFY=SUCCESS,DELAY ORCPT=rfc822;ada@example.org", "250").await;
     client.expect("RCPT TO:<bob@example.net>", "250").await;
     client.expect("DATA", "354").await;
     let uid = uid_of(&client.ask(&format!("{MAIL}.")).await);
     let plain = uid_of(&client.send(MAIL).await);
-    let claimed = house.claimed().await;
+    let claimed = gateway.claimed().await;
     let dsn = |uid| claimed.iter().find(|claimed| claimed.uid == uid).unwrap().dsn.clone();
     let kept = serde_json::to_string(&dsn(uid).unwrap()).unwrap();
     let expected = r#"{"ret":"HDRS","envid":"QQ314159","recipients":{"ada@example.net":{"notify":"SUCCESS,DELAY","orcpt":"rfc822;ada@example.org"}}}"#;
@@ -294,53 +294,53 @@ async fn wishes_about_reports_are_kept_with_the_mail() {
 async fn a_sender_that_is_the_author_leaves_bounces_to_the_tenant() {
     let settings =
         TenantSettings { bounce_domain: Some("bounces.example.com".to_owned()), ..TenantSettings::default() };
-    let house = House::with(config(), settings).await;
-    let mut client = house.sender().await;
+    let gateway = TestGateway::with(config(), settings).await;
+    let mut client = gateway.sender().await;
     let uid = uid_of(&client.send(MAIL).await);
-    let sender = house.sender_of(uid).await;
+    let sender = gateway.sender_of(uid).await;
     assert!(sender.ends_with("@bounces.example.com"), "{sender}");
     client.expect("MAIL FROM:<other@example.com>", "250").await;
     client.expect("RCPT TO:<ada@example.net>", "250").await;
     client.expect("DATA", "354").await;
     let uid = uid_of(&client.ask(&format!("{MAIL}.")).await);
-    assert_eq!(house.sender_of(uid).await, "other@example.com");
+    assert_eq!(gateway.sender_of(uid).await, "other@example.com");
 }
 
 #[tokio::test]
 async fn a_key_that_was_revoked_opens_nothing_more() {
-    let house = House::new().await;
-    let mut client = house.sender().await;
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.sender().await;
     uid_of(&client.send(MAIL).await);
-    house.keys.revoked.lock().unwrap().insert("good".to_owned());
+    gateway.keys.revoked.lock().unwrap().insert("good".to_owned());
     let refused = client.send(MAIL).await;
     assert!(refused.starts_with("550 5.7.8 this key does not open"), "{refused}");
-    let mut late = house.client().await;
+    let mut late = gateway.client().await;
     late.expect("EHLO me", "250").await;
     late.expect(&crate::auth("good"), "535 5.7.8").await;
-    assert_eq!(house.count().await, 1);
+    assert_eq!(gateway.count().await, 1);
 }
 
 #[tokio::test]
 async fn keys_that_cannot_be_looked_up_are_no_wrong_keys() {
-    let house = House::new().await;
-    let mut client = house.sender().await;
-    house.keys.away.store(true, Ordering::Relaxed);
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.sender().await;
+    gateway.keys.away.store(true, Ordering::Relaxed);
     let deferred = client.send(MAIL).await;
     assert!(deferred.starts_with("451 4.3.0 "), "{deferred}");
-    let mut other = house.client().await;
+    let mut other = gateway.client().await;
     other.expect("EHLO me", "250").await;
     for _ in 0..4 {
         other.expect(&crate::auth("good"), "454 4.7.0").await;
     }
-    house.keys.away.store(false, Ordering::Relaxed);
+    gateway.keys.away.store(false, Ordering::Relaxed);
     other.expect(&crate::auth("good"), "235").await;
     uid_of(&client.send(MAIL).await);
 }
 
 #[tokio::test]
 async fn chunks_make_a_mail_too() {
-    let house = House::new().await;
-    let mut client = house.sender().await;
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.sender().await;
     let (first, second) = MAIL.split_at(20);
     let said = format!(
         "MAIL FROM:<> BODY=8BITMIME\r\nRCPT TO:<ada@example.net>\r\nBDAT {}\r\n{first}BDAT {} LAST\r\n{second}",
@@ -352,21 +352,22 @@ async fn chunks_make_a_mail_too() {
         assert!(client.reply().await.starts_with("250"));
     }
     let uid = uid_of(&client.reply().await);
-    assert_eq!(house.sender_of(uid).await, "");
+    assert_eq!(gateway.sender_of(uid).await, "");
 }
 
 #[tokio::test]
 async fn a_sender_or_recipient_that_is_not_allowed_is_refused_with_5_7_1() {
     let allowed_senders = vec!["elsewhere.example".parse().unwrap()];
-    let house = House::with(config(), TenantSettings { allowed_senders, ..TenantSettings::default() }).await;
-    let reply = house.sender().await.send(MAIL).await;
+    let gateway =
+        TestGateway::with(config(), TenantSettings { allowed_senders, ..TenantSettings::default() }).await;
+    let reply = gateway.sender().await.send(MAIL).await;
     assert!(reply.starts_with("550 5.7.1 from: "), "{reply}");
-    assert_eq!(house.count().await, 0);
+    assert_eq!(gateway.count().await, 0);
 
-    let house = House::new().await;
-    let mut client = house.client().await;
+    let gateway = TestGateway::new().await;
+    let mut client = gateway.client().await;
     client.log_in("good-bound").await;
     let reply = client.send(MAIL).await;
     assert!(reply.starts_with("550 5.7.1 to: "), "{reply}");
-    assert_eq!(house.count().await, 0);
+    assert_eq!(gateway.count().await, 0);
 }

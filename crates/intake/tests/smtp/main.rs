@@ -57,23 +57,23 @@ const NOW_MS: i64 = 1_704_067_200_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 const MAIL: &str = "From: Shop <shop@example.com>\r\nTo: ada@example.net\r\nSubject: Hello\r\n\r\nHi.\r\n";
 
-struct StandingClock;
+struct FixedClock;
 
-impl Clock for StandingClock {
+impl Clock for FixedClock {
     fn now(&self) -> Time {
         Time::from_millis(NOW_MS)
     }
 }
 
-/// Lets in who has a key that was not revoked, while it can be asked.
+/// Admits clients with a key that was not revoked, while it is available.
 #[derive(Default)]
-struct Keys {
+struct TestKeys {
     revoked: Mutex<HashSet<String>>,
     away: AtomicBool,
 }
 
 #[async_trait::async_trait]
-impl Gatekeeper for Keys {
+impl Gatekeeper for TestKeys {
     async fn admit(&self, username: &str, key: &[u8], _peer: IpAddr) -> Result<AdmittedSender, Denied> {
         if self.away.load(Ordering::Relaxed) {
             return Err(Denied::Unavailable(StoreError::Unavailable("away".to_owned())));
@@ -121,11 +121,11 @@ impl Gatekeeper for Keys {
     }
 }
 
-/// A listener with all that is behind it.
-struct House {
+/// A listener with its store and keys.
+struct TestGateway {
     store: Arc<MemoryStore>,
     door: Arc<Door>,
-    keys: Arc<Keys>,
+    keys: Arc<TestKeys>,
     address: Option<SocketAddr>,
     tls_address: Option<SocketAddr>,
     service: watch::Sender<Option<Service>>,
@@ -133,24 +133,24 @@ struct House {
     serving: JoinHandle<()>,
 }
 
-impl House {
+impl TestGateway {
     async fn new() -> Self {
         Self::with(config(), TenantSettings::default()).await
     }
 
     async fn with(config: SmtpConfig, settings: TenantSettings) -> Self {
-        let house = Self::unopened(config, settings).await;
-        let service = Service { door: house.door.clone(), gatekeeper: house.keys.clone() };
-        house.service.send_replace(Some(service));
-        house
+        let gateway = Self::unopened(config, settings).await;
+        let service = Service { door: gateway.door.clone(), gatekeeper: gateway.keys.clone() };
+        gateway.service.send_replace(Some(service));
+        gateway
     }
 
-    /// One that has no store yet, as far as its clients know.
+    /// A listener without a store yet.
     async fn unopened(config: SmtpConfig, settings: TenantSettings) -> Self {
-        let (store, now) = (Arc::new(MemoryStore::new()), StandingClock.now());
+        let (store, now) = (Arc::new(MemoryStore::new()), FixedClock.now());
         let account: postway_domain::AccountId = "relay".parse().unwrap();
         let default_account = Some(account.clone());
-        // What its sandbox captures counts as sent.
+        // Mail that the sandbox captures counts as sent.
         let settings = TenantSettings { test: true, ..settings };
         let made = Tenant { default_account, settings, ..Tenant::new(tenant(), "Default", now) };
         assert!(store.create_tenant(made).await.unwrap());
@@ -167,7 +167,7 @@ impl House {
         let door = Arc::new(Door::new(DoorParts {
             store: store.clone(),
             depot: Arc::new(Depot::memory()),
-            clock: Arc::new(StandingClock),
+            clock: Arc::new(FixedClock),
             secret_key: Arc::new(SecretKey::from_bytes(&[7; 32]).unwrap()),
             http: HttpClient::new(Arc::new(Guard::new(Vec::new())), HttpSettings::default()),
             fetch: FetchConfig::default(),
@@ -183,19 +183,19 @@ impl House {
         Self { store, door, keys: Arc::default(), address, tls_address, service, stop, serving }
     }
 
-    /// A client that has been greeted.
-    async fn client(&self) -> Client<TcpStream> {
+    /// A client after the greeting.
+    async fn client(&self) -> SmtpClient<TcpStream> {
         let mut client = self.connect().await;
         assert!(client.reply().await.starts_with("220 "));
         client
     }
 
-    async fn connect(&self) -> Client<TcpStream> {
-        Client::new(TcpStream::connect(self.address.unwrap()).await.unwrap())
+    async fn connect(&self) -> SmtpClient<TcpStream> {
+        SmtpClient::new(TcpStream::connect(self.address.unwrap()).await.unwrap())
     }
 
-    /// A client that has shown a key.
-    async fn sender(&self) -> Client<TcpStream> {
+    /// A client after login.
+    async fn sender(&self) -> SmtpClient<TcpStream> {
         let mut client = self.client().await;
         client.log_in("good").await;
         client
@@ -209,14 +209,14 @@ impl House {
         self.store.message(&tenant(), &MessageKey::Uid(uid)).await.unwrap().expect("the message is stored")
     }
 
-    /// The envelope sender, as a worker sees it that takes the message.
+    /// The envelope sender of a claimed message.
     async fn sender_of(&self, uid: MessageUid) -> String {
         self.claimed().await.into_iter().find(|claimed| claimed.uid == uid).expect("it is due").sender
     }
 
-    /// What a worker takes.
+    /// Claims a message as a worker would.
     async fn claimed(&self) -> Vec<Claimed> {
-        let (now, mut random) = (StandingClock.now(), rand::rng());
+        let (now, mut random) = (FixedClock.now(), rand::rng());
         let account = AccountKey { tenant: tenant(), account: "relay".parse().unwrap() };
         let request = ClaimRequest {
             wants: vec![AccountWant::unlimited(account, 1_000, false)],
@@ -237,10 +237,10 @@ impl House {
     }
 }
 
-/// On a free port, with waits that suit a test.
+/// A configuration with a free port and short timeouts.
 fn config() -> SmtpConfig {
     let mut config = SmtpConfig { listen: Some(loopback()), ..SmtpConfig::new("mx.example") };
-    config.patience.wrong_key = Duration::from_millis(1);
+    config.timeouts.wrong_key = Duration::from_millis(1);
     config
 }
 
@@ -252,19 +252,19 @@ fn tenant() -> TenantId {
     "default".parse().unwrap()
 }
 
-/// The id in a reply to a mail that was taken.
+/// The message uid in the reply to an accepted mail.
 fn uid_of(reply: &str) -> MessageUid {
     let uid = reply.trim_end().strip_prefix("250 2.0.0 Ok: queued as ");
     uid.unwrap_or_else(|| panic!("not taken: {reply}")).parse().unwrap()
 }
 
-/// The other end of a session.
-struct Client<S> {
+/// The client side of a session.
+struct SmtpClient<S> {
     stream: S,
     unread: Vec<u8>,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> SmtpClient<S> {
     fn new(stream: S) -> Self {
         Self { stream, unread: Vec::new() }
     }
@@ -274,21 +274,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         self.stream.flush().await.unwrap();
     }
 
-    /// The next reply, all its lines; empty when the connection has ended.
+    /// The next reply with all its lines; empty when the connection has ended.
     async fn reply(&mut self) -> String {
         loop {
             if let Some(end) = end_of_reply(&self.unread) {
                 return String::from_utf8(self.unread.drain(..end).collect()).unwrap();
             }
             let read = timeout(PATIENCE, self.stream.read_buf(&mut self.unread)).await.expect("an answer");
-            // Whoever was cut off may see a reset instead of an end.
+            // A disconnected client may see a reset instead of an end.
             if read.unwrap_or(0) == 0 {
                 return String::new();
             }
         }
     }
 
-    /// Says one line and hears the answer.
+    /// Sends one line and returns the reply.
     async fn ask(&mut self, line: &str) -> String {
         self.say(&format!("{line}\r\n")).await;
         self.reply().await
@@ -305,12 +305,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         self.expect(&auth(key), "235").await;
     }
 
-    /// Hands a mail over; what the answer is.
+    /// Sends a mail and returns the reply.
     async fn send(&mut self, mail: &str) -> String {
         self.send_from("<shop@example.com>", mail).await
     }
 
-    /// The same from another sender.
+    /// Sends a mail from another sender.
     async fn send_from(&mut self, sender: &str, mail: &str) -> String {
         self.expect(&format!("MAIL FROM:{sender}"), "250").await;
         self.expect("RCPT TO:<ada@example.net>", "250").await;
@@ -318,7 +318,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         self.ask(&format!("{mail}.")).await
     }
 
-    /// Hears whatever comes until the connection ends, in no particular language.
+    /// Reads bytes until the connection ends.
     async fn end(&mut self) {
         let ended = timeout(PATIENCE, self.stream.read_to_end(&mut self.unread)).await.expect("an end");
         drop(ended);

@@ -1,8 +1,8 @@
-//! The cache's part on disk: one file per tenant and digest, under names that nobody chooses.
+//! The file cache on disk: one file per tenant and digest, under names that nobody chooses.
 //!
-//! A file is written aside and moved to its name, so that a name means a whole file; what a crash has spoilt all the same is
-//! found by its digest when it is read, and removed. When the files outgrow their bound, those unused for longest go, until a
-//! quarter is free.
+//! A file is written under a temporary name and then renamed, so that a name means a complete file. A file
+//! that a crash damaged is detected by its digest when it is read, and removed. When the files exceed their
+//! limit, the least recently used are removed until a quarter is free.
 
 use std::{
     fs::{self, DirBuilder, File},
@@ -22,12 +22,12 @@ use tempfile::NamedTempFile;
 
 use crate::fetch::{Sha256, hex, sha256};
 
-/// A file may take this part of the disk's share.
+/// One file may occupy at most this fraction of the disk cache.
 const DISK_SHARE: u64 = 4;
-/// What a file is called until it is whole.
+/// The prefix of a file that is not complete.
 const UNFINISHED: &str = ".unfinished-";
 
-pub(super) struct Disk {
+pub(super) struct DiskCache {
     folder: PathBuf,
     bytes_max: u64,
     bytes: AtomicU64,
@@ -35,21 +35,21 @@ pub(super) struct Disk {
     clock: Arc<dyn Clock>,
 }
 
-struct Kept {
+struct CachedFile {
     used_at: SystemTime,
     bytes: u64,
     path: PathBuf,
 }
 
-impl Disk {
-    /// Takes over a folder, which is made if need be, and removes what was left unfinished in it.
+impl DiskCache {
+    /// Opens a folder, creating it if necessary, and removes unfinished files from it.
     pub(super) fn open(folder: PathBuf, bytes_max: u64, clock: Arc<dyn Clock>) -> io::Result<Self> {
         make_folder(&folder)?;
         let mut bytes = 0;
-        for kept in kept(&folder)? {
-            match is_unfinished(&kept.path) {
-                true => remove(&kept.path)?,
-                false => bytes += kept.bytes,
+        for cached in cached_files(&folder)? {
+            match is_unfinished(&cached.path) {
+                true => remove(&cached.path)?,
+                false => bytes += cached.bytes,
             }
         }
         let disk = Self { folder, bytes_max, bytes: bytes.into(), sweeping: Mutex::default(), clock };
@@ -57,7 +57,7 @@ impl Disk {
         Ok(disk)
     }
 
-    /// The tenant's file of that digest. A file that has another one is removed.
+    /// Reads the tenant's file with this digest. A file whose content does not match is removed.
     pub(super) fn read(&self, tenant: &TenantId, digest: &Sha256) -> Option<Bytes> {
         let path = self.path(tenant, digest);
         let file = File::open(&path).ok()?;
@@ -65,17 +65,17 @@ impl Disk {
             Vec::with_capacity(usize::try_from(file.metadata().ok()?.len().min(self.bytes_max)).ok()?);
         let read = (&file).take(self.bytes_max).read_to_end(&mut content);
         if read.is_err() || sha256(&content) != *digest {
-            tracing::warn!(bytes = content.len(), "a kept attachment is damaged and is fetched again");
-            // Where it cannot be removed, it will be found damaged again.
+            tracing::warn!(bytes = content.len(), "a cached attachment is damaged and is fetched again");
+            // If it cannot be removed, it will be detected again.
             fs::remove_file(&path).ok();
             return None;
         }
-        // Only the order of removal depends on it.
+        // Only the order of removal depends on this time.
         file.set_modified(self.now()).ok();
         Some(content.into())
     }
 
-    /// Keeps a file, unless it is there already or too large a part of the whole.
+    /// Adds a file, unless it is there already or too large for the cache.
     pub(super) fn write(&self, tenant: &TenantId, digest: &Sha256, content: &[u8]) -> io::Result<()> {
         let (path, bytes) = (self.path(tenant, digest), content.len() as u64);
         if bytes > self.bytes_max / DISK_SHARE || path.exists() {
@@ -98,15 +98,15 @@ impl Disk {
         let _sweeping = match self.sweeping.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Someone is at it.
+            // Another thread is sweeping.
             Err(TryLockError::WouldBlock) => return Ok(()),
         };
-        let mut kept = kept(&self.folder)?;
-        // Someone may be at work on those.
-        kept.retain(|kept| !is_unfinished(&kept.path));
-        kept.sort_by_key(|kept| kept.used_at);
-        let mut bytes: u64 = kept.iter().map(|kept| kept.bytes).sum();
-        for oldest in kept {
+        let mut cached = cached_files(&self.folder)?;
+        // Another thread may be writing those.
+        cached.retain(|cached| !is_unfinished(&cached.path));
+        cached.sort_by_key(|cached| cached.used_at);
+        let mut bytes: u64 = cached.iter().map(|cached| cached.bytes).sum();
+        for oldest in cached {
             if bytes <= self.bytes_max / 4 * 3 {
                 break;
             }
@@ -117,7 +117,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Tenants are known by a digest too: an id may differ from another by case alone, or be `..`.
+    /// The path of a tenant's file. Tenants are named by a digest too: two ids may differ only in case, or an
+    /// id may be `..`.
     fn path(&self, tenant: &TenantId, digest: &Sha256) -> PathBuf {
         let tenant = hex(&sha256(tenant.as_str().as_bytes())[..16]);
         self.folder.join(tenant).join(hex(digest))
@@ -129,7 +130,7 @@ impl Disk {
     }
 }
 
-/// Makes a folder that only postway can look into.
+/// Creates a folder that only postway can read.
 fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
@@ -146,8 +147,8 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Every file, whole or not.
-fn kept(folder: &Path) -> io::Result<Vec<Kept>> {
+/// Lists every file, complete or not.
+fn cached_files(folder: &Path) -> io::Result<Vec<CachedFile>> {
     let mut found = Vec::new();
     for tenant in fs::read_dir(folder)? {
         let tenant = tenant?;
@@ -157,12 +158,16 @@ fn kept(folder: &Path) -> io::Result<Vec<Kept>> {
         for file in fs::read_dir(tenant.path())? {
             let file = file?;
             let metadata = match file.metadata() {
-                // Found damaged by a reader just now, and removed.
+                // A reader has just removed it as damaged.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 metadata => metadata?,
             };
             if metadata.is_file() {
-                found.push(Kept { used_at: metadata.modified()?, bytes: metadata.len(), path: file.path() });
+                found.push(CachedFile {
+                    used_at: metadata.modified()?,
+                    bytes: metadata.len(),
+                    path: file.path(),
+                });
             }
         }
     }
@@ -177,18 +182,18 @@ mod tests {
 
     use super::*;
 
-    /// Every look at it is a second later.
+    /// A clock that advances one second with every reading.
     #[derive(Default)]
-    struct Ticking(AtomicI64);
+    struct TickingClock(AtomicI64);
 
-    impl Clock for Ticking {
+    impl Clock for TickingClock {
         fn now(&self) -> Time {
             Time::from_millis(self.0.fetch_add(1_000, Ordering::Relaxed))
         }
     }
 
-    fn disk(folder: &Path, bytes_max: u64) -> Disk {
-        Disk::open(folder.to_owned(), bytes_max, Arc::new(Ticking::default())).unwrap()
+    fn disk(folder: &Path, bytes_max: u64) -> DiskCache {
+        DiskCache::open(folder.to_owned(), bytes_max, Arc::new(TickingClock::default())).unwrap()
     }
 
     fn tenant(id: &str) -> TenantId {

@@ -1,10 +1,10 @@
-//! Files fetched before, in memory and on disk, by tenant and digest.
+//! Cached files, in memory and on disk, by tenant and digest.
 //!
-//! What is found has the digest that was asked for, so it is right by itself; and a tenant finds only what that same tenant
-//! has fetched. A second, small memory says which digest a URL had a moment ago, so that a thousand messages with the same
-//! URL fetch it once: whoever asks while a fetch runs waits for it.
+//! A cached file has the digest that was asked for, so it is right by itself, and a tenant finds only files
+//! that the same tenant has fetched. A second, small cache remembers for a moment which digest a URL had, so
+//! that a thousand messages with the same URL fetch it once: requests that arrive during a fetch wait for it.
 //!
-//! A cache that fails is a cache that misses: its faults are logged and fail nobody.
+//! A cache that fails counts as a miss: its errors are logged and fail no message.
 
 mod disk;
 
@@ -15,52 +15,53 @@ use std::{
 };
 
 use bytes::Bytes;
-use moka::{Expiry, future::Cache as Memory};
+use moka::{Expiry, future::Cache as MokaCache};
 use postway_domain::{Clock, TenantId};
 use url::Url;
 
-use super::{FetchConfig, Sha256, error::Fault};
-use disk::Disk;
+use super::{FetchConfig, Sha256, error::FetchFault};
+use disk::DiskCache;
 
-/// How long it is believed that a URL gives what it gave, unless its host says less.
+/// How long a URL is assumed to return the same file, unless its host says less.
 pub(super) const URL_FRESH_FOR: Duration = Duration::from_secs(60);
-/// Of how many URLs that is remembered.
+/// The most URLs that are remembered.
 const URLS_MAX: u64 = 10_000;
-/// How long a file nobody asks for stays in memory.
+/// How long an unused file stays in memory.
 const MEMORY_IDLE_MAX: Duration = Duration::from_secs(300);
-/// A file may take this part of the memory.
+/// One file may occupy at most this fraction of the memory cache.
 const MEMORY_SHARE: u64 = 8;
-/// What an entry costs besides its bytes.
+/// The memory of an entry besides its bytes.
 const ENTRY_BYTES: usize = 256;
 
-/// What a URL gave, and for how long that is believed. Not at all means that it was for the one who asked.
+/// The file that a URL returned, and how long that is trusted. Zero means that the file was only for the
+/// message that fetched it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct KnownUrl {
     pub sha256: Sha256,
     pub fresh_for: Duration,
 }
 
-struct AsLongAsFresh;
+struct FreshnessExpiry;
 
-impl Expiry<(TenantId, Url), Known> for AsLongAsFresh {
-    fn expire_after_create(&self, _: &(TenantId, Url), known: &Known, _: Instant) -> Option<Duration> {
+impl Expiry<(TenantId, Url), KnownUrl> for FreshnessExpiry {
+    fn expire_after_create(&self, _: &(TenantId, Url), known: &KnownUrl, _: Instant) -> Option<Duration> {
         Some(known.fresh_for)
     }
 }
 
-/// Both levels, and the memory of URLs.
-pub(super) struct Cache {
-    urls: Memory<(TenantId, Url), Known>,
-    memory: Memory<(TenantId, Sha256), Bytes>,
+/// The cache in memory and on disk, and the cache of URLs.
+pub(super) struct FileCache {
+    urls: MokaCache<(TenantId, Url), KnownUrl>,
+    memory: MokaCache<(TenantId, Sha256), Bytes>,
     memory_file_bytes_max: u64,
-    disk: Option<Arc<Disk>>,
+    disk: Option<Arc<DiskCache>>,
 }
 
-impl Cache {
-    /// A cache with what its folder still holds. Reads that folder, so it blocks for a moment.
+impl FileCache {
+    /// Opens the cache with the files in its folder. Reads that folder, so it blocks for a moment.
     pub(super) fn open(config: &FetchConfig, clock: Arc<dyn Clock>) -> Self {
         let disk = config.cache_folder.clone().and_then(|folder| {
-            let disk = Disk::open(folder, config.cache_bytes_max, clock);
+            let disk = DiskCache::open(folder, config.cache_bytes_max, clock);
             disk.inspect_err(
                 |error| tracing::warn!(%error, "the cache of attachments has no disk: it stays in memory"),
             )
@@ -68,8 +69,8 @@ impl Cache {
         });
         let weight = |_: &_, bytes: &Bytes| u32::try_from(bytes.len() + ENTRY_BYTES).unwrap_or(u32::MAX);
         Self {
-            urls: Memory::builder().max_capacity(URLS_MAX).expire_after(AsLongAsFresh).build(),
-            memory: Memory::builder()
+            urls: MokaCache::builder().max_capacity(URLS_MAX).expire_after(FreshnessExpiry).build(),
+            memory: MokaCache::builder()
                 .max_capacity(config.memory_bytes_max)
                 .weigher(weight)
                 .time_to_idle(MEMORY_IDLE_MAX)
@@ -79,7 +80,7 @@ impl Cache {
         }
     }
 
-    /// The tenant's file of that digest.
+    /// Finds the tenant's file with this digest.
     pub(super) async fn get(&self, tenant: &TenantId, sha256: &Sha256) -> Option<Bytes> {
         let key = (tenant.clone(), *sha256);
         if let Some(bytes) = self.memory.get(&key).await {
@@ -91,7 +92,7 @@ impl Cache {
         Some(bytes)
     }
 
-    /// Keeps a file.
+    /// Adds a file.
     pub(super) async fn put(&self, tenant: &TenantId, sha256: Sha256, bytes: &Bytes) {
         let key = (tenant.clone(), sha256);
         self.keep_in_memory(key.clone(), bytes).await;
@@ -99,7 +100,7 @@ impl Cache {
             let bytes = bytes.clone();
             let written = blocking(move || disk.write(&key.0, &key.1, &bytes)).await;
             if let Some(Err(error)) = written {
-                tracing::warn!(%error, "a fetched attachment could not be kept on disk");
+                tracing::warn!(%error, "a fetched attachment could not be cached on disk");
             }
         }
     }
@@ -110,14 +111,14 @@ impl Cache {
         }
     }
 
-    /// What the URL gave a moment ago, or what `fetch` finds out. Those who ask at the same time share one fetch and its
-    /// outcome; if it is given up, the next of them takes over.
+    /// The file that the URL returned a moment ago, or what `fetch` returns. Concurrent callers share one
+    /// fetch and its result; if that fetch is dropped, the next caller takes over.
     pub(super) async fn url(
         &self,
         tenant: &TenantId,
         url: &Url,
-        fetch: impl Future<Output = Result<Known, Fault>>,
-    ) -> Result<Known, Arc<Fault>> {
+        fetch: impl Future<Output = Result<KnownUrl, FetchFault>>,
+    ) -> Result<KnownUrl, Arc<FetchFault>> {
         self.urls.try_get_with((tenant.clone(), url.clone()), fetch).await
     }
 }

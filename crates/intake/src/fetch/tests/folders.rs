@@ -27,7 +27,7 @@ fn traps() -> (tempfile::TempDir, PathBuf) {
 async fn no_path_leads_out_of_the_open_folders_or_tells_what_is_there() {
     let (_around, open) = traps();
     let fetcher = fetcher(FetchConfig { folders: opened(&[&open]), ..config() });
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     for path in [
         open.join("../secret"),
         open.join("../nothing"),
@@ -55,10 +55,10 @@ async fn no_path_leads_out_of_the_open_folders_or_tells_what_is_there() {
     ] {
         let error = one(&fetcher, by_path(&path)).await.unwrap_err();
         assert!(!error.transient && error.field == "attachments[1].path", "{}: {error}", path.display());
-        told.push(error.message);
+        messages.push(error.message);
     }
-    told.dedup();
-    assert_eq!(told.len(), 1, "{told:?}");
+    messages.dedup();
+    assert_eq!(messages.len(), 1, "{messages:?}");
 }
 
 #[tokio::test]
@@ -99,13 +99,13 @@ async fn no_tenant_reads_what_is_in_the_folder_of_another() {
     let fetcher = fetcher(FetchConfig { folders: vec![each], ..config() });
     let read = async |tenant: &str, path: PathBuf| {
         let tenant = tenant.parse().unwrap();
-        let read = fetcher.fetch_all(&errand(&tenant), &[by_path(path)]).await;
+        let read = fetcher.fetch_all(&scope(&tenant), &[by_path(path)]).await;
         read.map(|mut files| files.remove(0).bytes)
     };
     for tenant in ["a", "b"] {
         assert_eq!(read(tenant, root.join(tenant).join("invoice.txt")).await.unwrap(), tenant);
     }
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     for path in [
         "a/invoice.txt",
         "a/nothing.txt",
@@ -118,10 +118,10 @@ async fn no_tenant_reads_what_is_in_the_folder_of_another() {
     ] {
         let error = read("b", root.join(path)).await.unwrap_err();
         assert!(!error.transient, "{path}: {error}");
-        told.push(error.message);
+        messages.push(error.message);
     }
-    told.dedup();
-    assert_eq!(told.len(), 1, "{told:?}");
+    messages.dedup();
+    assert_eq!(messages.len(), 1, "{messages:?}");
     // An id that would be a folder above, were it put into the path.
     for tenant in [".", ".."] {
         let error = read(tenant, root.join("a/invoice.txt")).await.unwrap_err();
@@ -135,7 +135,7 @@ async fn a_folder_that_names_no_tenant_is_for_the_first_one_alone() {
     let fetcher = fetcher(FetchConfig { folders: vec![open.to_str().unwrap().parse().unwrap()], ..config() });
     let read = async |tenant: &str| {
         let tenant = tenant.parse().unwrap();
-        fetcher.fetch_all(&errand(&tenant), &[by_path(open.join("a.txt"))]).await
+        fetcher.fetch_all(&scope(&tenant), &[by_path(open.join("a.txt"))]).await
     };
     assert!(read("default").await.is_ok());
     let error = read("other").await.unwrap_err();

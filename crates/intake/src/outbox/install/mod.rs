@@ -1,18 +1,18 @@
-//! Putting the outbox into an application's database. Everything can be done again: what is there stays as it is, and what
-//! is missing is added.
+//! Installs the outbox into an application's database. Installing again is safe: existing tables stay
+//! unchanged, and missing ones are added.
 
 use futures::future::BoxFuture;
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, SqliteConnection};
 
 use super::{
-    address::{SourceUrl, Way},
+    address::{SourceOptions, SourceUrl},
     database::{CONNECT_S_MAX, within},
     error::OutboxError,
 };
 
-/// How long installing may take: tables of an earlier system are written anew.
+/// The longest time for installing: tables of an earlier system are rewritten.
 const INSTALL_S_MAX: u64 = 3_600;
-/// PostgreSQL makes unguessable UUIDs by itself from here on.
+/// The first version of PostgreSQL that generates random UUIDs by itself.
 const POSTGRES_MIN: i32 = 130_000;
 
 /// What to install.
@@ -22,11 +22,11 @@ pub struct Plan {
     pub schema: String,
     /// The schema of accounts and tokens, if they are wanted.
     pub accounts_schema: Option<String>,
-    /// Whether secrets and codes of tokens stay in their rows while they are live.
+    /// Whether secrets and codes of tokens stay in their rows while the tokens are valid.
     pub keep_secrets: bool,
 }
 
-/// Whether a text can name a schema here: a plain name needs no quoting anywhere.
+/// Whether a text can name a schema: a plain name that needs no quoting.
 pub fn is_schema_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     (1..=63).contains(&text.len())
@@ -43,14 +43,14 @@ pub fn script(url: &SourceUrl, plan: &Plan) -> Result<String, OutboxError> {
             return Err(OutboxError::Unsuited(message));
         }
     }
-    let generic = match url.way()? {
-        Way::Postgres(_) => include_str!("postgres.sql"),
-        Way::Mysql(_) => include_str!("mysql.sql"),
-        Way::Sqlite(_) => include_str!("sqlite.sql"),
+    let generic = match url.options()? {
+        SourceOptions::Postgres(_) => include_str!("postgres.sql"),
+        SourceOptions::Mysql(_) => include_str!("mysql.sql"),
+        SourceOptions::Sqlite(_) => include_str!("sqlite.sql"),
     };
     let accounts = match &plan.accounts_schema {
         None if plan.keep_secrets => {
-            let message = "secrets are kept of tokens alone: name the preset `accounts`";
+            let message = "only tokens have secrets to keep: name the preset `accounts`";
             return Err(OutboxError::Unsuited(message.to_owned()));
         }
         None => String::new(),
@@ -69,9 +69,9 @@ pub fn script(url: &SourceUrl, plan: &Plan) -> Result<String, OutboxError> {
     Ok(format!("{generic}{accounts}").replace("{schema}", &format!("\"{}\"", plan.schema)))
 }
 
-/// Whether secrets and codes stay in the rows of tokens in this schema, as an earlier installation was asked to have it.
+/// Whether secrets and codes stay in the rows of tokens in this schema, as an earlier installation chose.
 pub async fn keeps_secrets(url: &SourceUrl, accounts_schema: &str) -> Result<bool, OutboxError> {
-    let Way::Postgres(options) = url.way()? else { return Ok(false) };
+    let SourceOptions::Postgres(options) = url.options()? else { return Ok(false) };
     let mut conn = connected(PgConnection::connect_with(&options)).await?;
     within(CONNECT_S_MAX, async {
         let asked = sqlx::query_as(
@@ -85,11 +85,11 @@ pub async fn keeps_secrets(url: &SourceUrl, accounts_schema: &str) -> Result<boo
     .await
 }
 
-/// Installs it: on PostgreSQL and SQLite all or nothing.
+/// Installs the outbox; on PostgreSQL and SQLite in one transaction.
 pub async fn install(url: &SourceUrl, plan: &Plan) -> Result<(), OutboxError> {
     let script = script(url, plan)?;
-    match url.way()? {
-        Way::Postgres(options) => {
+    match url.options()? {
+        SourceOptions::Postgres(options) => {
             let mut conn = connected(PgConnection::connect_with(&options)).await?;
             let (version,): (i32,) = sqlx::query_as("SELECT current_setting('server_version_num')::int")
                 .fetch_one(&mut conn)
@@ -100,7 +100,7 @@ pub async fn install(url: &SourceUrl, plan: &Plan) -> Result<(), OutboxError> {
             }
             within(INSTALL_S_MAX, async {
                 let mut txn = conn.begin().await?;
-                // Two that install at once would trip over each other's tables.
+                // Two installations at once would conflict over the tables.
                 sqlx::raw_sql("SELECT pg_advisory_xact_lock(8095987614732939522); SET LOCAL client_min_messages = warning")
                     .execute(&mut *txn)
                     .await?;
@@ -109,7 +109,7 @@ pub async fn install(url: &SourceUrl, plan: &Plan) -> Result<(), OutboxError> {
             })
             .await
         }
-        Way::Mysql(options) => {
+        SourceOptions::Mysql(options) => {
             let mut conn = connected(MySqlConnection::connect_with(&options)).await?;
             within(INSTALL_S_MAX, async {
                 sqlx::raw_sql(AssertSqlSafe(script)).execute(&mut conn).await?;
@@ -117,7 +117,7 @@ pub async fn install(url: &SourceUrl, plan: &Plan) -> Result<(), OutboxError> {
             })
             .await
         }
-        Way::Sqlite(options) => {
+        SourceOptions::Sqlite(options) => {
             let mut conn = connected(SqliteConnection::connect_with(&options)).await?;
             within(INSTALL_S_MAX, async {
                 let mut txn = conn.begin_with("BEGIN IMMEDIATE").await?;

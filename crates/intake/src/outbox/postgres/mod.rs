@@ -1,10 +1,10 @@
-//! A source on PostgreSQL: it tells when rows come.
+//! A source on PostgreSQL, which notifies about new rows.
 //!
-//! Rows are locked while they are accepted, in a transaction that lasts as long as that takes: an application that
-//! changes or deletes a row meanwhile waits, and then sees that it was too late. Rows that somebody else has locked are
-//! passed over, and found the next time.
+//! Rows are locked while they are accepted, in a transaction that lasts as long as that takes: an application
+//! that changes or deletes a row meanwhile waits, and then sees that it was too late. Rows that another
+//! transaction has locked are skipped, and taken next time.
 
-mod ears;
+mod listen;
 mod tokens;
 
 use async_trait::async_trait;
@@ -14,25 +14,30 @@ use postway_store::record::FeedPosition;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row as _, postgres::PgConnectOptions};
 
 pub(super) use self::tokens::{TokenRow, TokenTable, TokenVerdict};
-use self::{ears::Ears, tokens::TokenSql};
+use self::{listen::NotificationListener, tokens::TokenSql};
 use super::{
     Source,
-    database::{News, Room, STEP_S_MAX, SourceDb, Taken, Verdict, list, position, uid, within},
+    database::{
+        RowBuffer, RowUpdate, RowVerdict, STEP_S_MAX, SourceDatabase, TakenRows, list, position, read_row,
+        uid, within,
+    },
     error::OutboxError,
-    message::{COLUMNS, Form, Row},
+    row::{COLUMNS, ColumnKind},
 };
 
-/// A dead peer is noticed within a minute, and no lock of ours outlives us for long. Every statement has its index.
+/// With these settings a dead peer is noticed within a minute, and our locks do not outlive us for long.
+/// Every statement has an index.
 pub(super) const SETTINGS: &str = "SET statement_timeout = '50s'; SET lock_timeout = '10s'; \
      SET idle_in_transaction_session_timeout = '120s'; SET tcp_keepalives_idle = 30; \
      SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3; SET jit = off; SET enable_seqscan = off; \
      SET enable_hashjoin = off; SET enable_mergejoin = off";
 
-/// A token of whose mail nothing was heard for so many seconds, by its database's clock, is looked after: it lasts fifteen minutes.
+/// A token without an update for this many seconds, by the database's clock, is refreshed. A token lasts
+/// fifteen minutes.
 const TOKEN_SILENT_FOR_S: i64 = 600;
 
-/// What is asked of the tables, in their schema.
-struct Sql {
+/// The statements, for one schema.
+struct OutboxSql {
     progress: String,
     set_progress: String,
     move_progress: String,
@@ -44,12 +49,12 @@ struct Sql {
     silent: String,
 }
 
-impl Sql {
+impl OutboxSql {
     fn new(schema: &str) -> Self {
         let columns = COLUMNS.map(|(name, form)| match form {
-            Form::Text | Form::List => format!("\"{name}\""),
-            Form::Json | Form::Flag => format!("\"{name}\"::text"),
-            Form::Time => format!("floor(extract(epoch FROM \"{name}\"))::bigint::text"),
+            ColumnKind::Text | ColumnKind::List => format!("\"{name}\""),
+            ColumnKind::Json | ColumnKind::Flag => format!("\"{name}\"::text"),
+            ColumnKind::Time => format!("floor(extract(epoch FROM \"{name}\"))::bigint::text"),
         });
         let sql = |text: &str| text.replace("{schema}", schema).replace("{columns}", &columns.join(", "));
         Self {
@@ -72,8 +77,8 @@ impl Sql {
                 "SELECT seq, id, {columns} FROM {schema}.outbox WHERE status = 'pending' ORDER BY seq LIMIT $1 \
                  FOR UPDATE SKIP LOCKED",
             ),
-            // Rows are named twice: a planner that takes a young table for empty would otherwise compare every pending row
-            // with every verdict.
+            // Rows are named twice: a planner that takes a new table for empty would otherwise compare every
+            // pending row with every verdict.
             settle: sql(
                 "UPDATE {schema}.outbox o SET status = v.status, message_uid = v.uid, error = v.error, \
                  updated_at = to_timestamp($2 / 1000.0), \
@@ -97,22 +102,22 @@ impl Sql {
     }
 }
 
-/// A connection to it, and somebody who listens.
+/// A connection to a PostgreSQL source, and its listener.
 pub(super) struct PostgresSource {
     conn: PgConnection,
-    sql: Sql,
+    sql: OutboxSql,
     tokens: Option<TokenSql>,
-    ears: Ears,
+    listener: NotificationListener,
 }
 
-/// A connection as all of them are.
+/// Opens a connection with our settings.
 pub(super) async fn open(options: &PgConnectOptions) -> Result<PgConnection, OutboxError> {
     let mut conn = PgConnection::connect_with(options).await?;
     sqlx::raw_sql(SETTINGS).execute(&mut conn).await?;
     Ok(conn)
 }
 
-/// A statement that was put together here.
+/// A query with a statement built here.
 pub(super) fn query(sql: &str) -> sqlx::query::Query<'_, sqlx::Postgres, sqlx::postgres::PgArguments> {
     sqlx::query(AssertSqlSafe(sql.to_owned()))
 }
@@ -120,8 +125,8 @@ pub(super) fn query(sql: &str) -> sqlx::query::Query<'_, sqlx::Postgres, sqlx::p
 impl PostgresSource {
     pub(super) async fn connect(options: PgConnectOptions, source: &Source) -> Result<Self, OutboxError> {
         let mut conn = open(&options).await?;
-        // Heard from before the first look, so that nothing falls between the two.
-        let ears = Ears::open(options, source.accounts.is_some()).await?;
+        // Listens before the first poll, so that no notification is missed in between.
+        let listener = NotificationListener::open(options, source.accounts.is_some()).await?;
         let schema = &format!("\"{}\"", source.schema);
         installed(&mut conn, &format!("{schema}.outbox"), "").await?;
         let tokens = match &source.accounts {
@@ -133,14 +138,14 @@ impl PostgresSource {
             }
             None => None,
         };
-        Ok(Self { conn, sql: Sql::new(schema), tokens, ears })
+        Ok(Self { conn, sql: OutboxSql::new(schema), tokens, listener })
     }
 
-    async fn write(&mut self, news: &[News], now: Time) -> Result<(), OutboxError> {
-        let news = list(news)?;
-        query(&self.sql.write).bind(&news).bind(now.as_millis()).execute(&mut self.conn).await?;
+    async fn write(&mut self, updates: &[RowUpdate], now: Time) -> Result<(), OutboxError> {
+        let updates = list(updates)?;
+        query(&self.sql.write).bind(&updates).bind(now.as_millis()).execute(&mut self.conn).await?;
         if let Some(tokens) = &self.tokens {
-            query(&tokens.write).bind(&news).execute(&mut self.conn).await?;
+            query(&tokens.write).bind(&updates).execute(&mut self.conn).await?;
         }
         Ok(())
     }
@@ -156,7 +161,7 @@ async fn installed(conn: &mut PgConnection, table: &str, how: &'static str) -> R
 }
 
 #[async_trait]
-impl SourceDb for PostgresSource {
+impl SourceDatabase for PostgresSource {
     async fn progress(&mut self, source: &str) -> Result<Option<FeedPosition>, OutboxError> {
         let found = query(&self.sql.progress).bind(source).fetch_optional(&mut self.conn).await?;
         found.map(|row| Ok(position(row.try_get(0)?, row.try_get(1)?))).transpose()
@@ -189,18 +194,16 @@ impl SourceDb for PostgresSource {
         Ok(lag)
     }
 
-    async fn take(&mut self, most: u32) -> Result<Taken, OutboxError> {
+    async fn take(&mut self, most: u32) -> Result<TakenRows, OutboxError> {
         let taken = async {
             sqlx::raw_sql("BEGIN").execute(&mut self.conn).await?;
-            let mut room = Room::default();
+            let mut buffer = RowBuffer::default();
             let mut rows = query(&self.sql.take).bind(i64::from(most)).fetch(&mut self.conn);
             while let Some(row) = rows.try_next().await? {
-                let columns: Result<Vec<Option<String>>, sqlx::Error> =
-                    (0..COLUMNS.len()).map(|index| row.try_get(index + 2)).collect();
-                room.add(Row { seq: row.try_get(0)?, id: row.try_get(1)?, columns: columns? });
+                buffer.add(read_row(&row)?);
             }
             drop(rows);
-            let taken = room.close(most);
+            let taken = buffer.close(most);
             if taken.rows.is_empty() {
                 sqlx::raw_sql("ROLLBACK").execute(&mut self.conn).await?;
             }
@@ -209,7 +212,7 @@ impl SourceDb for PostgresSource {
         within(STEP_S_MAX, taken).await
     }
 
-    async fn settle(&mut self, verdicts: &[Verdict], now: Time) -> Result<(), OutboxError> {
+    async fn settle(&mut self, verdicts: &[RowVerdict], now: Time) -> Result<(), OutboxError> {
         let verdicts = list(verdicts)?;
         let settled = async {
             let settle = query(&self.sql.settle).bind(&verdicts).bind(now.as_millis());
@@ -225,7 +228,7 @@ impl SourceDb for PostgresSource {
         source: &str,
         seen: FeedPosition,
         next: FeedPosition,
-        news: &[News],
+        updates: &[RowUpdate],
         now: Time,
     ) -> Result<bool, OutboxError> {
         let written = async {
@@ -237,7 +240,7 @@ impl SourceDb for PostgresSource {
                 sqlx::raw_sql("ROLLBACK").execute(&mut self.conn).await?;
                 return Ok(false);
             }
-            self.write(news, now).await?;
+            self.write(updates, now).await?;
             sqlx::raw_sql("COMMIT").execute(&mut self.conn).await?;
             Ok(true)
         };
@@ -254,8 +257,8 @@ impl SourceDb for PostgresSource {
         found.iter().map(|row| uid(row.try_get(0)?)).collect()
     }
 
-    async fn correct(&mut self, news: &[News], now: Time) -> Result<(), OutboxError> {
-        within(STEP_S_MAX, self.write(news, now)).await
+    async fn correct(&mut self, updates: &[RowUpdate], now: Time) -> Result<(), OutboxError> {
+        within(STEP_S_MAX, self.write(updates, now)).await
     }
 
     async fn check(&mut self) -> Result<(), OutboxError> {
@@ -263,7 +266,7 @@ impl SourceDb for PostgresSource {
     }
 
     async fn hint(&mut self) -> Result<(), OutboxError> {
-        self.ears.heard().await
+        self.listener.wait_for_hint().await
     }
 
     fn tokens(&mut self) -> Option<TokenTable<'_>> {

@@ -1,6 +1,6 @@
-//! The table of tokens: those to be mailed, those that have ended, and the mails to be called back.
+//! The table of tokens: those to mail, those that have ended, and the mails to withdraw.
 //!
-//! Times in this table are by the database's own clock, which also judges them.
+//! Times in this table are compared with the database's own clock.
 
 use postway_domain::Time;
 use serde::Serialize;
@@ -12,12 +12,13 @@ use super::{
     query,
 };
 
-/// What may be mailed now: an account that waits to be activated, or one that is active and has lost its password.
+/// The tokens that may be mailed now: of an account that waits for activation, or of an active account that
+/// recovers its password.
 const ELIGIBLE: &str = "t.state = 'issued' AND t.consumed_at IS NULL AND t.mail_status IS DISTINCT FROM 'invalid' \
      AND t.expires_at > extract(epoch FROM now()) \
      AND ((t.action = 'activation' AND a.status = 'provisioned') OR (t.action = 'password_recovery' AND a.status = 'active'))";
 
-/// What is asked of the tables, in their schemas.
+/// The statements, for the schemas of outbox and tokens.
 pub(in super::super) struct TokenSql {
     take: String,
     settle: String,
@@ -69,7 +70,7 @@ impl TokenSql {
                  sent_at = coalesce(v.sent_ms / 1000, t.sent_at) \
                  FROM jsonb_to_recordset($1::jsonb) AS v(uid uuid, status text, error text, sent_ms bigint) \
                  WHERE t.message_uid = v.uid"),
-            // Those that end first come first: of what has ended nobody asks any more.
+            // Tokens that expire soon come first: no one asks about expired ones.
             silent: sql("SELECT message_uid::text FROM {tables}.tokens WHERE state IN ('issued', 'mailed') \
                  AND mail_status IN ('accepted', 'scheduled', 'in_doubt') AND message_uid IS NOT NULL \
                  AND mailed_at < extract(epoch FROM now()) - $1 ORDER BY expires_at LIMIT $2"),
@@ -77,23 +78,23 @@ impl TokenSql {
     }
 }
 
-/// A token that is to be mailed.
+/// A token to mail.
 #[derive(Clone, Debug)]
 pub(in super::super) struct TokenRow {
     pub id: i64,
     pub nonce: String,
     pub action: String,
-    /// The application's own, where it gave one.
+    /// The application's own secret, if it gave one.
     pub secret: Option<Vec<u8>>,
     pub code: Option<String>,
     pub email: String,
     pub login: String,
-    /// By the source's clock, like the next.
+    /// By the source's clock, like `now_s`.
     pub expires_at_s: i64,
     pub now_s: i64,
 }
 
-/// What a token becomes: mailed, where there is a uid.
+/// The new state of a token: mailed if there is a uid.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(in super::super) struct TokenVerdict {
     pub id: i64,
@@ -104,15 +105,14 @@ pub(in super::super) struct TokenVerdict {
     pub error: Option<String>,
 }
 
-/// The table, for a while.
+/// Access to the table of tokens.
 pub(in super::super) struct TokenTable<'a> {
     pub(super) conn: &'a mut PgConnection,
     pub(super) sql: &'a TokenSql,
 }
 
 impl TokenTable<'_> {
-    /// Takes tokens that are to be mailed; nobody else has them, and their accounts stay as they are, until they are
-    /// settled.
+    /// Takes tokens to mail. They and their accounts are locked until the tokens are settled.
     pub(in super::super) async fn take(&mut self, most: u32) -> Result<Vec<TokenRow>, OutboxError> {
         let taken = async {
             sqlx::raw_sql("BEGIN").execute(&mut *self.conn).await?;
@@ -138,13 +138,13 @@ impl TokenTable<'_> {
         within(STEP_S_MAX, taken).await
     }
 
-    /// Whether there is one that is to be mailed.
+    /// Whether a token waits to be mailed.
     pub(in super::super) async fn has_waiting(&mut self) -> Result<bool, OutboxError> {
         let waiting = query(&self.sql.waiting).bind(1_i64).fetch_one(&mut *self.conn).await?;
         Ok(waiting.try_get::<i64, _>(0)? > 0)
     }
 
-    /// Writes what they become.
+    /// Writes the verdicts.
     pub(in super::super) async fn settle(&mut self, verdicts: &[TokenVerdict]) -> Result<(), OutboxError> {
         let verdicts = list(verdicts)?;
         let settled = async {
@@ -155,13 +155,13 @@ impl TokenTable<'_> {
         within(STEP_S_MAX, settled).await
     }
 
-    /// Ends those whose time is over; how many.
+    /// Expires tokens; returns their number.
     pub(in super::super) async fn expire(&mut self, most: u32) -> Result<u64, OutboxError> {
         let expired = query(&self.sql.expire).bind(i64::from(most)).execute(&mut *self.conn).await?;
         Ok(expired.rows_affected())
     }
 
-    /// The mails that are to be called back: their places, and the nonces of their tokens.
+    /// The mails to withdraw: their `seq`, and the nonces of their tokens.
     pub(in super::super) async fn withdrawals(
         &mut self,
         most: u32,
@@ -170,16 +170,16 @@ impl TokenTable<'_> {
         rows.into_iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
     }
 
-    /// Forgets those that were dealt with.
-    pub(in super::super) async fn forget(&mut self, places: &[i64]) -> Result<(), OutboxError> {
-        query(&self.sql.forget).bind(places).execute(&mut *self.conn).await?;
+    /// Removes withdrawals that are done.
+    pub(in super::super) async fn forget(&mut self, seqs: &[i64]) -> Result<(), OutboxError> {
+        query(&self.sql.forget).bind(seqs).execute(&mut *self.conn).await?;
         Ok(())
     }
 }
 
 impl TokenRow {
-    /// When its mail must be out, by our own clock. The two clocks may differ by much; differences of less than a minute
-    /// are none, so that the same token asks for the same mail when it is tried again.
+    /// When the token expires, by our own clock. The clocks may differ by much; a difference of less than a
+    /// minute is ignored, so that a retried token makes the same mail.
     pub(in super::super) fn expires_at(&self, now: Time) -> i64 {
         let ahead_s = now.as_seconds() - self.now_s;
         let ahead_s = if ahead_s.abs() < 60 { 0 } else { ahead_s };

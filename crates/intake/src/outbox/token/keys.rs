@@ -1,21 +1,22 @@
-//! What one source's tokens are made and checked with, for each generation of the gateway's secret key.
+//! The keys that make and check the tokens of one source, for each generation of the gateway's secret key.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use postway_domain::secret::SecretKey;
 
 use super::{
     super::{Accounts, Source},
-    Link, LinkKey, Mint,
+    LinkKey, SignedLink, TokenMint,
 };
 
 /// The keys of one generation.
 pub(in super::super) struct TokenKeys {
     pub(super) link: LinkKey,
-    pub(super) mint: Mint,
+    pub(super) mint: TokenMint,
 }
 
 impl TokenKeys {
-    /// Those of every generation, the newest first. A key that the application shares signs the links of all of them.
+    /// The keys of every generation, the newest first. A key that the application shares signs the links of
+    /// all of them.
     pub(in super::super) fn generations(
         source: &Source,
         accounts: &Accounts,
@@ -23,19 +24,19 @@ impl TokenKeys {
     ) -> Vec<Self> {
         let of = |key: &SecretKey| Self {
             link: accounts.link_key.clone().unwrap_or_else(|| LinkKey::own(key)),
-            mint: Mint::new(key, &source.name),
+            mint: TokenMint::new(key, &source.name),
         };
         secret_key.generations().map(of).collect()
     }
 
-    /// Whether this generation made a code: by the digest that was kept of it, and by the link that was signed with it.
+    /// Whether this generation made a code: the stored digest and the signature of the link must both match.
     pub(in super::super) fn made(
         &self,
         nonce: &str,
         code: &str,
         code_hash: &[u8],
         path: &str,
-        link: &Link,
+        link: &SignedLink,
     ) -> bool {
         let is_code = verify_slices_are_equal(&self.mint.code_hash(nonce, code), code_hash).is_ok();
         let is_signed = self.link.sign(path, &link.secret, code).is(&link.tag);

@@ -1,4 +1,4 @@
-//! Links: signed, so that they can be checked without the database.
+//! Links, signed so that they can be checked without the database.
 
 use std::fmt;
 
@@ -6,49 +6,49 @@ use aws_lc_rs::{constant_time, hmac};
 use base64::{Engine, prelude::BASE64_STANDARD, prelude::BASE64_URL_SAFE_NO_PAD};
 use postway_domain::secret::SecretKey;
 
-/// The secret in a link.
+/// The length of the secret in a link.
 pub(in super::super) const SECRET_BYTES: usize = 32;
-/// An application's own secret may be of another length.
+/// The longest secret of an application.
 const SECRET_BYTES_MAX: usize = 256;
 const TAG_BYTES: usize = 32;
-/// Shorter keys are no keys.
+/// Shorter keys are refused.
 const KEY_BYTES_MIN: usize = 32;
 
-/// What links are signed with.
+/// The key that signs links.
 #[derive(Clone)]
 pub struct LinkKey(hmac::Key);
 
 /// The signature in a link.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in super::super) struct Tag([u8; TAG_BYTES]);
+pub(in super::super) struct LinkTag([u8; TAG_BYTES]);
 
-/// What a link's token is made of.
-pub(in super::super) struct Link {
+/// The contents of a link's token.
+pub(in super::super) struct SignedLink {
     pub secret: Vec<u8>,
-    pub tag: Tag,
+    pub tag: LinkTag,
 }
 
 impl LinkKey {
-    /// A key that an application shares: at least 32 bytes in standard base64.
+    /// A key that the application shares: at least 32 bytes in standard base64.
     pub fn from_base64(text: &str) -> Option<Self> {
         let bytes = BASE64_STANDARD.decode(text.trim()).ok()?;
         (bytes.len() >= KEY_BYTES_MIN).then(|| Self(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
     }
 
-    /// The gateway's own.
+    /// The gateway's own key.
     pub fn own(secret_key: &SecretKey) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, &secret_key.derive("token-link")))
     }
 
     /// Signs a secret and a code for a path.
-    pub(in super::super) fn sign(&self, path: &str, secret: &[u8], code: &str) -> Tag {
+    pub(in super::super) fn sign(&self, path: &str, secret: &[u8], code: &str) -> LinkTag {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(path.as_bytes());
         context.update(secret);
         context.update(code.as_bytes());
         let mut tag = [0; TAG_BYTES];
         tag.copy_from_slice(context.sign().as_ref());
-        Tag(tag)
+        LinkTag(tag)
     }
 }
 
@@ -58,8 +58,8 @@ impl fmt::Debug for LinkKey {
     }
 }
 
-impl Tag {
-    /// Whether they are the same, in a time that does not tell how much of them is.
+impl LinkTag {
+    /// Whether the signatures are equal, in constant time.
     pub(in super::super) fn is(&self, other: &Self) -> bool {
         constant_time::verify_slices_are_equal(&self.0, &other.0).is_ok()
     }
@@ -69,13 +69,13 @@ impl Tag {
     }
 }
 
-impl Link {
-    /// As it stands in a link.
+impl SignedLink {
+    /// The token in the link.
     pub(in super::super) fn write(&self) -> String {
         BASE64_URL_SAFE_NO_PAD.encode([&self.secret[..], self.tag.as_bytes()].concat())
     }
 
-    /// From a link; nothing where it is none.
+    /// Reads the token of a link; `None` if it is malformed.
     pub(in super::super) fn read(token: &str) -> Option<Self> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).ok()?;
         let split = bytes.len().checked_sub(TAG_BYTES)?;
@@ -83,7 +83,7 @@ impl Link {
         if !(1..=SECRET_BYTES_MAX).contains(&secret.len()) {
             return None;
         }
-        Some(Self { secret: secret.to_vec(), tag: Tag(tag.try_into().ok()?) })
+        Some(Self { secret: secret.to_vec(), tag: LinkTag(tag.try_into().ok()?) })
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
         let key = LinkKey::own(&SecretKey::from_bytes(&[7; 32]).unwrap());
         let secret = vec![9; SECRET_BYTES];
         let tag = key.sign("/activate", &secret, "01234");
-        let read = Link::read(&Link { secret: secret.clone(), tag }.write()).unwrap();
+        let read = SignedLink::read(&SignedLink { secret: secret.clone(), tag }.write()).unwrap();
         assert_eq!(read.secret, secret);
         assert!(read.tag.is(&tag));
         for (path, code) in [("/recover", "01234"), ("/activate", "01235"), ("/activate", "")] {
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn what_is_no_link_is_not_read_as_one() {
         for token in ["", "!", "AAAA", &BASE64_URL_SAFE_NO_PAD.encode([0; 32]), &"A".repeat(10_000)] {
-            assert!(Link::read(token).is_none(), "{token}");
+            assert!(SignedLink::read(token).is_none(), "{token}");
         }
         assert!(LinkKey::from_base64("c2hvcnQ=").is_none());
         assert!(LinkKey::from_base64(&BASE64_STANDARD.encode([1; 32])).is_some());

@@ -1,4 +1,4 @@
-//! The mails of tokens: by the tenant's own templates, or by those that come with the program.
+//! The mails of tokens, made with the tenant's own templates or the built-in ones.
 
 use std::sync::Arc;
 
@@ -10,44 +10,45 @@ use serde_json::{Map, Value, json};
 use super::{
     super::{
         Accounts, Source,
-        accept::Offer,
+        accept::MessageOffer,
         error::OutboxError,
         postgres::{TokenRow, TokenVerdict},
     },
-    Action, Link, TokenKeys, hex, sha256,
+    SignedLink, TokenAction, TokenKeys, hex, sha256,
 };
-use crate::door::Door;
+use crate::accept::door::Door;
 
 /// Makes the mails of one source's tokens.
-pub(in super::super) struct Mailer {
+pub(in super::super) struct TokenMailer {
     source: Source,
     accounts: Accounts,
-    /// Of every generation of the secret key, the newest first.
+    /// The keys of every generation of the secret key, the newest first.
     keys: Vec<TokenKeys>,
     builtin: TemplateSet,
 }
 
-/// A mail, and what stays of its secrets.
-pub(in super::super) struct Sealed {
-    pub offer: Offer,
+/// A mail, and the digests that remain of its secrets.
+pub(in super::super) struct SealedMail {
+    pub offer: MessageOffer,
     pub verdict: TokenVerdict,
 }
 
-/// Which actions have a template of the tenant's own.
+/// The actions for which the tenant has its own template.
 #[derive(Clone, Copy, Debug, Default)]
-struct Own {
+struct OwnTemplates {
     activation: bool,
     password_recovery: bool,
 }
 
-impl Mailer {
-    /// For a source with accounts.
+impl TokenMailer {
+    /// A mailer for a source with accounts.
     pub(in super::super) fn new(
         source: &Source,
         accounts: &Accounts,
         secret_key: &SecretKey,
     ) -> Result<Self, OutboxError> {
-        let builtin = TemplateSet::new([template(Action::Activation), template(Action::PasswordRecovery)]);
+        let builtin =
+            TemplateSet::new([template(TokenAction::Activation), template(TokenAction::PasswordRecovery)]);
         Ok(Self {
             keys: TokenKeys::generations(source, accounts, secret_key),
             builtin: builtin.map_err(|error| OutboxError::Unexpected(error.to_string()))?,
@@ -56,47 +57,47 @@ impl Mailer {
         })
     }
 
-    /// What the mail of a token is known by.
+    /// The client id of a token's mail.
     pub(in super::super) fn client_id(source: &str, nonce: &str) -> String {
         format!("outbox:{source}:token:{nonce}")
     }
 
-    /// How many generations of the secret key there are.
+    /// The number of generations of the secret key.
     pub(in super::super) fn generations(&self) -> usize {
         self.keys.len()
     }
 
-    /// The mails of these tokens as this generation of the secret key makes them; 0 is the newest.
+    /// The mails of these tokens as made with one generation of the secret key; 0 is the newest.
     pub(in super::super) async fn seal(
         &self,
         door: &Arc<Door>,
         rows: &[TokenRow],
         generation: usize,
         now: Time,
-    ) -> Result<Vec<Sealed>, OutboxError> {
+    ) -> Result<Vec<SealedMail>, OutboxError> {
         let unknown =
             || OutboxError::Unexpected(format!("there is no generation {generation} of the secret key"));
         let keys = self.keys.get(generation).ok_or_else(unknown)?;
-        let own = Own {
-            activation: self.has_own(door, Action::Activation).await?,
-            password_recovery: self.has_own(door, Action::PasswordRecovery).await?,
+        let own = OwnTemplates {
+            activation: self.has_own(door, TokenAction::Activation).await?,
+            password_recovery: self.has_own(door, TokenAction::PasswordRecovery).await?,
         };
         Ok(rows.iter().map(|row| self.one(row, keys, own, now)).collect())
     }
 
-    async fn has_own(&self, door: &Door, action: Action) -> Result<bool, OutboxError> {
+    async fn has_own(&self, door: &Door, action: TokenAction) -> Result<bool, OutboxError> {
         let Ok(name) = action.as_str().parse::<TemplateName>() else { return Ok(false) };
         Ok(door.store.template(&self.source.tenant, &name, None).await?.is_some())
     }
 
-    fn one(&self, row: &TokenRow, keys: &TokenKeys, own: Own, now: Time) -> Sealed {
+    fn one(&self, row: &TokenRow, keys: &TokenKeys, own: OwnTemplates, now: Time) -> SealedMail {
         let secret = row.secret.clone().unwrap_or_else(|| keys.mint.secret(&row.nonce).to_vec());
         let code = row.code.clone().unwrap_or_else(|| keys.mint.code(&row.nonce));
         let client_id = Self::client_id(&self.source.name, &row.nonce);
         let mut verdict = TokenVerdict { id: row.id, ..TokenVerdict::default() };
-        let Some(action) = Action::parse(&row.action) else {
+        let Some(action) = TokenAction::parse(&row.action) else {
             let fault = format!("action: there are no mails for `{}`", row.action);
-            return Sealed { offer: Offer { client_id, message: Err(fault) }, verdict };
+            return SealedMail { offer: MessageOffer { client_id, message: Err(fault) }, verdict };
         };
         let (path, url) = self.accounts.link(action);
         let tag = keys.link.sign(&path, &secret, &code);
@@ -104,21 +105,21 @@ impl Mailer {
         verdict.link_hash = Some(hex(&sha256(tag.as_bytes())));
         verdict.code_hash = Some(hex(&keys.mint.code_hash(&row.nonce, &code)));
         let in_hex = hex(&secret);
-        let link = format!("{url}?token={}", Link { secret, tag }.write());
+        let link = format!("{url}?token={}", SignedLink { secret, tag }.write());
         let variables = json!({
             "action": action.as_str(), "login": row.login, "email": row.email, "link": link, "code": code,
             "secret": in_hex,
         });
         let message = self.message(row, action, variables, own, &client_id, now);
-        Sealed { offer: Offer { client_id, message: message.map(Bytes::from) }, verdict }
+        SealedMail { offer: MessageOffer { client_id, message: message.map(Bytes::from) }, verdict }
     }
 
     fn message(
         &self,
         row: &TokenRow,
-        action: Action,
+        action: TokenAction,
         variables: Value,
-        own: Own,
+        own: OwnTemplates,
         client_id: &str,
         now: Time,
     ) -> Result<String, String> {
@@ -132,8 +133,8 @@ impl Mailer {
             }
         }
         let has_own = match action {
-            Action::Activation => own.activation,
-            Action::PasswordRecovery => own.password_recovery,
+            TokenAction::Activation => own.activation,
+            TokenAction::PasswordRecovery => own.password_recovery,
         };
         if has_own {
             message["template"] = json!({"name": action.as_str(), "variables": variables});
@@ -146,7 +147,7 @@ impl Mailer {
 
     fn render(
         &self,
-        action: Action,
+        action: TokenAction,
         variables: &Map<String, Value>,
         message: &mut Value,
     ) -> Result<(), String> {
@@ -161,10 +162,10 @@ impl Mailer {
 
 impl Accounts {
     /// The path that a link is signed for, and the link without its token.
-    pub(in super::super) fn link(&self, action: Action) -> (String, String) {
+    pub(in super::super) fn link(&self, action: TokenAction) -> (String, String) {
         let path = match action {
-            Action::Activation => &self.activation_path,
-            Action::PasswordRecovery => &self.recovery_path,
+            TokenAction::Activation => &self.activation_path,
+            TokenAction::PasswordRecovery => &self.recovery_path,
         };
         let base = self.link_base_url.trim_end_matches('/');
         let below = base.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map(|(_, path)| path);
@@ -173,12 +174,12 @@ impl Accounts {
     }
 }
 
-fn template(action: Action) -> TemplateSource {
+fn template(action: TokenAction) -> TemplateSource {
     let (subject, html, text) = match action {
-        Action::Activation => {
+        TokenAction::Activation => {
             ("Activate your account", include_str!("activation.html"), include_str!("activation.txt"))
         }
-        Action::PasswordRecovery => (
+        TokenAction::PasswordRecovery => (
             "Choose a new password",
             include_str!("password_recovery.html"),
             include_str!("password_recovery.txt"),
@@ -206,7 +207,7 @@ mod tests {
             recovery_path: "/recover".to_owned(),
             link_key: None,
         };
-        let link = |base: &str| accounts(base).link(Action::Activation);
+        let link = |base: &str| accounts(base).link(TokenAction::Activation);
         assert_eq!(
             link("https://a.example"),
             ("/activate".to_owned(), "https://a.example/activate".to_owned())
@@ -220,11 +221,12 @@ mod tests {
     #[test]
     fn the_templates_that_come_with_the_program_have_login_link_and_code() {
         let set =
-            TemplateSet::new([template(Action::Activation), template(Action::PasswordRecovery)]).unwrap();
+            TemplateSet::new([template(TokenAction::Activation), template(TokenAction::PasswordRecovery)])
+                .unwrap();
         let variables = json!({"login": "ada<b>", "email": "a@example.net", "link": "https://a.example/x?token=t", "code": "01234"});
-        for action in [Action::Activation, Action::PasswordRecovery] {
+        for action in [TokenAction::Activation, TokenAction::PasswordRecovery] {
             let made = set.render(action.as_str(), variables.as_object().unwrap()).unwrap();
-            // Escaping goes as far as slashes, which readers of html do not mind.
+            // Slashes are escaped too, which is harmless in html.
             let (html, text) = (made.html.unwrap().replace("&#x2f;", "/"), made.text.unwrap());
             for part in ["01234", "https://a.example/x?token=t"] {
                 assert!(html.contains(part) && text.contains(part), "{part}\n{html}\n{text}");

@@ -1,23 +1,23 @@
-//! Secrets and codes, made of nonces.
+//! Secrets and codes, derived from nonces.
 
 use aws_lc_rs::{digest, hmac};
 use postway_domain::secret::SecretKey;
 
 use super::link::SECRET_BYTES;
 
-/// How many codes there are: five digits.
+/// The number of codes: five digits.
 const CODES: u32 = 100_000;
-/// Numbers from here on would make some codes likelier than others.
+/// Larger numbers would make some codes more likely than others.
 const FAIR_BELOW: u32 = u32::MAX - u32::MAX % CODES;
 
-/// Makes the secrets of one source's tokens.
-pub(in super::super) struct Mint {
+/// Derives the secrets and codes of one source's tokens.
+pub(in super::super) struct TokenMint {
     key: hmac::Key,
     source: String,
 }
 
-impl Mint {
-    /// Of the gateway's secret key, for one source.
+impl TokenMint {
+    /// A mint with the gateway's secret key, for one source.
     pub(in super::super) fn new(secret_key: &SecretKey, source: &str) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &secret_key.derive("outbox-token"));
         Self { key, source: source.to_owned() }
@@ -25,7 +25,7 @@ impl Mint {
 
     fn derive(&self, purpose: &str, nonce: &str, round: u32) -> hmac::Tag {
         let mut context = hmac::Context::with_key(&self.key);
-        // Neither a purpose nor a name of a source has a zero in it.
+        // Neither a purpose nor the name of a source contains a zero byte.
         for part in [purpose, &self.source, nonce] {
             context.update(part.as_bytes());
             context.update(&[0]);
@@ -55,7 +55,7 @@ impl Mint {
         }
     }
 
-    /// What stays of a code: a digest that only the gateway can compare, since there are few codes.
+    /// The digest of a code. It is keyed, because there are few codes.
     pub(in super::super) fn code_hash(&self, nonce: &str, code: &str) -> [u8; 32] {
         let mut hash = [0; 32];
         let key = hmac::Key::new(hmac::HMAC_SHA256, self.derive("code hash", nonce, 0).as_ref());
@@ -64,14 +64,14 @@ impl Mint {
     }
 }
 
-/// The digest of bytes that nobody can guess.
+/// The SHA-256 of bytes that cannot be guessed.
 pub(in super::super) fn sha256(bytes: &[u8]) -> [u8; 32] {
     let mut hash = [0; 32];
     hash.copy_from_slice(digest::digest(&digest::SHA256, bytes).as_ref());
     hash
 }
 
-/// Bytes as the database reads them.
+/// Bytes in hexadecimal, as the database reads them.
 pub(in super::super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -80,8 +80,8 @@ pub(in super::super) fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn mint(source: &str) -> Mint {
-        Mint::new(&SecretKey::from_bytes(&[7; 32]).unwrap(), source)
+    fn mint(source: &str) -> TokenMint {
+        TokenMint::new(&SecretKey::from_bytes(&[7; 32]).unwrap(), source)
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! Tokens: what their mails hold, and how it is made.
+//! Tokens, and the mails that carry them.
 //!
-//! A secret and a code are made of the token's nonce under a key that only the gateway has. So nothing secret is ever in
-//! the application's database: before the mail there is only the nonce, after it only digests. And a mail that is
-//! tried again after a crash is the same mail.
+//! The secret and the code of a token are derived from its nonce with a key that only the gateway has. So the
+//! application's database never contains a secret: before the mail it has only the nonce, afterwards only
+//! digests. And a mail that is retried after a crash is the same mail.
 //!
-//! The link's token is `base64url(secret ‖ HMAC-SHA256(key, path ‖ secret ‖ code))`: whoever has the key, and the code that
-//! its reader types, can check it without asking anybody.
+//! The token in a link is `base64url(secret ‖ HMAC-SHA256(key, path ‖ secret ‖ code))`: with the key, and the
+//! code that the reader types, it can be checked without the database.
 //!
-//! The gateway's secret key may be replaced while mails are out. So there are keys for each of its generations: the newest
-//! makes what is new, and what any of them has made holds.
+//! The gateway's secret key may be replaced while mails are on their way. So there are keys for each of its
+//! generations: the newest makes new tokens, and tokens of all generations are valid.
 
 mod keys;
 mod link;
@@ -16,21 +16,21 @@ mod mail;
 mod mint;
 
 pub(super) use keys::TokenKeys;
-pub(super) use link::Link;
 pub use link::LinkKey;
-pub(super) use mail::{Mailer, Sealed};
+pub(super) use link::SignedLink;
+pub(super) use mail::{SealedMail, TokenMailer};
 pub(super) use mint::sha256;
-use mint::{Mint, hex};
+use mint::{TokenMint, hex};
 
-/// What a token is for.
+/// The purpose of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum TokenAction {
     Activation,
     PasswordRecovery,
 }
 
-impl Action {
-    /// The template of its mail, which is also the word for it.
+impl TokenAction {
+    /// The name of the action, which is also that of its template.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Activation => "activation",
@@ -38,7 +38,7 @@ impl Action {
         }
     }
 
-    /// From a column.
+    /// Reads an action from its column.
     pub(super) fn parse(text: &str) -> Option<Self> {
         [Self::Activation, Self::PasswordRecovery].into_iter().find(|action| action.as_str() == text)
     }

@@ -1,30 +1,35 @@
-//! A mail as it comes in: after DATA, or in chunks (RFC 3030).
+//! Receives a mail after DATA, or in chunks (RFC 3030).
 //!
-//! The end of a chunk is known by its size, so nothing can hide behind a bare LF in it: it is written as CR LF, as after
-//! DATA. A bare CR is refused.
+//! The size of a chunk says where it ends, so nothing can hide behind a bare LF in it: the LF becomes CR LF,
+//! as after DATA. A bare CR is refused.
 
 use bytes::{Buf, BytesMut};
 
-use super::{Chunks, Conversation, Ending, OK, OUT_OF_ORDER, Stage, Step, Submission, bad_line, too_large};
+use super::{
+    ChunkState, ConversationStage, OK, OUT_OF_ORDER, SessionEnding, SessionStep, SmtpConversation,
+    SubmittedMail, bad_line, too_large,
+};
 use crate::smtp::{
-    body::{Body, Loss},
-    data::Received,
-    line::Normalizer,
-    reply::Reply,
+    body::{IncomingMail, MailLoss},
+    data::DataProgress,
+    line::LineNormalizer,
+    reply::SubmissionReply,
 };
 
-impl Conversation {
-    pub(super) fn empty_body(&self) -> Body {
-        Body::new(self.rules.message_bytes_max, &self.budget)
+impl SmtpConversation {
+    pub(super) fn empty_body(&self) -> IncomingMail {
+        IncomingMail::new(self.rules.message_bytes_max, &self.budget)
     }
 
-    pub(super) fn data(&mut self, input: &mut BytesMut) -> Option<Step> {
-        let (Stage::Data(reader), Some(body)) = (&mut self.stage, &mut self.body) else { return None };
+    pub(super) fn data(&mut self, input: &mut BytesMut) -> Option<SessionStep> {
+        let (ConversationStage::Data(reader), Some(body)) = (&mut self.stage, &mut self.body) else {
+            return None;
+        };
         match reader.advance(input, body) {
-            Received::More => Some(Step::Read),
-            Received::End => self.finish_mail(),
-            Received::Bad(bad) => {
-                self.close(bad_line(bad), Ending::Cut);
+            DataProgress::More => Some(SessionStep::Read),
+            DataProgress::End => self.finish_mail(),
+            DataProgress::Bad(bad) => {
+                self.close(bad_line(bad), SessionEnding::Cut);
                 None
             }
         }
@@ -33,22 +38,22 @@ impl Conversation {
     pub(super) fn begin_chunk(&mut self, octets: u64, last: bool) {
         let refusal = match (self.may_receive(), &self.chunks) {
             (Err(reply), _) => Some(reply),
-            (Ok(()), Some(Chunks::Spoilt)) => Some(OUT_OF_ORDER),
+            (Ok(()), Some(ChunkState::Spoilt)) => Some(OUT_OF_ORDER),
             (Ok(()), _) => None,
         };
         if refusal.is_none() && self.body.is_none() {
             self.body = Some(self.empty_body());
-            self.chunks = Some(Chunks::Taken(Normalizer::default()));
+            self.chunks = Some(ChunkState::Taken(LineNormalizer::default()));
         }
-        self.stage = Stage::Chunk { left: octets, last, refusal };
+        self.stage = ConversationStage::Chunk { left: octets, last, refusal };
     }
 
-    /// Moves what has come of a chunk into the body; a refused one is read too, since what follows it are commands.
-    pub(super) fn chunk(&mut self, input: &mut BytesMut) -> Option<Step> {
-        let Stage::Chunk { left, last, refusal } = &mut self.stage else { return None };
+    /// Moves the input of a chunk into the mail. A refused chunk is read too, because commands follow it.
+    pub(super) fn chunk(&mut self, input: &mut BytesMut) -> Option<SessionStep> {
+        let ConversationStage::Chunk { left, last, refusal } = &mut self.stage else { return None };
         let here = usize::try_from(*left).map_or(input.len(), |left| left.min(input.len()));
         *left -= here as u64;
-        if let (None, Some(body), Some(Chunks::Taken(normalizer))) =
+        if let (None, Some(body), Some(ChunkState::Taken(normalizer))) =
             (&refusal, &mut self.body, &mut self.chunks)
         {
             let pushed = normalizer.push(&input[..here], body);
@@ -60,33 +65,33 @@ impl Conversation {
         }
         input.advance(here);
         if *left > 0 {
-            return Some(Step::Read);
+            return Some(SessionStep::Read);
         }
         let (last, refusal) = (*last, refusal.take());
-        self.stage = Stage::Command;
+        self.stage = ConversationStage::Command;
         match refusal {
             Some(reply) => {
                 self.body = None;
                 if last {
-                    // Nothing of this mail follows, whatever became of it.
+                    // This was the last chunk of the mail.
                     self.forget_mail();
                 } else if self.envelope.is_some() {
-                    self.chunks = Some(Chunks::Spoilt);
+                    self.chunks = Some(ChunkState::Spoilt);
                 }
-                self.say(reply);
+                self.answer(reply);
                 None
             }
             None if last => self.finish_mail(),
             None => {
-                self.say(OK);
+                self.answer(OK);
                 None
             }
         }
     }
 
-    /// A mail is complete: it is stored, unless it was lost on the way.
-    fn finish_mail(&mut self) -> Option<Step> {
-        self.stage = Stage::Command;
+    /// Completes a mail: it is stored, unless it was dropped on the way.
+    fn finish_mail(&mut self) -> Option<SessionStep> {
+        self.stage = ConversationStage::Command;
         self.chunks = None;
         let (Some(body), Some(envelope)) = (self.body.take(), self.envelope.take()) else { return None };
         if let Some(loss) = body.loss() {
@@ -94,15 +99,17 @@ impl Conversation {
             return None;
         }
         self.mails += 1;
-        self.stage = Stage::Storing;
+        self.stage = ConversationStage::Storing;
         let (body, share) = body.into_parts();
-        Some(Step::Store(Submission { envelope, body, number: self.mails, share }))
+        Some(SessionStep::Store(SubmittedMail { envelope, body, number: self.mails, share }))
     }
 }
 
-fn lost(loss: Loss, bytes_max: usize) -> Reply {
+fn lost(loss: MailLoss, bytes_max: usize) -> SubmissionReply {
     match loss {
-        Loss::TooLarge => too_large(bytes_max),
-        Loss::NoRoom => Reply::new(452, "4.3.1", "too much mail is coming in at once: try again later"),
+        MailLoss::TooLarge => too_large(bytes_max),
+        MailLoss::NoRoom => {
+            SubmissionReply::new(452, "4.3.1", "too much mail is coming in at once: try again later")
+        }
     }
 }

@@ -1,0 +1,167 @@
+//! Step 5, store: hands composed messages to the store, all of a call in one transaction.
+//!
+//! Large bodies become blobs first, so that they are there before the message is. Until its messages are
+//! stored, a call occupies a share of a budget that all tenants share. A dry run asks for duplicates and
+//! stores nothing.
+//!
+//! May refuse: an id or a key that belongs to another message, an account that was deleted meanwhile, a call
+//! whose messages are too large together, and everything while the store does not answer.
+
+mod dedup;
+pub(crate) mod state_metrics;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bytes::Bytes;
+use postway_domain::{Clock, Status, TenantId, Time};
+use postway_store::{
+    Store, StoreError,
+    blob::Depot,
+    record::{Acceptance, Body, DedupKind, NewMessage},
+};
+
+pub(crate) use dedup::DedupKeys;
+use dedup::{conflict, receipt};
+
+use super::context::{Receipt, RequestContext};
+use crate::{
+    budget::{FairBudget, FairShare},
+    refusal::Refusal,
+};
+use state_metrics::count_entered;
+
+/// The memory that composed messages may occupy until they are stored.
+const UNSTORED_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// One tenant's part of it, which is also the most that the messages of one call may occupy together.
+pub(crate) const UNSTORED_TENANT_BYTES_MAX: usize = UNSTORED_BYTES_MAX / 2;
+/// A message that occupies less is not counted: the number of connections bounds those.
+const UNCOUNTED_BYTES_MAX: usize = 16 * 1024;
+/// The memory that one recipient occupies, roughly.
+const RECIPIENT_BYTES: usize = 256;
+
+/// Writes messages to the store.
+pub(crate) struct MessageWriter {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    depot: Arc<Depot>,
+    inline_bytes_max: usize,
+    unstored: Arc<FairBudget>,
+}
+
+impl MessageWriter {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        depot: Arc<Depot>,
+        inline_bytes_max: usize,
+    ) -> Self {
+        let unstored = FairBudget::new(UNSTORED_BYTES_MAX, UNSTORED_TENANT_BYTES_MAX);
+        Self { store, clock, depot, inline_bytes_max, unstored }
+    }
+
+    /// An empty share of the budget for messages that are not stored yet.
+    pub(crate) fn unstored_share(&self, tenant: &TenantId) -> FairShare {
+        self.unstored.share(Some(tenant.clone()))
+    }
+
+    /// Stores one message, unless this is a dry run.
+    pub(crate) async fn store_one(
+        &self,
+        ctx: &RequestContext,
+        message: NewMessage,
+    ) -> Result<Receipt, Refusal> {
+        let _unstored = self.count_unstored(ctx, &message)?;
+        let mut receipts = self.store_all(ctx, vec![message]).await?;
+        receipts.pop().unwrap_or_else(|| Err(StoreError::Unexpected("it gave no answer".to_owned()).into()))
+    }
+
+    /// Counts a composed message until it is stored.
+    fn count_unstored(
+        &self,
+        ctx: &RequestContext,
+        message: &NewMessage,
+    ) -> Result<Option<FairShare>, Refusal> {
+        let bytes = unstored_bytes(message);
+        if bytes <= UNCOUNTED_BYTES_MAX {
+            return Ok(None);
+        }
+        let share = self.unstored.take(&ctx.tenant, bytes.min(self.unstored.tenant_max()));
+        share.map(Some).ok_or_else(|| Refusal::busy("too many messages wait to be stored at once"))
+    }
+
+    /// Stores messages together, unless this is a dry run; one answer each, in order.
+    pub(crate) async fn store_all(
+        &self,
+        ctx: &RequestContext,
+        mut messages: Vec<NewMessage>,
+    ) -> Result<Vec<Result<Receipt, Refusal>>, Refusal> {
+        if ctx.dry_run {
+            return self.dry_run_store(ctx, &messages).await;
+        }
+        let names: Vec<_> = messages.iter().map(|message| (message.client_id.clone(), message.uid)).collect();
+        for message in &mut messages {
+            self.store_large_bodies(message).await?;
+        }
+        let starts: Vec<_> = messages.iter().map(|message| message.state.status()).collect();
+        let answers = self.store.accept(messages).await?;
+        if answers.len() != names.len() {
+            return Err(StoreError::Unexpected("it did not answer for every message".to_owned()).into());
+        }
+        // The key belongs to the call, so the conflict refuses all its messages.
+        if answers.contains(&Acceptance::Conflict { kind: DedupKind::Batch }) {
+            return Err(conflict(DedupKind::Batch));
+        }
+        count_states(answers.iter().zip(starts).filter_map(|(answer, start)| match answer {
+            Acceptance::Accepted { .. } => Some(start),
+            Acceptance::Suppressed => Some(Status::Suppressed),
+            Acceptance::Repeat { .. } | Acceptance::Conflict { .. } | Acceptance::AccountGone => None,
+        }));
+        let receipts = names.into_iter().zip(answers);
+        Ok(receipts.map(|((id, uid), answer)| receipt(id, uid, answer, ctx.passed_status())).collect())
+    }
+
+    /// Stores large bodies as blobs, before the message that refers to them.
+    async fn store_large_bodies(&self, message: &mut NewMessage) -> Result<(), StoreError> {
+        let content = &mut message.content;
+        for body in [Some(&mut content.raw), content.payload.as_mut()].into_iter().flatten() {
+            if let Body::Inline(bytes) = body {
+                let bytes = std::mem::take(bytes);
+                *body = self.keep_body(&message.lane.tenant, bytes, message.created_at).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores the bytes inline or as a blob, depending on their number.
+    pub(crate) async fn keep_body(
+        &self,
+        tenant: &TenantId,
+        bytes: Bytes,
+        now: Time,
+    ) -> Result<Body, StoreError> {
+        Ok(self.depot.keep(&*self.store, tenant, bytes, self.inline_bytes_max, now).await?)
+    }
+}
+
+/// The memory that a composed message occupies besides the request that it came with.
+pub(crate) fn unstored_bytes(message: &NewMessage) -> usize {
+    let raw = match &message.content.raw {
+        Body::Inline(bytes) => bytes.len(),
+        Body::Blob(_) => 0,
+    };
+    raw + message.recipients.len() * RECIPIENT_BYTES
+}
+
+/// Counts the states that new messages entered: `accepted` for each, and the state that it was stored in.
+fn count_states(starts: impl Iterator<Item = Status>) {
+    let mut entered: BTreeMap<Status, u64> = BTreeMap::new();
+    for start in starts {
+        *entered.entry(Status::Accepted).or_default() += 1;
+        if start != Status::Accepted {
+            *entered.entry(start).or_default() += 1;
+        }
+    }
+    for (status, count) in entered {
+        count_entered(status, count);
+    }
+}

@@ -1,0 +1,8 @@
+//! Bounds on memory and on work that all tenants share.
+
+mod fair;
+mod heavy_work;
+
+pub use fair::{FairBudget, FairShare};
+pub use heavy_work::weighed;
+pub(crate) use heavy_work::{HeavyWork, catch_panic};

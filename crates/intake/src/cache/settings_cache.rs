@@ -1,0 +1,228 @@
+//! Cached settings of tenants and accounts, and signing keys.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use postway_domain::{
+    AccountId, AccountKind, AccountSettings, MailStream, Tenant, TenantId, TenantSettings,
+    id::StreamId,
+    message::OnDoubt,
+    secret::SecretKey,
+    tenant::{Remote, TenantSecrets},
+};
+use postway_mime::dkim::Signer;
+use postway_store::{Store, StoreError};
+
+use crate::{cache::ttl_cache::TtlCache, refusal::CAPTURES, signing};
+
+/// The most entries of each cache.
+const CACHED_MAX: usize = 10_000;
+
+/// What intake needs to know about an account.
+#[derive(Debug)]
+pub(crate) struct AccountRoute {
+    pub account: AccountId,
+    pub return_path: Option<String>,
+    /// Whether the account, or its fallback, sends through SES.
+    pub by_ses: bool,
+    /// Whether it is the sandbox that each tenant begins with, which nobody chose and which captures mail.
+    pub captures_unasked: bool,
+    /// What to do in doubt with mail that does not say it itself.
+    pub on_doubt: Option<OnDoubt>,
+}
+
+/// The account, or the fault in the given name.
+pub(crate) type RouteLookup = Result<Arc<AccountRoute>, String>;
+
+/// What intake needs to know about a tenant.
+#[derive(Debug)]
+pub(crate) struct TenantProfile {
+    pub tenant: TenantId,
+    pub settings: TenantSettings,
+    pub streams: BTreeMap<StreamId, StreamExits>,
+    secrets: TenantSecrets,
+}
+
+/// How readers can unsubscribe from a stream.
+#[derive(Debug)]
+pub(crate) struct StreamExits {
+    pub by_link: bool,
+    pub mailto: Option<String>,
+}
+
+impl TenantProfile {
+    /// The endpoint for attachments, and the token or password for it.
+    pub(crate) fn attachment_endpoint(&self) -> Option<(&Remote, Option<&str>)> {
+        let remote = self.settings.attachment_endpoint.as_ref()?;
+        Some((remote, self.secrets.attachment_endpoint.as_deref()))
+    }
+}
+
+/// The DKIM signers of one domain.
+pub(crate) type DomainSigners = Arc<[Signer]>;
+
+/// Cached settings. A key without an account is the tenant's default account.
+pub(crate) struct SettingsCache {
+    store: Arc<dyn Store>,
+    secret_key: Arc<SecretKey>,
+    routes: TtlCache<(TenantId, Option<AccountId>), Arc<AccountRoute>>,
+    profiles: TtlCache<TenantId, Arc<TenantProfile>>,
+    signers: TtlCache<(TenantId, String), DomainSigners>,
+}
+
+impl SettingsCache {
+    pub(crate) fn new(store: Arc<dyn Store>, secret_key: Arc<SecretKey>) -> Self {
+        Self {
+            store,
+            secret_key,
+            routes: TtlCache::with_capacity(CACHED_MAX),
+            profiles: TtlCache::with_capacity(CACHED_MAX),
+            signers: TtlCache::with_capacity(CACHED_MAX),
+        }
+    }
+
+    /// Finds the account of that name, or the tenant's default account.
+    pub(crate) async fn route(
+        &self,
+        tenant: &TenantId,
+        name: Option<&str>,
+    ) -> Result<RouteLookup, StoreError> {
+        let name: Option<AccountId> = match name.map(str::parse).transpose() {
+            Ok(name) => name,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let key = (tenant.clone(), name);
+        let generation = self.store.generation();
+        if let Some(route) = self.routes.get(&key, generation) {
+            return Ok(Ok(route));
+        }
+        let found = self.read_route(tenant, key.1.as_ref()).await?;
+        if let Ok(route) = &found {
+            self.routes.put(key, generation, Arc::clone(route));
+        }
+        Ok(found)
+    }
+
+    /// Why the sandbox would capture mail of this tenant that names no account, although nobody chose the
+    /// sandbox; `None` if it would not.
+    pub(crate) async fn captures_unasked(
+        &self,
+        tenant: &TenantId,
+    ) -> Result<Option<&'static str>, StoreError> {
+        let found = self.route(tenant, None).await?;
+        Ok(found.is_ok_and(|route| route.captures_unasked).then_some(CAPTURES))
+    }
+
+    async fn read_route(
+        &self,
+        tenant: &TenantId,
+        name: Option<&AccountId>,
+    ) -> Result<RouteLookup, StoreError> {
+        let (id, is_chosen) = match name {
+            Some(name) => (name.clone(), true),
+            None => {
+                let found = self.store.tenant(tenant).await?;
+                let is_test = found.as_ref().is_some_and(|tenant| tenant.settings.test);
+                match found.and_then(|tenant| tenant.default_account) {
+                    Some(id) => (id, is_test),
+                    None => {
+                        return Ok(
+                            Err("there is no default account: name the account to send by".to_owned()),
+                        );
+                    }
+                }
+            }
+        };
+        let Some(account) = self.store.account(tenant, &id).await? else {
+            return Ok(Err(format!("unknown account {id}; create it with POST /v1/accounts")));
+        };
+        let fallback = match &account.settings.fallback {
+            Some(fallback) => self.store.account(tenant, fallback).await?,
+            None => None,
+        };
+        let by_ses = [Some(&account), fallback.as_ref()]
+            .into_iter()
+            .flatten()
+            .any(|account| account.settings.kind == AccountKind::Ses);
+        let captures_unasked = !is_chosen && account.settings.kind == AccountKind::Sandbox;
+        let AccountSettings { return_path, on_doubt, .. } = account.settings;
+        Ok(Ok(Arc::new(AccountRoute { account: id, return_path, by_ses, captures_unasked, on_doubt })))
+    }
+
+    /// The settings of a tenant; the caller has made sure that it exists.
+    pub(crate) async fn profile(&self, tenant: &TenantId) -> Result<Arc<TenantProfile>, StoreError> {
+        let generation = self.store.generation();
+        if let Some(profile) = self.profiles.get(tenant, generation) {
+            return Ok(profile);
+        }
+        let found = self.store.tenant(tenant).await?;
+        let (settings, sealed) = found.map(|found| (found.settings, found.secret)).unwrap_or_default();
+        let secrets = match sealed {
+            Some(sealed) => {
+                let place = Tenant::secret_place(tenant);
+                let text = self.secret_key.open(&place, &sealed);
+                let text = text.map_err(|error| StoreError::Unexpected(error.to_string()))?;
+                serde_json::from_str(&text)
+                    .map_err(|_| StoreError::Unexpected("a tenant's secrets are not JSON".to_owned()))?
+            }
+            None => TenantSecrets::default(),
+        };
+        let streams = self.store.streams(tenant, None, MailStream::PER_TENANT_MAX).await?;
+        let exits = |stream: MailStream| {
+            let MailStream { id, unsubscribe, unsubscribe_mailto, .. } = stream;
+            (id, StreamExits { by_link: unsubscribe, mailto: unsubscribe_mailto.filter(|_| unsubscribe) })
+        };
+        let streams = streams.into_iter().map(exits).collect();
+        let profile = Arc::new(TenantProfile { tenant: tenant.clone(), settings, streams, secrets });
+        self.profiles.put(tenant.clone(), generation, Arc::clone(&profile));
+        Ok(profile)
+    }
+
+    /// The signers for mail from this domain. That there are none is cached too.
+    pub(crate) async fn signers(&self, tenant: &TenantId, domain: &str) -> Result<DomainSigners, StoreError> {
+        let key = (tenant.clone(), in_ascii(domain));
+        let generation = self.store.generation();
+        if let Some(signers) = self.signers.get(&key, generation) {
+            return Ok(signers);
+        }
+        let keys = self.store.dkim_keys(Some(tenant), Some(&key.1)).await?;
+        let mut signers = Vec::new();
+        for key in keys.iter().filter(|key| key.active) {
+            match signing::signer(key, &self.secret_key) {
+                Ok(signer) => signers.push(signer),
+                Err(error) => {
+                    // Receivers may refuse unsigned mail; mail that waits for an operator is safe.
+                    let named =
+                        format!("the DKIM key {} of {} cannot be used: {error}", key.selector, key.domain);
+                    return Err(StoreError::Unexpected(named));
+                }
+            }
+        }
+        let signers: DomainSigners = signers.into();
+        self.signers.put(key, generation, Arc::clone(&signers));
+        Ok(signers)
+    }
+}
+
+/// A domain as signing keys name it: in lower case, and as `xn--…` if it is not ASCII.
+fn in_ascii(domain: &str) -> String {
+    match url::Host::parse(domain) {
+        Ok(url::Host::Domain(ascii)) if !domain.is_ascii() => ascii,
+        _ => domain.to_ascii_lowercase(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_found_by_the_domain_in_ascii() {
+        for (domain, ascii) in [
+            ("Example.COM", "example.com"),
+            ("MÜNCHEN.example", "xn--mnchen-3ya.example"),
+            ("[::1]", "[::1]"),
+        ] {
+            assert_eq!(in_ascii(domain), ascii);
+        }
+    }
+}

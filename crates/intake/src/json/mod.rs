@@ -1,0 +1,7 @@
+//! JSON readers that bound what they build: plain objects, and the values of requests.
+
+mod bounded;
+mod value;
+
+pub use bounded::{JsonBounds, JsonFault, read_object, read_object_beside};
+pub(crate) use value::{AddressList, JsonEntries, JsonList, JsonObject, JsonScalar, JsonText};
