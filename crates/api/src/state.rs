@@ -11,17 +11,15 @@ use postway_intake::{Door, outbox::Desk};
 use postway_store::{Roster, Store, StoreError};
 
 use crate::{
-    account::{probe::AccountProbe, unopened::UnopenedSecrets},
-    audit::AuditIds,
-    auth::{AdminKey, KeyRing},
+    admin::{audit::AuditIds, outbox_token::Pace},
+    auth::{AdminKey, KeyRing, session::EndedSessions},
     compat::CompatConfig,
-    feed::Seats,
-    mailbox::probe::InboundProbe,
-    metrics::MetricsAccess,
-    room::Room,
-    session::EndedSessions,
-    token::Pace,
-    unsubscribe::ReaderPace,
+    http::body_budget::Room,
+    inbound::mailbox::probe::InboundProbe,
+    message::feed::Seats,
+    observe::metrics::MetricsAccess,
+    outgoing::account::{probe::AccountProbe, unopened::UnopenedSecrets},
+    web::unsubscribe::ReaderPace,
 };
 
 /// All that the surface needs from the binary.

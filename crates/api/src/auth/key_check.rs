@@ -7,7 +7,7 @@ use postway_intake::smtp::AdmittedSender;
 use postway_store::StoreError;
 
 use super::{DEFAULT_TENANT, ring::KeyUnread};
-use crate::{origin::RequestOrigin, state::Shared};
+use crate::{http::origin::RequestOrigin, state::Shared};
 
 /// Says who may hand over mail.
 #[derive(Clone)]

@@ -16,7 +16,7 @@ use super::{
     DEFAULT_TENANT,
     key_check::{KeyCheck, KeyDenied, may_send},
 };
-use crate::{origin::RequestOrigin, state::App};
+use crate::{http::origin::RequestOrigin, state::App};
 
 /// The user name of the admin key.
 const ADMIN: &str = "admin";

@@ -14,7 +14,7 @@ use std::{
 
 use postway_domain::{KeyDigest, client::ClientAddress};
 
-use crate::recent::RecentMap;
+use crate::http::recent_map::RecentMap;
 
 /// Wrong keys that an address may try at once.
 const BURST: u32 = 10;

@@ -8,27 +8,27 @@
 //! taken from the door's own header as well as from ours; what is refused is named by the field's name in that door.
 //! A door that is switched off is 404, as if there were none.
 
-mod bundle;
-mod dress;
-mod letter;
-mod moving;
-mod name;
+mod api_name;
+mod error_style;
+mod lookup;
+mod message_list;
 mod postmark;
-mod read;
 mod reference_000;
 mod reference_001;
 mod reference_004;
 mod resend;
 mod routes;
+mod shown_content;
+mod stored_request;
 mod translate;
 mod unmatched;
 
 use axum::Router;
 
-pub(crate) use dress::Dress;
-pub use moving::{OldKind, REQUEST_ID, in_our_words, in_their_words};
-pub use name::{CompatConfig, DoorName, UnknownDoor};
+pub use api_name::{CompatConfig, DoorName, UnknownDoor};
+pub(crate) use error_style::Dress;
 pub use routes::CompatRoute;
+pub use stored_request::{OldKind, REQUEST_ID, in_our_words, in_their_words};
 pub(crate) use unmatched::Unmatched;
 
 use self::routes::DoorRoutes;
@@ -39,14 +39,14 @@ pub(crate) fn routes(config: &CompatConfig) -> Router<Shared> {
     let nested = config.doors.iter().fold(Router::new(), |router, door| {
         let (DoorRoutes { router: bare, .. }, dress) = of(*door);
         let prefix = format!("/compat/{door}");
-        let nowhere = dress::nowhere(dress);
-        router.nest(&prefix, dress::under_prefix(bare, dress)).route(&format!("{prefix}/"), nowhere)
+        let nowhere = error_style::nowhere(dress);
+        router.nest(&prefix, error_style::under_prefix(bare, dress)).route(&format!("{prefix}/"), nowhere)
     });
     match config.root {
         None => nested,
         Some(door) => {
             let (DoorRoutes { router: bare, .. }, dress) = of(door);
-            nested.merge(dress::at_root(bare, dress))
+            nested.merge(error_style::at_root(bare, dress))
         }
     }
 }

@@ -10,7 +10,7 @@ use axum::{
     routing::{MethodFilter, MethodRouter, on},
 };
 
-use super::name::DoorName;
+use super::api_name::DoorName;
 use crate::state::Shared;
 
 /// One route of a door.

@@ -13,7 +13,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::error::{ApiError, FieldError};
+use crate::http::error::{ApiError, FieldError};
 
 /// More fields of an object than this are not even read.
 const FIELDS_MAX: usize = 1_000;

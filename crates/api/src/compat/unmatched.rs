@@ -11,8 +11,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{CompatConfig, DoorName, dress::LooseDoor, of, routes::DoorRoutes};
-use crate::{frame, state::Shared};
+use super::{CompatConfig, DoorName, error_style::LooseDoor, of, routes::DoorRoutes};
+use crate::{middleware, state::Shared};
 
 /// What our own surface begins its paths with.
 const OURS: [&str; 9] =
@@ -54,7 +54,7 @@ impl Unmatched {
         }
         match self.root {
             Some(root) if root.has(&path) || !is_ours(&path) => root.door.answer(app, &path, request).await,
-            _ => frame::no_such_path().await.into_response(),
+            _ => middleware::no_such_path().await.into_response(),
         }
     }
 }

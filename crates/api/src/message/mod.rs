@@ -1,22 +1,10 @@
 //! Messages: taking them in, finding them, and an operator's word on them.
 
-pub(crate) mod accept;
-pub(crate) mod batch;
 pub(crate) mod content;
-pub(crate) mod events;
-pub(crate) mod explain;
-pub(crate) mod gate;
-pub(crate) mod held_by;
-pub(crate) mod list;
-pub(crate) mod payload;
-pub(crate) mod pec;
-pub(crate) mod pec_export;
-pub(crate) mod raw;
-pub(crate) mod raw_in;
-pub(crate) mod settle;
-pub(crate) mod show;
-pub(crate) mod summaries;
-mod understood;
+pub(crate) mod feed;
+pub(crate) mod operate;
+pub(crate) mod read;
+pub(crate) mod submit;
 pub(crate) mod view;
 
 use axum::{
@@ -31,7 +19,7 @@ use postway_store::record::{MessageKey, MessageRecord};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{error::ApiError, state::App};
+use crate::{http::error::ApiError, state::App};
 
 /// `{id}` in a path: a message's id or uid, as given.
 pub(crate) struct GivenId(pub(crate) String);

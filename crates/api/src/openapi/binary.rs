@@ -8,7 +8,7 @@ use utoipa::openapi::{
 };
 
 use super::named;
-use crate::body::OCTETS;
+use crate::http::body::OCTETS;
 
 /// The call whose body is a mail and nothing else.
 const RAW: &str = "sendRawMessage";

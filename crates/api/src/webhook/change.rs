@@ -15,11 +15,9 @@ use super::{
 };
 use crate::{
     auth::Manager,
-    body,
-    error::ApiError,
-    request_id::RequestId,
+    http::{body, error::ApiError, request_id::RequestId},
+    setting::callback_url,
     state::{App, Shared},
-    target,
 };
 
 /// Change a webhook
@@ -69,7 +67,7 @@ pub(crate) async fn change(
         }
         // What is sent back as it was shown is no new target.
         if let Some(url) = given.url.as_ref().filter(|url| **url != current.url) {
-            target::check(app, "url", url).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
+            callback_url::check(app, "url", url).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
         }
         let webhook = changed(current, &given, app.clock.now());
         let view = WebhookView::from(webhook.clone());

@@ -19,11 +19,9 @@ use super::{
 };
 use crate::{
     auth::Manager,
-    body,
-    error::ApiError,
-    request_id::RequestId,
+    http::{body, error::ApiError, request_id::RequestId},
+    setting::callback_url,
     state::{App, Shared},
-    target,
 };
 
 /// The most webhooks of one tenant.
@@ -60,7 +58,7 @@ pub(crate) async fn make(
 ) -> Result<WithSecret, ApiError> {
     let Given { url, events, form, description, active, .. } = edit::read(body).map_err(ApiError::invalid)?;
     let url = url.ok_or_else(|| ApiError::field("url", "is needed: where to call"))?;
-    target::check(app, "url", &url).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
+    callback_url::check(app, "url", &url).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
     let tenant = caller.tenant.clone();
     let others = app.store.subscribers(Some(&tenant)).await?;
     if others.iter().filter(|other| !is_client(&other.id)).count() >= WEBHOOKS_MAX {

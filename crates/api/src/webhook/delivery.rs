@@ -15,10 +15,12 @@ use utoipa::ToSchema;
 use super::{NamedWebhook, find, no_webhook, refuse_inactive};
 use crate::{
     auth::{Manager, Reader},
-    error::ApiError,
+    http::{
+        error::ApiError,
+        pagination::{self, Paging},
+        query::Parameters,
+    },
     message::view::event_told,
-    page::{self, Paging},
-    query::Parameters,
     state::Shared,
 };
 
@@ -147,12 +149,12 @@ pub(crate) async fn list(
     });
     let Paging { limit, cursor } = Paging::take(&mut query);
     query.finish()?;
-    let before = cursor.as_deref().map(page::read_cursor::<DeliveryPlace>).transpose()?;
+    let before = cursor.as_deref().map(pagination::read_cursor::<DeliveryPlace>).transpose()?;
     let tenant = &caller.tenant;
     find(&app, tenant, &id).await?;
     let before = before.map(|DeliveryPlace(uid, seq)| (uid, seq));
     let DeliveryPage { told, next } = app.store.deliveries(tenant, &id, status, before, limit).await?;
-    let next_cursor = next.map(|(uid, seq)| page::write_cursor(&DeliveryPlace(uid, seq)));
+    let next_cursor = next.map(|(uid, seq)| pagination::write_cursor(&DeliveryPlace(uid, seq)));
     Ok(Json(DeliveryList { data: told.into_iter().map(Delivery::from).collect(), next_cursor }))
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use url::Url;
 use utoipa::ToSchema;
 
-use crate::{error::FieldError, fields::Fields};
+use crate::http::{error::FieldError, json_fields::Fields};
 
 const URL_CHARS_MAX: usize = 2_048;
 const DESCRIPTION_CHARS_MAX: usize = 500;

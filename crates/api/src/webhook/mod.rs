@@ -24,9 +24,7 @@ use postway_store::record::{Changed, DirectoryChange};
 pub(crate) use self::view::{WebhookList, WebhookView};
 use crate::{
     auth::{Manager, Reader},
-    error::ApiError,
-    page::Part,
-    request_id::RequestId,
+    http::{error::ApiError, pagination::Part, request_id::RequestId},
     state::{App, Shared},
 };
 

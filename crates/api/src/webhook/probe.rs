@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{NamedWebhook, find, refuse_client};
-use crate::{auth::Manager, error::ApiError, state::Shared};
+use crate::{auth::Manager, http::error::ApiError, state::Shared};
 
 /// What came of a test call.
 #[derive(Clone, Debug, Serialize, ToSchema)]

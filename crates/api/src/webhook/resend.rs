@@ -17,13 +17,15 @@ use utoipa::ToSchema;
 
 use super::{NamedWebhook, delivery::DeliveryPlace, find, refuse_inactive};
 use crate::{
+    admin::cleanup::TIME_MAX,
     auth::Manager,
-    body,
-    cleanup::TIME_MAX,
-    error::{ApiError, FieldError},
-    fields::Fields,
-    page,
-    request_id::RequestId,
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        json_fields::Fields,
+        pagination,
+        request_id::RequestId,
+    },
     state::Shared,
 };
 
@@ -79,7 +81,7 @@ pub(crate) async fn resend(
 ) -> Result<(StatusCode, Json<ResentDeliveries>), ApiError> {
     let now = app.clock.now();
     let asked = read(body::json_object(request).await?, now).map_err(ApiError::invalid)?;
-    let after = asked.cursor.as_deref().map(page::read_cursor::<DeliveryPlace>).transpose()?;
+    let after = asked.cursor.as_deref().map(pagination::read_cursor::<DeliveryPlace>).transpose()?;
     let tenant = &caller.tenant;
     refuse_inactive(&find(&app, tenant, &id).await?)?;
     let AskedResend { since, until, only_dead, .. } = asked;
@@ -99,7 +101,7 @@ pub(crate) async fn resend(
         resent += u64::from(count);
         if next.is_none() || Instant::now() >= deadline {
             tracing::info!(%tenant, webhook = %id, resent, "notifications are sent again");
-            let next_cursor = next.map(|(uid, seq)| page::write_cursor(&DeliveryPlace(uid, seq)));
+            let next_cursor = next.map(|(uid, seq)| pagination::write_cursor(&DeliveryPlace(uid, seq)));
             return Ok((StatusCode::ACCEPTED, Json(ResentDeliveries { resent, next_cursor })));
         }
         request.after = next;

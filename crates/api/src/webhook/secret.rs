@@ -15,8 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{NamedWebhook, TRIES_MAX, WebhookView, busy, find, refuse_client, view::WithSecret};
 use crate::{
     auth::Manager,
-    error::ApiError,
-    request_id::RequestId,
+    http::{error::ApiError, request_id::RequestId},
     state::{App, Shared},
 };
 

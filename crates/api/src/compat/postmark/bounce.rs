@@ -15,17 +15,16 @@ use super::{
     error::Fault,
     query::{LIST_MAX, PostmarkQuery},
     search::{MessageFilter, briefs, stream_of, subject_of, walk},
-    word::BounceKind,
+    status::BounceKind,
 };
 use crate::{
+    admin::erase::digest,
     auth::{Manager, Reader},
-    erase::digest,
-    error::ApiError,
+    http::{error::ApiError, request_id::RequestId},
     message::{
         GivenId,
         view::{BounceView, of_message},
     },
-    request_id::RequestId,
     state::{App, Shared},
 };
 

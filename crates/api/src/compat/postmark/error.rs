@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     compat::translate::renamed,
-    error::{ApiError, FieldError},
+    http::error::{ApiError, FieldError},
 };
 
 /// The most faults that one message names.

@@ -13,7 +13,7 @@ use postway_domain::{Mailbox, TenantId};
 use postway_store::StoreError;
 
 use super::{error::Fault, message::Translated};
-use crate::{error::ApiError, state::App};
+use crate::{http::error::ApiError, state::App};
 
 /// How long a list that was empty is believed to be.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);

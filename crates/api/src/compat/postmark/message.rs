@@ -6,7 +6,7 @@ use serde_json::{Value, value::RawValue};
 use super::error::Fault;
 use crate::{
     compat::translate::{Fields, Items, Ours, is_blank, is_empty_list, refuse_mail, split_addresses, text},
-    error::{ApiError, FieldError},
+    http::error::{ApiError, FieldError},
 };
 
 /// The most recipients, in all three fields together.

@@ -18,13 +18,13 @@ mod search;
 mod send;
 mod server;
 mod stats;
+mod status;
 mod stream;
 mod suppression;
 mod template;
 mod template_id;
 mod template_store;
 mod validate;
-mod word;
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use axum::{extract::Query, http::Uri};
 use postway_domain::Time;
 
 use super::error::Fault;
-use crate::error::ApiError;
+use crate::http::error::ApiError;
 
 /// The most items of a page, how many there are unless another number is given, and how far a list goes.
 const COUNT_MAX: usize = 500;

@@ -5,11 +5,11 @@ use postway_domain::{TenantId, Time};
 use postway_store::record::{MessageRecord, RecipientView};
 use serde_json::{Value, json};
 
-use super::{bounce_id::BounceId, error::Fault, search::listed, word};
+use super::{bounce_id::BounceId, error::Fault, search::listed, status};
 use crate::{
     auth::Reader,
-    compat::letter::Letter,
-    error::ApiError,
+    compat::shown_content::Letter,
+    http::error::ApiError,
     message::{GivenId, find, view::of_message},
     state::{App, Shared},
 };
@@ -56,7 +56,7 @@ async fn named(app: &App, tenant: &TenantId, id: &str) -> Result<MessageRecord, 
 
 /// What became of a recipient; when is known of bounces, and otherwise the message's last change is the best there is.
 fn event(record: &MessageRecord, place: usize, recipient: &RecipientView) -> Option<Value> {
-    let kind = word::event(recipient.outcome?)?;
+    let kind = status::event(recipient.outcome?)?;
     let (_, bounce) = of_message(std::slice::from_ref(recipient), None);
     let said = recipient.reply.as_ref().map_or("", |reply| reply.text.as_str());
     let (at, details): (Option<Time>, Value) = match bounce {

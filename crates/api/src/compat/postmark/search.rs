@@ -15,12 +15,12 @@ use super::{
     error::Fault,
     message::STREAM,
     query::{LIST_MAX, PostmarkQuery},
-    word,
+    status,
 };
 use crate::{
     auth::Reader,
-    compat::letter::Letter,
-    error::ApiError,
+    compat::shown_content::Letter,
+    http::error::ApiError,
     message::view::HIDDEN,
     state::{App, Shared},
 };
@@ -127,7 +127,7 @@ impl MessageFilter {
 
     pub(super) fn is(&self, message: &MessageSummary) -> bool {
         (!self.default_stream || message.lane.batch.is_none())
-            && self.status.is_none_or(|status| word::status(message.state) == status)
+            && self.status.is_none_or(|status| status::status(message.state) == status)
             && self.has_metadata(message)
     }
 
@@ -243,7 +243,7 @@ pub(super) fn listed(message: &MessageSummary, people: &[RecipientView], letter:
         "Subject": subject_of(message),
         "Tag": message.tags.first(),
         "Attachments": letter.files,
-        "Status": word::status(message.state),
+        "Status": status::status(message.state),
         "TrackOpens": false,
         "TrackLinks": "None",
         "Metadata": metadata.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_else(|| json!({})),

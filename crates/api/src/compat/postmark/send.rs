@@ -21,11 +21,9 @@ use super::{
 };
 use crate::{
     auth::Sender,
-    body,
     compat::translate::{Fields, Items, misshapen},
-    error::ApiError,
-    message::{accept, batch as many},
-    request_id::RequestId,
+    http::{body, error::ApiError, request_id::RequestId},
+    message::submit::{accept, batch as many},
     state::{App, Shared},
 };
 

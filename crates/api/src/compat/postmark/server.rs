@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     auth::{Manager, Reader},
-    error::ApiError,
+    http::error::ApiError,
     state::Shared,
 };
 

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     auth::Reader,
     compat::routes::DoorRoutes,
-    error::ApiError,
+    http::error::ApiError,
     state::{App, Shared},
 };
 

@@ -20,12 +20,13 @@ use serde_json::{Map, Value, json};
 use super::{error::Fault, message::STREAM, query::PostmarkQuery, server::number_of};
 use crate::{
     auth::{Manager, Reader},
-    batch, body,
-    error::ApiError,
+    http::{body, error::ApiError, request_id::RequestId},
     message::GivenId,
-    request_id::RequestId,
+    outgoing::{
+        batch,
+        stream::{NewStream, change_stream, make_stream},
+    },
     state::Shared,
-    stream::{NewStream, change_stream, make_stream},
 };
 
 /// The most streams that are listed.

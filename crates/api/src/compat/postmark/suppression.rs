@@ -20,13 +20,10 @@ use serde_json::{Value, json};
 
 use super::{error::Fault, query::PostmarkQuery, stream::batch_of};
 use crate::{
+    admin::erase::digest,
     auth::{Manager, Reader},
-    body,
-    erase::digest,
-    error::ApiError,
+    http::{body, error::ApiError, pagination, request_id::RequestId},
     message::GivenId,
-    page,
-    request_id::RequestId,
     state::{App, Shared},
 };
 
@@ -109,7 +106,7 @@ pub(super) async fn dump(
         None => {
             let dump = SuppressionDump { tenant, stream, wanted };
             let part = move |position: DumpPosition| part(app.clone(), dump.clone(), position);
-            page::streamed(DumpPosition::default(), part).await?
+            pagination::streamed(DumpPosition::default(), part).await?
         }
     };
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())

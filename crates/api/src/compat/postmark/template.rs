@@ -16,10 +16,8 @@ use super::{
 };
 use crate::{
     auth::{Manager, Reader},
-    body,
-    error::ApiError,
+    http::{body, error::ApiError, request_id::RequestId},
     message::GivenId,
-    request_id::RequestId,
     state::{App, Shared},
 };
 
@@ -163,7 +161,7 @@ pub(super) async fn delete(
 /// The fields of a template as they are given. `null` says nothing.
 pub(super) struct TemplateFields {
     pub(super) body: Map<String, Value>,
-    pub(super) faults: Vec<crate::error::FieldError>,
+    pub(super) faults: Vec<crate::http::error::FieldError>,
 }
 
 impl TemplateFields {

@@ -13,7 +13,11 @@ use super::{
     error::{Fault, theirs},
     server::number_of,
 };
-use crate::{auth::Caller, error::ApiError, request_id::RequestId, state::App};
+use crate::{
+    auth::Caller,
+    http::{error::ApiError, request_id::RequestId},
+    state::App,
+};
 
 /// How many numbers are tried for a new template, and how often the next version when somebody else has made it meanwhile.
 const NUMBERS_TRIED_MAX: u32 = 16;

@@ -15,8 +15,7 @@ use super::{
 };
 use crate::{
     auth::Reader,
-    body,
-    error::ApiError,
+    http::{body, error::ApiError},
     state::{App, Shared},
 };
 

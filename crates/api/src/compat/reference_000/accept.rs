@@ -15,14 +15,16 @@ use serde_json::{Value, json, value::RawValue};
 use super::{CUSTOM_NAMES, NAMES, Names};
 use crate::{
     auth::Sender,
-    body,
     compat::{
-        bundle::Bundle,
+        message_list::Bundle,
         translate::{Fields, Items, Ours, is_blank, is_null, refuse_mail, renamed, shown_id, text, unknown},
     },
-    error::{ApiError, FieldError},
-    message::{accept::door_context, batch},
-    request_id::RequestId,
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        request_id::RequestId,
+    },
+    message::submit::{accept::door_context, batch},
     state::Shared,
 };
 

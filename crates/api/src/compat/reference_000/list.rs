@@ -11,14 +11,12 @@ use postway_domain::{Status, TenantId, message::Wait};
 use postway_store::record::{Filter, MessageSummary};
 use serde_json::{Value, json};
 
-use super::word;
+use super::status;
 use crate::{
     auth::Reader,
-    compat::read::{self, ACTIVE, Page, Whole},
-    error::ApiError,
+    compat::lookup::{self, ACTIVE, Page, Whole},
+    http::{error::ApiError, pagination::Paging, query::Parameters},
     message::GivenId,
-    page::Paging,
-    query::Parameters,
     state::{App, Shared},
 };
 
@@ -34,7 +32,7 @@ pub(super) async fn show(
     GivenId(id): GivenId,
 ) -> Result<Json<Value>, ApiError> {
     let whole = Whole::find(&app, &caller.tenant, &id).await?;
-    let history = word::history(&whole.record.events, whole.record.summary.state).map(|(word, event)| {
+    let history = status::history(&whole.record.events, whole.record.summary.state).map(|(word, event)| {
         let data: Option<Value> = event.data.as_deref().and_then(|data| serde_json::from_str(data).ok());
         let said = |name: &&str| data.as_ref()?.get(name).filter(|value| !value.is_null()).cloned();
         let reason = ["message", "reason", "code"].iter().find_map(said);
@@ -53,7 +51,7 @@ pub(super) async fn list(
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
     let mut query = Parameters::of(&uri)?;
-    let wanted = query.parse("status", |text| match word::states(text) {
+    let wanted = query.parse("status", |text| match status::states(text) {
         Some(states) => Ok((text.to_owned(), states)),
         None => {
             Err("is no status: use one of those that GET /emails shows, such as READY or SENT-ACKNOWLEDGED")
@@ -63,7 +61,7 @@ pub(super) async fn list(
     query.finish()?;
     let (wanted, states) = wanted.unzip();
     let states = states.unwrap_or_default();
-    let page = read::page(&app, &caller.tenant, Filter::default(), &states, paging).await?;
+    let page = lookup::page(&app, &caller.tenant, Filter::default(), &states, paging).await?;
     Ok(answer(page, |whole| wanted.as_ref().is_none_or(|wanted: &String| wanted == of(whole))))
 }
 
@@ -92,7 +90,7 @@ pub(super) async fn bare_stale(
     caller: Reader,
     uri: Uri,
 ) -> Result<(HeaderMap, Json<Vec<Value>>), ApiError> {
-    bare(&stale_page(&app, &caller.tenant, &uri, read::long_page).await?)
+    bare(&stale_page(&app, &caller.tenant, &uri, lookup::long_page).await?)
 }
 
 /// `GET /invalid-emails`: the same as a bare list.
@@ -101,7 +99,7 @@ pub(super) async fn bare_invalid(
     caller: Reader,
     uri: Uri,
 ) -> Result<(HeaderMap, Json<Vec<Value>>), ApiError> {
-    bare(&invalid_page(&app, &caller.tenant, &uri, read::long_page).await?)
+    bare(&invalid_page(&app, &caller.tenant, &uri, lookup::long_page).await?)
 }
 
 async fn stale_page(
@@ -126,7 +124,7 @@ async fn invalid_page(
     let mut query = Parameters::of(uri)?;
     let paging = paging(&mut query);
     query.finish()?;
-    read::page(app, tenant, Filter::default(), &[Status::Invalid], paging).await
+    lookup::page(app, tenant, Filter::default(), &[Status::Invalid], paging).await
 }
 
 /// A page of what has not ended and has not moved for so many seconds, though its time has come: what waits for a time of
@@ -145,7 +143,7 @@ pub(super) async fn find_stale(
         // When a file is fetched again is known to the preparer alone, and nobody can hurry it.
         message.state.wait() != Some(Wait::Fetch) && could_move_at < moved_before
     };
-    read::page_where(app, tenant, filter, ACTIVE, paging, is_stale).await
+    lookup::page_where(app, tenant, filter, ACTIVE, paging, is_stale).await
 }
 
 fn answer(page: Page, is_wanted: impl Fn(&Whole) -> bool) -> Json<Value> {
@@ -164,18 +162,18 @@ fn bare(page: &Page) -> Result<(HeaderMap, Json<Vec<Value>>), ApiError> {
 
 /// A mail's state in its words.
 pub(super) fn of(whole: &Whole) -> &'static str {
-    word::word(whole)
+    status::word(whole)
 }
 
 /// A mail in its words.
 fn view(whole: &Whole) -> Value {
     let record = &whole.record;
-    let (version, updated_at) = word::changed(record);
+    let (version, updated_at) = status::changed(record);
     json!({
         "id": whole.id(),
         "status": of(whole),
-        "eml_file_path": word::file(&record.raw),
-        "payload_file_path": word::file(&record.payload),
+        "eml_file_path": status::file(&record.raw),
+        "payload_file_path": status::file(&record.payload),
         "reason": whole.reason(),
         "version": version,
         "created_at": record.summary.created_at,

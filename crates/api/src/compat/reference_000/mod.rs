@@ -7,13 +7,13 @@
 pub(super) mod accept;
 mod list;
 mod requeue;
-mod word;
+mod status;
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Dress, routes::DoorRoutes};
-use crate::{error::ApiError, health};
+use crate::{http::error::ApiError, observe::health};
 
 /// How this door takes keys and says no.
 pub(super) const DRESS: Dress = Dress { key_header: "x-api-key", refuse };

@@ -12,13 +12,17 @@ use serde_json::{Map, Value, json};
 use super::list::{STALE_S, find_stale, of};
 use crate::{
     auth::Sender,
-    body,
-    compat::read::Whole,
-    error::{ApiError, FieldError},
-    message::GivenId,
-    operate::{Asked, operate},
-    page::Paging,
-    request_id::RequestId,
+    compat::lookup::Whole,
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        pagination::Paging,
+        request_id::RequestId,
+    },
+    message::{
+        GivenId,
+        operate::transition::{Asked, operate},
+    },
     state::{App, Shared},
 };
 

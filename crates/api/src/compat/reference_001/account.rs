@@ -10,13 +10,15 @@ use serde_json::{Map, Value, json};
 
 use super::caller;
 use crate::{
-    account::{self, AccountView, change, no_account},
-    body,
     compat::translate::renamed,
-    error::{ApiError, FieldError},
-    path::InPath,
-    query::Parameters,
-    request_id::RequestId,
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        path::InPath,
+        query::Parameters,
+        request_id::RequestId,
+    },
+    outgoing::account::{self, AccountView, change, no_account},
     state::Shared,
 };
 

@@ -19,18 +19,15 @@ use serde_json::{json, value::RawValue};
 
 use super::{NAMES, caller, message::translate, reason};
 use crate::{
+    admin::tenant::no_tenant,
     auth::{Caller, Sender},
-    body,
     compat::{
-        bundle::Bundle,
+        message_list::Bundle,
         translate::{expect_text, is_blank, renamed, shown_id, text},
     },
-    error::ApiError,
-    message::{accept::door_context, batch},
-    query::Parameters,
-    request_id::RequestId,
+    http::{body, error::ApiError, query::Parameters, request_id::RequestId},
+    message::submit::{accept::door_context, batch},
     state::{App, Shared},
-    tenant::no_tenant,
 };
 
 /// What became of the messages.

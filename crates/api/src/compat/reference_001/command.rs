@@ -14,14 +14,17 @@ use serde_json::{Map, Value, json};
 
 use super::{caller, named_caller, reason};
 use crate::{
+    admin::{cleanup, tenant::pause},
     auth::Admin,
-    batch, body, cleanup,
-    error::{ApiError, FieldError},
-    operate::{Asked, operate},
-    query::Parameters,
-    request_id::RequestId,
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        query::Parameters,
+        request_id::RequestId,
+    },
+    message::operate::transition::{Asked, operate},
+    outgoing::batch,
     state::{App, Shared},
-    tenant::pause,
 };
 
 /// The most messages of one deletion.

@@ -14,12 +14,14 @@ use postway_intake::{JsonBounds, read_object_beside};
 use postway_store::record::{Body, Filter, Kept};
 use serde_json::{Map, Value, json};
 
-use super::{caller, request, word};
+use super::{caller, request, status};
 use crate::{
-    compat::read::{self, ACTIVE, Whole},
-    error::ApiError,
-    query::{Parameters, flag},
-    room::Counted,
+    compat::lookup::{self, ACTIVE, Whole},
+    http::{
+        body_budget::Counted,
+        error::ApiError,
+        query::{Parameters, flag},
+    },
     state::{App, Shared},
 };
 
@@ -43,11 +45,11 @@ pub(super) async fn list(State(app): State<Shared>, parts: Parts) -> Result<Resp
         account: query.parse("account_id", str::parse::<AccountId>),
         ..Filter::default()
     };
-    let paging = read::long_page(&mut query);
+    let paging = lookup::long_page(&mut query);
     query.finish()?;
     let tenant = caller(&app, &parts, Scope::Read, named.as_deref()).await?.tenant;
     let statuses = if active_only { ACTIVE } else { &[] };
-    let page = read::page(&app, &tenant, filter, statuses, paging).await?;
+    let page = lookup::page(&app, &tenant, filter, statuses, paging).await?;
     let tenant_name = app.store.tenant(&tenant).await?.map(|tenant| tenant.name);
     let accounts = app.store.accounts(Some(&tenant)).await?.into_iter();
     let certified: HashSet<AccountId> =
@@ -58,7 +60,7 @@ pub(super) async fn list(State(app): State<Shared>, parts: Parts) -> Result<Resp
     let bytes: usize = shown_requests.iter().flatten().map(|(_, bytes)| *bytes as usize).sum();
     let mut held = app.room.hold(&tenant, bytes.saturating_mul(MEMORY_PER_BYTE))?;
     for (whole, asked) in page.messages.iter().zip(asked_for(&app, &tenant, shown_requests).await?) {
-        let mut shown = word::view(whole, now);
+        let mut shown = status::view(whole, now);
         shown["pk"] = json!(whole.record.summary.uid);
         shown["tenant_name"] = json!(tenant_name);
         shown["is_pec"] = json!(certified.contains(&whole.record.summary.lane.account));

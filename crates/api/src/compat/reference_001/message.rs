@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     compat::translate::{Fields, Items, Ours, expect_text, is_blank, is_null, refuse_mail, text, unknown},
-    error::{ApiError, FieldError},
+    http::error::{ApiError, FieldError},
 };
 
 /// One of its messages in our words.

@@ -10,8 +10,8 @@ mod command;
 mod list;
 pub(super) mod message;
 mod request;
+mod status;
 pub(super) mod tenant;
-mod word;
 
 use axum::http::{StatusCode, request::Parts};
 use postway_domain::Scope;
@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 use super::{Dress, routes::DoorRoutes};
 use crate::{
     auth::{Caller, Shown},
-    error::ApiError,
-    health,
+    http::error::ApiError,
+    observe::health,
     state::App,
 };
 

@@ -4,7 +4,7 @@
 use postway_domain::Time;
 use serde_json::{Map, Value, json};
 
-use super::word::seconds;
+use super::status::seconds;
 
 /// Fields that are called the same in both.
 const SAME: [&str; 10] =

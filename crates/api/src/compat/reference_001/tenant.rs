@@ -9,15 +9,17 @@ use postway_domain::{Scope, TenantId};
 use serde_json::{Map, Value, json};
 
 use crate::{
+    admin::tenant::{self, TenantView, change, key, no_tenant, pause},
     auth::Admin,
-    body,
-    compat::read,
-    error::{ApiError, FieldError},
-    path::InPath,
-    query::{Parameters, flag},
-    request_id::RequestId,
+    compat::lookup,
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        path::InPath,
+        query::{Parameters, flag},
+        request_id::RequestId,
+    },
     state::{App, Shared},
-    tenant::{self, TenantView, change, key, no_tenant, pause},
 };
 
 /// What the key of a new tenant is called.
@@ -32,7 +34,7 @@ const REMOTES: [(&str, &str, &str); 2] = [
 pub(super) async fn list(State(app): State<Shared>, _: Admin, uri: Uri) -> Result<Json<Value>, ApiError> {
     let mut query = Parameters::of(&uri)?;
     let active_only = query.parse("active_only", flag).unwrap_or(false);
-    let paging = read::long_page(&mut query);
+    let paging = lookup::long_page(&mut query);
     query.finish()?;
     let page = tenant::page_of(&app, paging).await?;
     let mut tenants = page.data.iter().map(view).collect::<Result<Vec<Value>, ApiError>>()?;

@@ -8,7 +8,7 @@ mod event;
 mod refused;
 pub(super) mod send;
 mod show;
-mod word;
+mod status;
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ use postway_intake::RequestContext;
 use serde_json::{Value, json};
 
 use super::{Dress, routes::DoorRoutes};
-use crate::error::ApiError;
+use crate::http::error::ApiError;
 
 /// How this door takes keys and says no.
 pub(super) const DRESS: Dress = Dress { key_header: "x-api-key", refuse };

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::log_received;
 use crate::{
     compat::translate::{Fields, Items, split_addresses, text},
-    error::ApiError,
+    http::error::ApiError,
     state::App,
 };
 

@@ -15,14 +15,16 @@ use serde_json::{Value, json, value::RawValue};
 use super::{NAMES, log_received, refused};
 use crate::{
     auth::Sender,
-    body,
     compat::translate::{
         Fields, Items, Ours, expect_text, is_blank, is_empty_list, is_null, refuse_mail, renamed, unknown,
     },
-    error::{ApiError, FieldError},
-    message::accept::{door_context, take},
-    recipient::personal,
-    request_id::RequestId,
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        request_id::RequestId,
+    },
+    message::submit::accept::{door_context, take},
+    outgoing::recipient::personal,
     state::{App, Shared},
 };
 

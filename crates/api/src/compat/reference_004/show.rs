@@ -5,14 +5,12 @@ use postway_domain::{RecipientKind, State as Stands, reference::sense};
 use postway_store::record::{Filter, MessageSummary, external_label};
 use serde_json::{Value, json};
 
-use super::{event, word};
+use super::{event, status};
 use crate::{
     auth::Reader,
-    compat::read::{self, Whole},
-    error::ApiError,
+    compat::lookup::{self, Whole},
+    http::{error::ApiError, pagination::Paging, query::Parameters},
     message::GivenId,
-    page::Paging,
-    query::Parameters,
     state::Shared,
 };
 
@@ -37,7 +35,7 @@ pub(super) async fn list(
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
     let mut query = Parameters::of(&uri)?;
-    let wanted = query.parse("status", |text| match word::states(text) {
+    let wanted = query.parse("status", |text| match status::states(text) {
         Some(states) => Ok((text.to_owned(), states)),
         None => {
             Err("is no status: use RECEIVED, VALIDATED, VALIDATION_FAILED, SENT_ATTEMPT, SENT, FAILED or \
@@ -52,24 +50,24 @@ pub(super) async fn list(
         ..Filter::default()
     };
     let number = query.parse("page", page_number).unwrap_or(1);
-    let page_size = read::page_size(&mut query, "pageSize");
+    let page_size = lookup::page_size(&mut query, "pageSize");
     let paging = Paging::take(&mut query);
     let size = page_size.unwrap_or(paging.limit);
     query.finish()?;
     let (wanted, states) = wanted.unzip();
     let states = states.unwrap_or_default();
     let is_wanted = |message: &MessageSummary| {
-        wanted.as_ref().is_none_or(|wanted: &String| wanted == word::status(message))
+        wanted.as_ref().is_none_or(|wanted: &String| wanted == status::status(message))
             && external_id.as_ref().is_none_or(|wanted| Some(wanted) == message.external_id.as_ref())
     };
     let page = match (number, &paging.cursor) {
         (1, _) => {
             let paging = Paging { limit: size, ..paging };
-            read::page_where(&app, &caller.tenant, filter, &states, paging, is_wanted).await?
+            lookup::page_where(&app, &caller.tenant, filter, &states, paging, is_wanted).await?
         }
         (_, Some(_)) => return Err(ApiError::field("page", "says the same as cursor: give one of them")),
         (number, None) => {
-            read::page_numbered(&app, &caller.tenant, filter, &states, (number, size), is_wanted).await?
+            lookup::page_numbered(&app, &caller.tenant, filter, &states, (number, size), is_wanted).await?
         }
     };
     let data: Vec<Value> = page.messages.iter().map(view).collect();
@@ -106,7 +104,7 @@ fn view(whole: &Whole) -> Value {
         "bcc": named(RecipientKind::Bcc),
         "subject": whole.subject(),
         "tags": message.tags,
-        "status": word::status(message),
+        "status": status::status(message),
         "sesMessageId": message.provider_message_id,
         "errorCode": failure.as_ref().and_then(|failure| failure.code()),
         "errorReason": whole.reason(),

@@ -11,13 +11,16 @@ use serde_json::{Map, Value, json};
 
 use super::list::{PageQuery, answer};
 use crate::{
-    attachment_link::{AttachmentLink, LINK_LASTS},
     auth::Reader,
-    error::ApiError,
-    mail_view::look,
-    message::{GivenId, content, find},
-    origin::RequestOrigin,
-    path::InPath,
+    http::{error::ApiError, origin::RequestOrigin, path::InPath},
+    message::{
+        GivenId, find,
+        parts::{
+            attachment_link::{AttachmentLink, LINK_LASTS},
+            mail_view::look,
+            parts,
+        },
+    },
     state::{App, Shared},
 };
 
@@ -63,7 +66,7 @@ async fn files(
     parts: &Parts,
 ) -> Result<Vec<Map<String, Value>>, ApiError> {
     let uid = find(app, tenant, id).await?.summary.uid;
-    let raw = content::bytes(app, tenant, id).await?;
+    let raw = parts::bytes(app, tenant, id).await?;
     let (reading, _held) = look(app, tenant, raw, reading::read).await?;
     let until = app.clock.now().plus(LINK_LASTS);
     let base = base(app, parts);

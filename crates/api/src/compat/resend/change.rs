@@ -9,15 +9,19 @@ use serde_json::{Value, json};
 
 use super::{
     error::{cannot, missing},
-    moment,
+    time,
 };
 use crate::{
     auth::Sender,
-    body,
-    error::{ApiError, FieldError},
-    message::{GivenId, find},
-    operate::{Asked, operate, reschedule},
-    request_id::RequestId,
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        request_id::RequestId,
+    },
+    message::{
+        GivenId, find,
+        operate::transition::{Asked, operate, reschedule},
+    },
     state::Shared,
 };
 
@@ -31,7 +35,7 @@ pub(super) async fn update(
     let asked = body::json_object(request).await?;
     let send_at = match asked.get("scheduled_at") {
         None | Some(Value::Null) => return Err(ApiError::invalid(vec![missing("scheduled_at")])),
-        Some(Value::String(text)) => moment::meant(text, app.clock.now()),
+        Some(Value::String(text)) => time::meant(text, app.clock.now()),
         Some(other) => {
             let time = other.to_string().parse::<Time>();
             time.map_err(|error| FieldError::new("scheduled_at", error.to_string()))

@@ -6,10 +6,10 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use super::{error::missing, moment};
+use super::{error::missing, time};
 use crate::{
     compat::translate::{Fields, Items, Ours, is_blank, is_empty_list, refuse_mail, split_addresses, text},
-    error::{ApiError, FieldError},
+    http::error::{ApiError, FieldError},
 };
 
 /// What names of files end with, by their kind.
@@ -72,7 +72,7 @@ pub(super) fn message(json: &[u8]) -> Result<String, ApiError> {
     }
     if let Some(value) = either(&mut fields, "scheduled_at", "scheduledAt") {
         match text(value) {
-            Some(said) => ours.text("send_at", &moment::zoned(&said)),
+            Some(said) => ours.text("send_at", &time::zoned(&said)),
             None => ours.json("send_at", value.get()),
         }
     }

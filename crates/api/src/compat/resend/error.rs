@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::error::{ApiError, FieldError};
+use crate::http::error::{ApiError, FieldError};
 
 /// The name of a fault that none of the others describes.
 const INVALID: &str = "validation_error";

@@ -13,9 +13,8 @@ use serde_json::{Map, Value, json};
 use super::read::listed;
 use crate::{
     auth::Reader,
-    compat::letter::Letter,
-    error::ApiError,
-    query::Parameters,
+    compat::shown_content::Letter,
+    http::{error::ApiError, query::Parameters},
     state::{App, Shared},
 };
 

@@ -9,13 +9,13 @@ mod change;
 mod email;
 mod error;
 mod list;
-mod moment;
 mod read;
 mod send;
+mod status;
 mod template_source;
 mod templates;
+mod time;
 mod webhooks;
-mod word;
 
 use axum::{
     Json,

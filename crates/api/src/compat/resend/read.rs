@@ -5,11 +5,11 @@ use postway_domain::{Mailbox, RecipientKind, message::Wait};
 use postway_store::record::MessageRecord;
 use serde_json::{Map, Value, json};
 
-use super::{email, word::last_event};
+use super::{email, status::last_event};
 use crate::{
     auth::Reader,
-    compat::letter::{Letter, addresses},
-    error::ApiError,
+    compat::shown_content::{Letter, addresses},
+    http::error::ApiError,
     message::{
         GivenId, find,
         view::{HIDDEN, of_message},

@@ -15,11 +15,13 @@ use super::{
 };
 use crate::{
     auth::Sender,
-    body,
     compat::translate::{Items, misshapen},
-    error::{ApiError, FieldError},
-    message::{accept, batch as many},
-    request_id::RequestId,
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        request_id::RequestId,
+    },
+    message::submit::{accept, batch as many},
     state::Shared,
 };
 

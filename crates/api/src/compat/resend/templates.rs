@@ -19,12 +19,14 @@ use super::{
 };
 use crate::{
     auth::{Manager, Reader},
-    body,
-    error::{ApiError, FieldError},
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        request_id::RequestId,
+    },
     message::GivenId,
-    request_id::RequestId,
+    outgoing::template::{self, NamedTemplate, read::BODY_BYTES_MAX, write},
     state::Shared,
-    template::{self, NamedTemplate, read::BODY_BYTES_MAX, write},
 };
 
 /// The most variables of a template.

@@ -17,10 +17,12 @@ use super::{
 };
 use crate::{
     auth::{Manager, Reader},
-    body,
-    error::{ApiError, FieldError},
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        request_id::RequestId,
+    },
     message::GivenId,
-    request_id::RequestId,
     state::{App, Shared},
     webhook::{self, NamedWebhook, WebhookView, change, create, secret},
 };

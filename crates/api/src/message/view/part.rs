@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::outcome::{self, BounceView};
-use crate::spelling;
+use crate::http::address_spelling;
 
 /// A failure.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
@@ -139,8 +139,8 @@ impl Recipient {
     pub(super) fn new(recipient: RecipientView, bounce_reported_at: Option<Time>) -> Self {
         let (outcome, bounce) = outcome::of_recipient(&recipient, bounce_reported_at);
         let RecipientView { address, kind, status, reply, .. } = recipient;
-        let address = spelling::ascii(address);
-        let address_unicode = spelling::unicode(&address);
+        let address = address_spelling::ascii(address);
+        let address_unicode = address_spelling::unicode(&address);
         Self { address, address_unicode, kind, status, reply: reply.into(), outcome, bounce }
     }
 }
