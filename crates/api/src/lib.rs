@@ -1,12 +1,15 @@
-//! The HTTP surface: what users script against, as `/v1/…`, and what operators watch.
+//! The HTTP API: the endpoints under `/v1/…`, the compatibility APIs, the dashboard, and what monitoring
+//! reads.
 //!
-//! One file per endpoint or small group of them. Every request passes one frame (`middleware.rs`) that gives it an id,
-//! counts it, catches its panics and writes its error body; handlers return [`ApiError`] and know nothing of that.
+//! One file per endpoint or small group of endpoints; `README.md` says what each folder holds. Every request
+//! passes the middleware (`middleware.rs`), which gives it an id, counts it, catches its panics and writes
+//! its error body. Handlers return [`ApiError`] and know nothing of that.
 //!
-//! Promises: every answer carries `X-Request-Id`; every error has the one JSON shape of `error.rs`; a body is read only
-//! up to its bound; no handler reads across the caller's tenant; a 202 is given only for what the door made durable.
+//! Promises: every answer carries `X-Request-Id`; every error has the one JSON shape of `http/error.rs`; a
+//! body is read only up to its bound; no handler reads data of another tenant; a 202 is given only for a
+//! message that the intake has made durable.
 //!
-//! Not here: parsing and checking of messages (that is the door, [`postway_intake`]), sockets and TLS (the binary's).
+//! Not here: parsing and checking messages (the intake, [`postway_intake`]), sockets and TLS (the binary).
 
 mod admin;
 mod auth;
@@ -32,7 +35,7 @@ pub use http::error::{ApiError, FieldError};
 pub use http::origin::RequestOrigin;
 pub use inbound::mailbox::probe::{InboundProbe, MailboxStep};
 pub use inbound::rule::trial::{RuleTrial, TriedCondition};
-pub use message::transition::{Asked, change as operator_change};
+pub use message::operate::transition::{Asked, change as operator_change};
 pub use observe::metrics::{MetricsAccess, MetricsKey};
 pub use openapi::document;
 pub use outgoing::account::probe::{AccountProbe, ProbeStep};
@@ -45,27 +48,27 @@ use std::sync::Arc;
 use axum::{Router, middleware::from_fn_with_state, routing::get};
 use postway_domain::Clock;
 
-use self::{observe::health, state::App, web::dashboard};
+use self::{observe::health, state::AppState, web::dashboard};
 
-/// What is served until there is a store: alive, but not ready.
+/// The router that is served until the store is open: the process is alive, but not ready.
 pub fn waiting_router(clock: Arc<dyn Clock>) -> Router {
     Router::new()
         .route("/health/live", get(health::live))
         .fallback(health::waiting)
-        .layer(from_fn_with_state(clock, middleware::frame))
+        .layer(from_fn_with_state(clock, middleware::observe))
 }
 
-/// The whole surface, ready to be served. Its state is complete; nothing is spawned.
+/// The complete API, ready to be served. It spawns no task.
 pub fn router(state: ApiState) -> Router {
     surface(state).0
 }
 
-/// The same, with what says to other ways in who may send. Both have one memory of keys: a key revoked by the one is
-/// revoked for the other at once.
+/// The complete API, and the key check that other listeners (SMTP) use. Both share one cache of keys, so a
+/// key revoked through one is revoked for the other at once.
 pub fn surface(state: ApiState) -> (Router, KeyCheck) {
     let doors = compat::routes(&state.compat);
-    let unmatched = compat::Unmatched::new(&state.compat);
-    let app = Arc::new(App::new(state));
+    let unmatched = compat::UnmatchedRoutes::new(&state.compat);
+    let app = Arc::new(AppState::new(state));
     let clock = app.clock.clone();
     let (router, _) = openapi::routes().split_for_parts();
     let keys = KeyCheck(app.clone());
@@ -75,8 +78,8 @@ pub fn surface(state: ApiState) -> (Router, KeyCheck) {
         .route("/assets/{*path}", get(dashboard::asset))
         .fallback(move |state, request| unmatched.clone().answer(state, request))
         .method_not_allowed_fallback(middleware::no_such_method)
-        .layer(from_fn_with_state(app.clone(), middleware::judge))
-        .layer(from_fn_with_state(clock, middleware::frame))
+        .layer(from_fn_with_state(app.clone(), middleware::authorize))
+        .layer(from_fn_with_state(clock, middleware::observe))
         .with_state(app);
     (router, keys)
 }

@@ -1,8 +1,8 @@
-//! What surrounds every request: its id, its error body, its panics, its count and its one line in the log; and what is
-//! judged of it whatever its handler.
+//! The middleware around every request: its id, its error body, its panics, its count, its log line, and the
+//! checks that do not depend on the handler.
 //!
-//! The line has method, route, status, duration and request id; never a path, a query or a header, which may hold
-//! addresses and keys.
+//! The log line has method, route, status, duration and request id; never a path, a query or a header,
+//! because these may contain addresses and keys.
 
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
@@ -18,24 +18,28 @@ use postway_domain::Clock;
 
 use crate::{
     auth::{self, Admin},
-    compat::Dress,
+    compat::ErrorStyle,
     http::{
         error::ApiError,
-        query::Parameters,
+        query::QueryParameters,
         request_id::{self, RequestId},
     },
     openapi,
-    state::Shared,
+    state::SharedState,
 };
 
-/// The middleware around everything.
-pub(crate) async fn frame(State(clock): State<Arc<dyn Clock>>, mut request: Request, next: Next) -> Response {
+/// The outermost middleware: assigns the request id, catches panics, writes the error body, counts and logs.
+pub(crate) async fn observe(
+    State(clock): State<Arc<dyn Clock>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let started = Instant::now();
-    let id = RequestId::of(request.headers(), &*clock);
+    let id = RequestId::from_headers(request.headers(), &*clock);
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     request.extensions_mut().insert(id.clone());
-    let mut response = caught(next.run(request)).await;
+    let mut response = catch_panics(next.run(request)).await;
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
     if let Some(error) = response.extensions_mut().remove::<ApiError>() {
         write_error(&mut response, error, &id, route);
@@ -47,16 +51,16 @@ pub(crate) async fn frame(State(clock): State<Arc<dyn Clock>>, mut request: Requ
     response
 }
 
-/// What is judged of every request before its handler is asked. `/v1/tenants` and all below it is the admin's, existing or
-/// not: no other key learns what there is. And a call that has no query parameters takes none, so that a misspelt or
-/// misplaced one is not passed over in silence. What a body takes of the room for all of them is held until the answer is there,
-/// and what the answer takes until it is written.
-pub(crate) async fn judge(State(app): State<Shared>, request: Request, next: Next) -> Response {
+/// Checks that run before every handler. `/v1/tenants` and everything below it needs the admin key, whether
+/// the path exists or not, so that other keys cannot probe which tenants exist. A call without query
+/// parameters refuses any, so that a misspelt one is not silently ignored. What the body takes of the body
+/// budget is held until the answer exists, and what the answer takes until it is written.
+pub(crate) async fn authorize(State(app): State<SharedState>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let share = app.room.share();
+    let share = app.body_budget.share();
     let changes_nothing = parts.method.is_safe();
     parts.extensions.insert(share.clone());
-    match judged(&mut parts, &app).await {
+    match check_request(&mut parts, &app).await {
         Ok(()) => {
             let response = next.run(Request::from_parts(parts, body)).await;
             share.count_answer(response, changes_nothing).await
@@ -65,7 +69,7 @@ pub(crate) async fn judge(State(app): State<Shared>, request: Request, next: Nex
     }
 }
 
-async fn judged(parts: &mut Parts, app: &Shared) -> Result<(), ApiError> {
+async fn check_request(parts: &mut Parts, app: &SharedState) -> Result<(), ApiError> {
     let path = parts.uri.path();
     if path.strip_prefix("/v1/tenants").is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
         Admin::from_request_parts(parts, app).await?;
@@ -77,24 +81,24 @@ async fn judged(parts: &mut Parts, app: &Shared) -> Result<(), ApiError> {
     let Some(call) = route.and_then(|route| openapi::bare(&parts.method, route.as_str())) else {
         return Ok(());
     };
-    let unknown = Parameters::of(&parts.uri).and_then(Parameters::finish);
-    // Whoever has no key is told that first.
+    let unknown = QueryParameters::from_uri(&parts.uri).and_then(QueryParameters::finish);
+    // A caller without a key learns that first.
     if unknown.is_err() && call.needs_key {
-        auth::shown(parts, app).await?;
+        auth::authenticate(parts, app).await?;
     }
     unknown
 }
 
-/// What a handler answers, or 500 if it panics. The state behind a panicking handler is the store's, which has its own
-/// transactions: nothing is left torn.
-pub(crate) async fn caught(answer: impl Future<Output = Response>) -> Response {
+/// The handler's answer, or 500 if it panics. A handler changes state only through the store's transactions,
+/// so a panic leaves nothing half done.
+pub(crate) async fn catch_panics(answer: impl Future<Output = Response>) -> Response {
     match AssertUnwindSafe(answer).catch_unwind().await {
         Ok(response) => response,
         Err(panic) => ApiError::internal(panic_text(&*panic)).into_response(),
     }
 }
 
-/// Writes the body, in the words of the door that the request came by.
+/// Writes the error body, in the format of the compatibility API that the request came through.
 fn write_error(response: &mut Response, error: ApiError, id: &RequestId, route: &str) {
     match (response.status(), error.cause()) {
         (StatusCode::SERVICE_UNAVAILABLE, Some(cause)) => {
@@ -110,9 +114,9 @@ fn write_error(response: &mut Response, error: ApiError, id: &RequestId, route: 
     }
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
-    // A router inside has counted the body that was not written yet.
+    // An inner router has set the length of the body that was still empty.
     response.headers_mut().remove(header::CONTENT_LENGTH);
-    let body = match response.extensions_mut().remove::<&'static Dress>() {
+    let body = match response.extensions_mut().remove::<&'static ErrorStyle>() {
         None => error.into_json(id.as_str()),
         Some(dress) => {
             let (status, body) = (dress.refuse)(&error, id.as_str());
@@ -142,12 +146,12 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     format!("a handler panicked: {}", text.unwrap_or("without a word"))
 }
 
-/// 404 for a path that is no route.
+/// 404 for a path without a route.
 pub(crate) async fn no_such_path() -> ApiError {
     ApiError::not_found("there is nothing at this path; GET /docs lists what there is")
 }
 
-/// 405 for a route with other methods.
+/// 405 for a route that has other methods.
 pub(crate) async fn no_such_method(method: Method) -> ApiError {
     ApiError::method_not_allowed(format!("this path has no {method}; the Allow header lists what it has"))
 }
@@ -162,9 +166,9 @@ mod tests {
 
     use super::*;
 
-    struct Noon;
+    struct MiddlewareTestClock;
 
-    impl Clock for Noon {
+    impl Clock for MiddlewareTestClock {
         fn now(&self) -> Time {
             Time::from_millis(1_700_000_000_000)
         }
@@ -189,7 +193,7 @@ mod tests {
             .route("/odd", get(store_is_odd))
             .fallback(no_such_path)
             .method_not_allowed_fallback(no_such_method)
-            .layer(middleware::from_fn_with_state(Arc::new(Noon) as Arc<dyn Clock>, frame));
+            .layer(middleware::from_fn_with_state(Arc::new(MiddlewareTestClock) as Arc<dyn Clock>, observe));
         let mut request = Request::get(path);
         if let Some(id) = request_id {
             request = request.header(request_id::HEADER, id);

@@ -1,7 +1,8 @@
 //! The audit log: who changed what, when, by which request. `GET /v1/audit` shows it.
 //!
-//! A management call makes its [`AuditEntry`] here and gives it to the store together with the change, so that neither
-//! can be there without the other. Particulars are what the caller may see anyway; never a key, a password or a token.
+//! A management call builds its [`AuditEntry`] here and hands it to the store together with the change, so
+//! that neither exists without the other. The detail is what the caller may see anyway; never a key, a
+//! password or a token.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -21,43 +22,44 @@ use serde_json::{Value, value::RawValue};
 use utoipa::ToSchema;
 
 use crate::{
-    auth::{Actor, Admin},
+    auth::{Admin, CallerActor},
     http::{
         body,
         error::ApiError,
-        pagination::{self, Paging},
-        query::Parameters,
+        pagination::{self, PageRequest},
+        query::QueryParameters,
         request_id::RequestId,
     },
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
 /// Entries read at a time for an export.
 const EXPORT_PAGE: u32 = 500;
-/// Clocks that step back by less than this keep the order of entries.
+/// A clock that steps back by less than this keeps the order of entries.
 const MS_BACK_MAX: u128 = 60_000;
 
-/// Gives out ids that rise, also within a millisecond: the log is read in their order.
+/// Generates increasing ids, also within a millisecond: the log is read in their order.
 #[derive(Default)]
-pub(crate) struct AuditIds(Mutex<u128>);
+pub(crate) struct AuditIdSource(Mutex<u128>);
 
-impl AuditIds {
+impl AuditIdSource {
     fn next(&self, at: Time) -> AuditId {
         let fresh = u128::from_be_bytes(*AuditId::new(at, &mut rand::rng()).as_bytes());
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A clock that was set back must not hold up the order for long: only what is about as old follows on.
+        // A clock that was set back must not disturb the order for long: an id follows the last one only if
+        // they are about as old.
         let follows = fresh <= *last && (*last >> 80) - (fresh >> 80) < MS_BACK_MAX;
         *last = if follows { *last + 1 } else { fresh };
         AuditId::from_bytes(last.to_be_bytes())
     }
 }
 
-impl App {
-    /// The record of a management call, to be stored with its change. `action` is as in `account.create`; `detail` is a
-    /// JSON object without secrets.
+impl AppState {
+    /// The record of a management call, to be stored with its change. `action` is like `account.create`;
+    /// `detail` is a JSON object without secrets.
     pub(crate) fn audit(
         &self,
-        actor: &Actor,
+        actor: &CallerActor,
         tenant: Option<&TenantId>,
         action: &str,
         target: impl Into<String>,
@@ -78,10 +80,10 @@ impl App {
     }
 }
 
-impl App {
-    /// Writes the record of something that is no change of the directory.
+impl AppState {
+    /// Writes the record of something that is not a directory change.
     pub(crate) async fn record(&self, entry: AuditEntry) -> Result<(), StoreError> {
-        // An entry is written with a change. Forgetting what is over is one that may be made at any time.
+        // An entry is written with a change. Removing expired rows is a change that may be made at any time.
         self.store.change(DirectoryChange::Forget(entry.at), Some(entry)).await.map(drop)
     }
 }
@@ -90,7 +92,7 @@ impl App {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AuditEntry)]
 pub(crate) struct AuditView {
-    /// The entry's own id.
+    /// The entry's id.
     #[schema(example = "0192d3a4-5b6c-7d8e-9f01-23456789abcd")]
     id: String,
     /// When.
@@ -99,16 +101,16 @@ pub(crate) struct AuditView {
     /// Who: `admin`, or `key:` and the id of a key.
     #[schema(example = "key:Zm9vYmFy")]
     actor: String,
-    /// About which tenant.
+    /// The tenant concerned.
     tenant: Option<String>,
     /// What was done.
     #[schema(example = "tenant.create")]
     action: String,
-    /// To what.
+    /// The resource concerned.
     target: String,
-    /// The request that asked for it.
+    /// The id of the request.
     request_id: Option<String>,
-    /// Particulars; never a secret.
+    /// Further data; never a secret.
     #[schema(value_type = Option<Object>)]
     detail: Option<Box<RawValue>>,
 }
@@ -131,27 +133,27 @@ impl From<AuditEntry> for AuditView {
 /// A page of the audit log.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AuditList {
-    /// Newest first.
+    /// The entries, newest first.
     data: Vec<AuditView>,
-    /// Give this as `cursor` for the next; null at the end.
+    /// Pass this as `cursor` to read the next page; null on the last page.
     next_cursor: Option<String>,
 }
 
 /// Read the audit log
 ///
-/// For the admin key. Every call that changed a tenant, key, account, batch, suppression, template, recipient, signing key,
-/// webhook, mailbox, rule or contact, or removed messages, newest first. With `format=jsonl`, or `Accept: application/x-ndjson`, all of it comes
-/// as JSON lines.
+/// For the admin key. Every call that changed a tenant, key, account, batch, suppression, template,
+/// recipient, signing key, webhook, mailbox, rule or contact, or removed messages, newest first. With
+/// `format=jsonl`, or `Accept: application/x-ndjson`, the complete log is returned as JSON lines.
 #[utoipa::path(
     get,
     path = "/v1/audit",
     operation_id = "listAudit",
     tag = "operations",
     params(
-        ("tenant" = Option<String>, Query, description = "Only what was done to this tenant"),
-        ("format" = Option<String>, Query, description = "`json` (default), or `jsonl` for all of it, one entry a line"),
+        ("tenant" = Option<String>, Query, description = "Only changes to this tenant"),
+        ("format" = Option<String>, Query, description = "`json` (default), or `jsonl` for the complete log, one entry per line"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((
         status = 200,
@@ -160,12 +162,12 @@ pub(crate) struct AuditList {
     ))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     _: Admin,
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, ApiError> {
-    let mut query = Parameters::of(&uri)?;
+    let mut query = QueryParameters::from_uri(&uri)?;
     let tenant = query.parse("tenant", str::parse::<TenantId>);
     let lines = query.parse("format", |text| match text {
         "json" => Ok(false),
@@ -176,7 +178,7 @@ pub(crate) async fn list(
         query.finish()?;
         return export(app, tenant).await;
     }
-    let Paging { limit, cursor } = Paging::take(&mut query);
+    let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
     let before = cursor.as_deref().map(pagination::read_cursor::<AuditId>).transpose()?;
     let mut found = app.store.audit(tenant.as_ref(), before, limit + 1).await?;
@@ -193,7 +195,7 @@ fn wants_lines(headers: &HeaderMap) -> bool {
     accepts.map(body::essence).any(body::is_json_lines)
 }
 
-async fn export(app: Shared, tenant: Option<TenantId>) -> Result<Response, ApiError> {
+async fn export(app: SharedState, tenant: Option<TenantId>) -> Result<Response, ApiError> {
     let body = pagination::streamed(None, move |before: Option<AuditId>| {
         let (app, tenant) = (app.clone(), tenant.clone());
         async move {
@@ -216,7 +218,7 @@ mod tests {
 
     #[test]
     fn later_entries_have_greater_ids() {
-        let ids = AuditIds::default();
+        let ids = AuditIdSource::default();
         let times = [1_000, 1_000, 1_000, 900, 1_001];
         let given: Vec<AuditId> = times.map(|ms| ids.next(Time::from_millis(ms))).to_vec();
         assert!(given.is_sorted() && given.windows(2).all(|two| two[0] != two[1]), "{given:?}");

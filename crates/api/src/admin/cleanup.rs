@@ -1,7 +1,7 @@
-//! `POST /v1/cleanup`: removes messages before their time.
+//! `POST /v1/cleanup`: removes messages early.
 //!
-//! The same as housekeeping does by itself once a tenant's `report_retention_seconds` have passed. Never a message that
-//! has not ended, nor one that somebody is still to be told of.
+//! Housekeeping does the same by itself once a tenant's `report_retention_seconds` have passed. A message
+//! that has not ended, or has a pending notification, is never removed.
 
 use std::time::Duration;
 
@@ -15,20 +15,21 @@ use utoipa::ToSchema;
 
 use crate::{
     auth::{Caller, Manager},
-    http::{error::ApiError, query::Parameters, request_id::RequestId},
-    state::{App, Shared},
+    http::{error::ApiError, query::QueryParameters, request_id::RequestId},
+    state::{AppState, SharedState},
 };
 
 /// Messages removed in one transaction.
 pub(crate) const SLICE: u32 = 200;
-/// The longest time that can be asked for, as that for which a tenant can have its messages kept.
+/// The largest `older_than_seconds`: the longest retention that a tenant can set.
 pub(crate) const OLDER_THAN_S_MAX: u64 = TenantSettings::RETENTION_DAYS_MAX as u64 * 24 * 60 * 60;
 /// How long one call goes on removing.
 pub(crate) const TIME_MAX: Duration = Duration::from_secs(20);
 
-/// What a cleanup did.
+/// The result of a clean-up.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Cleanup {
+#[schema(as = Cleanup)]
+pub(crate) struct CleanupResult {
     /// Messages that were removed.
     pub(crate) deleted: u64,
     /// Whether there may be more: call again.
@@ -37,24 +38,25 @@ pub(crate) struct Cleanup {
 
 /// Remove old messages
 ///
-/// Those that ended and were reported more than `older_than_seconds` ago; the tenant's own `report_retention_seconds`, or the
-/// gateway's, when absent. Those whose reports were given up stay for `unreported_retention_days` at least. A call removes for at most 20
-/// seconds and then says that there is `more`.
+/// Messages that ended and were completely reported more than `older_than_seconds` ago; the tenant's own
+/// `report_retention_seconds`, or the gateway's, when absent. Messages whose notifications were given up stay
+/// for `unreported_retention_days` at least. A call runs for at most 20 seconds and then says that there is
+/// `more`.
 #[utoipa::path(
     post,
     path = "/v1/cleanup",
     operation_id = "cleanUp",
     tag = "operations",
-    params(("older_than_seconds" = Option<u64>, Query, description = "How old they must be at least, up to 315,360,000; 0 for all")),
-    responses((status = 200, description = "What was removed", body = Cleanup))
+    params(("older_than_seconds" = Option<u64>, Query, description = "The minimum age, up to 315,360,000; 0 for all")),
+    responses((status = 200, description = "The result", body = CleanupResult))
 )]
 pub(crate) async fn cleanup(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     uri: Uri,
-) -> Result<Json<Cleanup>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
+) -> Result<Json<CleanupResult>, ApiError> {
+    let mut query = QueryParameters::from_uri(&uri)?;
     let seconds = query.parse("older_than_seconds", |text| {
         let seconds = text.parse().ok().filter(|seconds| *seconds <= OLDER_THAN_S_MAX);
         seconds.ok_or_else(|| format!("must be a whole number of seconds, 0 to {OLDER_THAN_S_MAX}"))
@@ -64,13 +66,13 @@ pub(crate) async fn cleanup(
     remove(&app, &caller, &request_id, older_than).await.map(Json)
 }
 
-/// Removes what ended and was reported so long ago, or as long ago as the tenant's own setting says.
+/// Removes messages that ended and were reported before this age, or before the tenant's own retention.
 pub(crate) async fn remove(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     request_id: &RequestId,
     older_than: Option<Duration>,
-) -> Result<Cleanup, ApiError> {
+) -> Result<CleanupResult, ApiError> {
     let tenant = app.store.tenant(&caller.tenant).await?;
     let settings = tenant.map(|tenant| tenant.settings).unwrap_or_default();
     let kept = older_than.unwrap_or_else(|| settings.report_retention(app.report_retention));
@@ -98,7 +100,7 @@ pub(crate) async fn remove(
         let more = removed == SLICE;
         if !more || Instant::now() >= deadline {
             tracing::info!(%tenant, deleted, more, "messages were removed on request");
-            return Ok(Cleanup { deleted, more });
+            return Ok(CleanupResult { deleted, more });
         }
     }
 }

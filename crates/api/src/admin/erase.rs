@@ -1,7 +1,7 @@
-//! `POST /v1/erase`: makes a tenant forget an address, as people may ask for.
+//! `POST /v1/erase`: removes an address from a tenant's data, as its owner may demand.
 //!
-//! Counts and statistics stay. The audit log keeps a keyed digest in the address's place: whoever has the address and the
-//! gateway's secret key can tell that it was erased, and nobody can tell the address from it.
+//! Counts and statistics stay. The audit log has a keyed digest instead of the address: with the address and
+//! the gateway's secret key one can verify that it was erased, but the digest does not reveal it.
 
 use axum::{
     Json,
@@ -20,13 +20,13 @@ use crate::{
     http::{
         body,
         error::{ApiError, FieldError},
-        json_fields::Fields,
+        json_fields::JsonFieldReader,
         request_id::RequestId,
     },
-    state::Shared,
+    state::SharedState,
 };
 
-/// What to forget.
+/// The address to erase.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EraseRequest {
     /// The address.
@@ -34,43 +34,45 @@ pub(crate) struct EraseRequest {
     address: String,
 }
 
-/// What was forgotten.
+/// The result of an erasure.
 #[derive(Debug, Default, Serialize, ToSchema)]
-pub(crate) struct Erasure {
-    /// Messages to nobody else, which were removed.
+#[schema(as = Erasure)]
+pub(crate) struct ErasureResult {
+    /// Messages to this address only, which were removed.
     removed: i64,
-    /// Messages to others as well, in which the address, the subject and the bodies were removed.
+    /// Messages to others as well, from which the address, the subject and the bodies were removed.
     redacted: i64,
-    /// Messages that are still on their way, and were left: call again once they have ended.
+    /// Messages that have not ended and were left: call again once they have.
     waiting: i64,
-    /// Whether there may be more that have ended: call again.
+    /// Whether there may be more messages that have ended: call again.
     more: bool,
 }
 
-/// Forget an address
+/// Erase an address
 ///
-/// Removes it from the messages that have ended. Entries of the suppression list and of the directory of recipients stay:
-/// delete them on their own. A call goes on for at most 20 seconds and then says that there is `more`.
+/// Removes it from the messages that have ended. Entries of the suppression list and of the recipient
+/// directory stay: delete them separately. A call runs for at most 20 seconds and then says that there is
+/// `more`.
 #[utoipa::path(
     post,
     path = "/v1/erase",
     operation_id = "eraseAddress",
     tag = "operations",
     request_body = EraseRequest,
-    responses((status = 200, description = "What was forgotten", body = Erasure))
+    responses((status = 200, description = "The result", body = ErasureResult))
 )]
 pub(crate) async fn erase(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     request: Request,
-) -> Result<Json<Erasure>, ApiError> {
+) -> Result<Json<ErasureResult>, ApiError> {
     let address = read(body::json_object(request).await?).map_err(ApiError::invalid)?;
     let tenant = &caller.tenant;
-    // Written first: what was asked for is known even if the work is cut off.
+    // Written first, so that the request is recorded even if the work is interrupted.
     let digest = digest(&app.secret_key, tenant, &address);
     let entry = app.audit(&caller.actor, Some(tenant), "address.erase", digest.as_str(), &request_id, None);
-    // Entries from before the log had digests name it as they were given it: in lower case.
+    // Older entries of the log, from before it had digests, contain the address in lower case.
     let mut entry = Some(entry);
     for target in EmailAddress::spellings_of(&address.to_lowercase()) {
         let digest = digest.clone();
@@ -79,10 +81,10 @@ pub(crate) async fn erase(
     }
 
     let deadline = Instant::now() + TIME_MAX;
-    let mut done = Erasure::default();
+    let mut done = ErasureResult::default();
     loop {
         let mut slice = Erased::default();
-        // What earlier versions took has the domain as people write it.
+        // Earlier versions stored the domain in Unicode.
         for spelling in EmailAddress::spellings_of(&address) {
             let erased = app.store.erase(tenant, &spelling, app.clock.now(), SLICE).await?;
             slice.removed += erased.removed;
@@ -95,7 +97,7 @@ pub(crate) async fn erase(
         done.waiting = waiting;
         done.more = removed + redacted > 0;
         if !done.more || Instant::now() >= deadline {
-            let Erasure { removed, redacted, waiting, more } = done;
+            let ErasureResult { removed, redacted, waiting, more } = done;
             tracing::info!(%tenant, removed, redacted, waiting, more, "an address was erased on request");
             return Ok(Json(done));
         }
@@ -104,7 +106,7 @@ pub(crate) async fn erase(
 
 fn read(body: Map<String, Value>) -> Result<String, Vec<FieldError>> {
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(body, &mut wrong);
+    let mut fields = JsonFieldReader::new(body, &mut wrong);
     if !fields.has("address") {
         fields.refuse("address", "is needed: the address to forget");
     }
@@ -116,8 +118,8 @@ fn read(body: Map<String, Value>) -> Result<String, Vec<FieldError>> {
     }
 }
 
-/// What stands for an address that is not kept, as in the traces that removed messages leave. The same address has the
-/// same one, so that entries of the audit log about it belong together.
+/// The digest that replaces an address in the audit log and in the traces of removed messages. The same
+/// address has the same digest, so that entries about it can be matched.
 pub(crate) fn digest(key: &SecretKey, tenant: &TenantId, address: &str) -> String {
     let digest = Tombstone::digest(&key.derive(Tenant::TRACE_KEY_LABEL), tenant, address);
     let hex = digest.iter().map(|byte| format!("{byte:02x}"));

@@ -1,4 +1,5 @@
-//! What administrators do: tenants and their keys, the audit log, nodes, outbox sources, clean-up and erasure.
+//! What administrators do: tenants and their keys, the audit log, nodes, outbox sources, clean-up and
+//! erasure.
 
 pub(crate) mod audit;
 pub(crate) mod cleanup;

@@ -7,35 +7,35 @@ use utoipa::ToSchema;
 
 use crate::{
     auth::Admin,
-    http::{error::ApiError, pagination::Part},
-    state::{App, Shared},
+    http::{error::ApiError, pagination::ListPart},
+    state::{AppState, SharedState},
 };
 
 /// A node.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Node)]
 pub(crate) struct NodeView {
-    /// This life of it.
+    /// The id of this incarnation.
     #[schema(example = "0192d3a4-5b6c-7d8e-9f01-23456789abcd")]
     id: String,
-    /// Its host and process.
+    /// The host and process.
     name: String,
-    /// Where it listens.
+    /// The address it listens on.
     address: String,
     /// The version of the program.
     version: String,
-    /// `alive`, or `dead` when its heartbeat has not moved for ten seconds. Its work is then taken over and it is struck
-    /// from the list.
+    /// `alive`, or `dead` when its heartbeat has not moved for ten seconds. Its work is then taken over, and
+    /// it is removed from the list.
     status: &'static str,
-    /// Whether it is the one that answers.
+    /// Whether this node is answering.
     is_self: bool,
-    /// Whether it keeps bodies over 128 KiB where the node that answers cannot read them: `storage.url` is a folder that
-    /// they do not share, and such mail waits for the node that took it.
+    /// Whether it stores bodies over 128 KiB in a place that the answering node cannot read: `storage.url` is
+    /// a folder that they do not share, and such mail waits for the node that accepted it.
     storage_apart: bool,
     /// When it started, by its own clock.
     #[schema(value_type = String, format = DateTime)]
     started_at: Time,
-    /// When it last said that it is alive, by its own clock.
+    /// Its last heartbeat, by its own clock.
     #[schema(value_type = String, format = DateTime)]
     last_beat_at: Time,
 }
@@ -43,9 +43,9 @@ pub(crate) struct NodeView {
 /// A list of nodes.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NodeList {
-    /// The oldest first.
+    /// The nodes, the oldest first.
     data: Vec<NodeView>,
-    /// Give this as `cursor` for the next; null at the end.
+    /// Pass this as `cursor` to read the next page; null on the last page.
     next_cursor: Option<String>,
 }
 
@@ -59,22 +59,22 @@ pub(crate) struct NodeList {
     tag = "operations",
     params(
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((status = 200, description = "The nodes", body = NodeList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     _: Admin,
-    part: Part,
+    part: ListPart,
 ) -> Result<Json<NodeList>, ApiError> {
     let (data, next_cursor) =
-        part.of(all(&app).await?, |node| (node.started_at.as_millis(), node.id.clone()))?;
+        part.select(all(&app).await?, |node| (node.started_at.as_millis(), node.id.clone()))?;
     Ok(Json(NodeList { data, next_cursor }))
 }
 
-/// Every node, the oldest first.
-pub(crate) async fn all(app: &App) -> Result<Vec<NodeView>, ApiError> {
+/// All nodes, the oldest first.
+pub(crate) async fn all(app: &AppState) -> Result<Vec<NodeView>, ApiError> {
     let nodes = app.store.nodes().await?.into_iter();
     let apart = app.roster.apart();
     let views = nodes.map(|node| NodeView {

@@ -1,4 +1,4 @@
-//! `GET /v1/outbox`: how the databases stand that mail is taken from.
+//! `GET /v1/outbox`: the state of the databases that mail is taken from.
 
 use axum::{Json, extract::State};
 use postway_domain::Time;
@@ -8,33 +8,33 @@ use utoipa::ToSchema;
 
 use crate::{
     auth::Reader,
-    http::{error::ApiError, pagination::Part},
-    state::Shared,
+    http::{error::ApiError, pagination::ListPart},
+    state::SharedState,
 };
 
-/// A source.
+/// An outbox source.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OutboxSource)]
-pub(crate) struct SourceView {
+pub(crate) struct OutboxSourceView {
     /// Its name.
     #[schema(example = "shop")]
     name: String,
-    /// Whose mail it is.
+    /// The tenant whose mail it contains.
     tenant: String,
     /// `generic`, or `accounts`.
     kind: &'static str,
-    /// Where it is, without its password; for the admin key.
+    /// The database's URL, without its password; for the admin key.
     database: Option<String>,
-    /// How it stands on the node that answers: `starting`, `serving`, `elsewhere` (another node serves it), `away` or
-    /// `stopped`.
+    /// Its state on the answering node: `starting`, `serving`, `elsewhere` (another node serves it), `away`
+    /// or `stopped`.
     status: &'static str,
     /// The node that serves it.
     holder: Option<String>,
-    /// Rows that wait, counted up to ten thousand; unknown while the source is away.
+    /// Waiting rows, counted up to 10,000; unknown while the source is away.
     waiting: Option<u32>,
-    /// How long the oldest of them waits, by the source's clock.
+    /// The age of the oldest waiting row, by the source's clock.
     lag_seconds: Option<f64>,
-    /// Rows that the node that answers has accepted since it started.
+    /// Rows that the answering node has accepted since it started.
     accepted: u64,
     /// Rows that it has refused.
     invalid: u64,
@@ -48,10 +48,10 @@ pub(crate) struct SourceView {
 /// A list of sources.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OutboxSourceList)]
-pub(crate) struct SourceList {
-    /// By tenant and name.
-    data: Vec<SourceView>,
-    /// Give this as `cursor` for the next; null at the end.
+pub(crate) struct OutboxSourceList {
+    /// The sources, by tenant and name.
+    data: Vec<OutboxSourceView>,
+    /// Pass this as `cursor` to read the next page; null on the last page.
     next_cursor: Option<String>,
 }
 
@@ -65,25 +65,25 @@ pub(crate) struct SourceList {
     tag = "outbox",
     params(
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
-    responses((status = 200, description = "The sources", body = SourceList))
+    responses((status = 200, description = "The sources", body = OutboxSourceList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    part: Part,
-) -> Result<Json<SourceList>, ApiError> {
+    part: ListPart,
+) -> Result<Json<OutboxSourceList>, ApiError> {
     let is_admin = caller.actor.is_admin();
     let whose = (!is_admin).then_some(&caller.tenant);
     let found = app.outbox.status(&*app.store, whose).await;
-    let data: Vec<SourceView> = found.into_iter().map(|one| view(one, is_admin)).collect();
-    let (data, next_cursor) = part.of(data, |source| (source.tenant.clone(), source.name.clone()))?;
-    Ok(Json(SourceList { data, next_cursor }))
+    let data: Vec<OutboxSourceView> = found.into_iter().map(|one| view(one, is_admin)).collect();
+    let (data, next_cursor) = part.select(data, |source| (source.tenant.clone(), source.name.clone()))?;
+    Ok(Json(OutboxSourceList { data, next_cursor }))
 }
 
-fn view(source: SourceStatus, is_admin: bool) -> SourceView {
-    SourceView {
+fn view(source: SourceStatus, is_admin: bool) -> OutboxSourceView {
+    OutboxSourceView {
         name: source.name,
         tenant: source.tenant.to_string(),
         kind: source.kind,
@@ -95,7 +95,7 @@ fn view(source: SourceStatus, is_admin: bool) -> SourceView {
         accepted: source.accepted,
         invalid: source.invalid,
         last_taken_at: source.last_taken_at,
-        // It may name hosts.
+        // The error may name hosts.
         error: source.error.filter(|_| is_admin),
     }
 }

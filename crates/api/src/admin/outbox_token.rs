@@ -1,7 +1,8 @@
-//! `POST /v1/tokens/verify`: whether what a reader of an account's mail presents is good.
+//! `POST /v1/tokens/verify`: verifies a token or code from an account mail.
 //!
-//! The database of the application is asked, and compared in constant time. A wrong code is counted against its token, and
-//! the fifth ends it. How often a tenant may ask is bounded besides, so that guessing cannot keep the database busy.
+//! The application's database is asked, and values are compared in constant time. A wrong code counts against
+//! its token, and the fifth invalidates it. The rate of a tenant's calls is limited besides, so that guessing
+//! cannot keep the database busy.
 
 use std::{
     collections::HashMap,
@@ -23,46 +24,47 @@ use crate::{
     http::{
         body,
         error::{ApiError, FieldError},
-        json_fields::Fields,
+        json_fields::JsonFieldReader,
     },
-    state::Shared,
+    state::SharedState,
 };
 
 /// The longest token and path.
 const TEXT_CHARS_MAX: usize = 1_024;
 /// The longest code.
 const CODE_CHARS_MAX: usize = 16;
-/// How often a tenant may ask at once, and how soon it may ask once more.
+/// How many calls a tenant may make at once, and how soon one more.
 const BURST: u32 = 100;
 const ONE_MORE_IN: Duration = Duration::from_millis(50);
-/// Tenants that are remembered; those that have not asked for long are forgotten.
+/// The most tenants that are remembered; those that have not called for long are dropped.
 const TENANTS_MAX: usize = 10_000;
 
-/// What to verify.
+/// The token to verify.
 #[derive(ToSchema)]
 #[schema(as = VerifyToken)]
 #[expect(dead_code, reason = "it describes the body; the fields are read one by one")]
 pub(crate) struct VerifyRequest {
-    /// The token of the link.
+    /// The token from the link.
     #[schema(example = "q83vEjRWeJC…")]
     token: String,
     /// The path of the link, which the token is signed for.
     #[schema(example = "/activate")]
     path: String,
-    /// The code of the mail, where the reader was asked for it.
+    /// The code from the mail, if the reader was asked for it.
     #[schema(example = "04217")]
     code: Option<String>,
-    /// Whether a good token is consumed with it; an activation then activates its account.
+    /// Whether a valid token is consumed; an activation then activates its account.
     consume: Option<bool>,
 }
 
-/// What was found.
+/// The result of a verification.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = VerifiedToken)]
-pub(crate) struct Verified {
-    /// Whether it is good.
+pub(crate) struct TokenVerification {
+    /// Whether the token is valid.
     valid: bool,
-    /// Why it is not: `malformed`, `unknown`, `path`, `code`, `attempts`, `expired`, `consumed` or `revoked`.
+    /// Why it is not valid: `malformed`, `unknown`, `path`, `code`, `attempts`, `expired`, `consumed` or
+    /// `revoked`.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     /// `activation` or `password_recovery`.
@@ -81,22 +83,22 @@ pub(crate) struct Verified {
 
 /// Verify a token
 ///
-/// For tokens of an outbox with accounts. The answer is 200 also where the token is not good: `valid` says so. 429 where
-/// you ask too often.
+/// For tokens of an outbox with accounts. The answer is 200 even if the token is not valid: see `valid`. 429
+/// if you ask too often.
 #[utoipa::path(
     post,
     path = "/v1/tokens/verify",
     operation_id = "verifyToken",
     tag = "outbox",
     request_body = VerifyRequest,
-    responses((status = 200, description = "What was found", body = Verified))
+    responses((status = 200, description = "The result", body = TokenVerification))
 )]
 pub(crate) async fn verify(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Sender,
     request: Request,
-) -> Result<Json<Verified>, ApiError> {
-    if !app.token_pace.admits(&caller.tenant, Instant::now()) {
+) -> Result<Json<TokenVerification>, ApiError> {
+    if !app.verify_rate_limit.admits(&caller.tenant, Instant::now()) {
         return Err(ApiError::too_many("tokens are verified too often; try again in a second"));
     }
     let presented = read(request).await?;
@@ -107,7 +109,7 @@ pub(crate) async fn verify(
         ApiError::unavailable("the database of the tokens does not answer now; try again", error)
     })?;
     Ok(Json(match finding {
-        Finding::Valid { action, account, login, consumed } => Verified {
+        Finding::Valid { action, account, login, consumed } => TokenVerification {
             valid: true,
             reason: None,
             action: Some(action),
@@ -115,13 +117,15 @@ pub(crate) async fn verify(
             login: Some(login),
             consumed: Some(consumed),
         },
-        Finding::Invalid(reason) => Verified { reason: Some(reason), ..Verified::default() },
+        Finding::Invalid(reason) => {
+            TokenVerification { reason: Some(reason), ..TokenVerification::default() }
+        }
     }))
 }
 
 async fn read(request: Request) -> Result<Presented, ApiError> {
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(body::json_object(request).await?, &mut wrong);
+    let mut fields = JsonFieldReader::new(body::json_object(request).await?, &mut wrong);
     let token = fields.text("token", TEXT_CHARS_MAX);
     let path = fields.text("path", TEXT_CHARS_MAX);
     let code = fields.text("code", CODE_CHARS_MAX);
@@ -140,12 +144,12 @@ async fn read(request: Request) -> Result<Presented, ApiError> {
     }
 }
 
-/// How often tenants ask, each with a bucket of its own that fills with time.
+/// A rate limit on verifications, with a token bucket for each tenant.
 #[derive(Default)]
-pub(crate) struct Pace(Mutex<HashMap<TenantId, Instant>>);
+pub(crate) struct VerifyRateLimit(Mutex<HashMap<TenantId, Instant>>);
 
-impl Pace {
-    /// Whether a tenant may ask now. What is kept is when its bucket will be full again.
+impl VerifyRateLimit {
+    /// Whether a tenant may call now. The map holds the time at which each bucket will be full again.
     pub(crate) fn admits(&self, tenant: &TenantId, now: Instant) -> bool {
         let mut full_at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if full_at.len() >= TENANTS_MAX {
@@ -166,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_tenant_may_ask_often_for_a_moment_and_at_a_pace_for_long() {
-        let (pace, now) = (Pace::default(), Instant::now());
+        let (pace, now) = (VerifyRateLimit::default(), Instant::now());
         let (one, other) = ("one".parse().unwrap(), "other".parse().unwrap());
         let admitted = (0..1_000).filter(|_| pace.admits(&one, now)).count();
         assert_eq!(admitted, 100);

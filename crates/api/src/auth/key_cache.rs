@@ -1,11 +1,13 @@
-//! Tenants' keys as this process knows them: the store's answer, remembered for a moment, and when each was used last.
+//! A cache of API keys: what the store answered a moment ago, and when each key was last used.
 //!
-//! Every request shows its key, so what was read is believed for a few seconds; a key revoked on another node works here
-//! for as long, one revoked here not at all, also where it was being read at that moment. Keys that exist are remembered without
-//! a bound but their number; those that open nothing are `wrong_keys.rs`'s.
+//! Every request presents its key, so an answer of the store is trusted for a few seconds. A key revoked on
+//! another node works here for that long; one revoked here stops at once, even if it is being read at that
+//! moment. Existing keys are cached without a bound but their number; wrong ones are handled by
+//! `wrong_keys.rs`.
 //!
-//! When a key was last used is written apart from the request, at most once a minute for each key and together for all
-//! that were used in the same second. What is noted when the process ends is lost: it says *about* when.
+//! The time of last use is written apart from the request, at most once a minute for each key, and together
+//! for all keys used in the same second. What is not yet written when the process ends is lost, so the time
+//! is approximate.
 
 use std::{
     collections::HashMap,
@@ -17,78 +19,79 @@ use postway_domain::{ApiKey, KeyDigest, TenantId, Time, client::ClientAddress};
 use postway_store::{Store, StoreError, record::DirectoryChange};
 use tokio::task::JoinSet;
 
-use super::wrong_keys::WrongKeys;
-use crate::state::App;
+use super::wrong_keys::WrongKeyMemory;
+use crate::state::AppState;
 
-/// How long an answer is believed.
+/// How long an answer of the store is trusted.
 const FRESH_FOR: Duration = Duration::from_secs(5);
-/// Beyond this many answers, those no longer believed are forgotten.
+/// Beyond this many entries, expired ones are removed.
 const REMEMBERED_MAX: usize = 10_000;
 /// How often the use of one key is written.
 const TOUCH_EVERY: Duration = Duration::from_secs(60);
-/// How long uses are collected before they are written together.
+/// How long uses are collected before they are written in one batch.
 const COLLECT_FOR: Duration = Duration::from_secs(1);
 
-struct Known {
+struct KnownKey {
     read_at: Instant,
     key: Arc<ApiKey>,
 }
 
 #[derive(Default)]
-struct KnownKeys {
-    by_digest: HashMap<KeyDigest, Known>,
-    /// How often keys were forgotten: what was read before the last time may be revoked.
+struct KnownKeyMap {
+    by_digest: HashMap<KeyDigest, KnownKey>,
+    /// How many times keys were removed: what was read before the latest removal may be revoked.
     forgotten: u64,
 }
 
-/// Why a key is not even looked up, or cannot be.
+/// Why a key could not be looked up.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum KeyUnread {
+pub(crate) enum KeyLookupError {
     /// The caller's address has sent too many wrong keys and must wait this long.
     #[error("too many wrong keys")]
     TooManyWrong(Duration),
-    /// The store cannot be asked.
+    /// The store does not answer.
     #[error(transparent)]
     Unavailable(#[from] StoreError),
 }
 
-/// The memory of keys.
+/// The cache.
 #[derive(Default)]
-pub(crate) struct KeyRing {
-    known: RwLock<KnownKeys>,
-    wrong: WrongKeys,
-    uses: Arc<Mutex<Uses>>,
-    /// The writer of uses, while there is something to write. Gone with the ring.
+pub(crate) struct KeyCache {
+    known: RwLock<KnownKeyMap>,
+    wrong: WrongKeyMemory,
+    uses: Arc<Mutex<KeyUseLog>>,
+    /// The task that writes uses, while there are any to write. It ends with the cache.
     writer: Mutex<JoinSet<()>>,
 }
 
 #[derive(Default)]
-struct Uses {
-    /// To be written.
+struct KeyUseLog {
+    /// Uses to be written.
     noted: HashMap<String, Time>,
-    /// When each key's use was last noted.
+    /// When each key's use was last recorded.
     last: HashMap<String, Time>,
-    /// Whether somebody is about to write them.
+    /// Whether a task is about to write them.
     has_writer: bool,
 }
 
-impl KeyRing {
-    /// The key that `client` shows, if it opens now: neither revoked nor expired, of a tenant that is not deleted. A client
-    /// that has shown too many wrong ones is let in with a key that is known here, and with no other.
-    pub(crate) async fn valid(
+impl KeyCache {
+    /// The key that `client` presents, if it is valid now: not revoked, not expired, and of a tenant that is
+    /// not deleted. A client that sent too many wrong keys is admitted only with a key that is cached here.
+    pub(crate) async fn valid_key(
         &self,
         presented: &[u8],
         client: Option<ClientAddress>,
-        app: &App,
-    ) -> Result<Option<Arc<ApiKey>>, KeyUnread> {
+        app: &AppState,
+    ) -> Result<Option<Arc<ApiKey>>, KeyLookupError> {
         let (digest, now) = (KeyDigest::of(presented), Instant::now());
         let is_known = self.has_seen(&digest);
         if !is_known && let Some(wait) = client.and_then(|client| self.wrong.wait(client, now)) {
             count_refused("throttled");
-            return Err(KeyUnread::TooManyWrong(wait));
+            return Err(KeyLookupError::TooManyWrong(wait));
         }
-        // What cannot be a key, or was none a moment ago, is not worth a question to the store.
-        let is_wrong = !presented.starts_with(ApiKey::PREFIX.as_bytes()) || self.wrong.knows(&digest, now);
+        // A text that cannot be a key, or was a wrong key a moment ago, is not looked up.
+        let is_wrong =
+            !presented.starts_with(ApiKey::PREFIX.as_bytes()) || self.wrong.is_known_wrong(&digest, now);
         let key = if is_wrong { None } else { self.valid_digest(digest, app).await? };
         if key.is_none() {
             count_refused("wrong");
@@ -96,13 +99,13 @@ impl KeyRing {
                 self.wrong.remember(digest, now);
             }
             if let Some(client) = client {
-                self.wrong.count(client, now);
+                self.wrong.count_wrong_key(client, now);
             }
         }
         Ok(key)
     }
 
-    /// Returns how long `client` must wait before it may try another key or proof, if it must wait.
+    /// How long `client` must wait before it may try another key or proof, if it must.
     pub(crate) fn wait(&self, client: Option<ClientAddress>) -> Option<Duration> {
         let wait = client.and_then(|client| self.wrong.wait(client, Instant::now()));
         if wait.is_some() {
@@ -111,21 +114,21 @@ impl KeyRing {
         wait
     }
 
-    /// Counts a proof of `client` that does not hold, as a wrong key.
+    /// Counts a failed proof of `client` as a wrong key.
     pub(crate) fn count_wrong(&self, client: Option<ClientAddress>) {
         count_refused("wrong");
         if let Some(client) = client {
-            self.wrong.count(client, Instant::now());
+            self.wrong.count_wrong_key(client, Instant::now());
         }
     }
 
-    /// The key with this digest, if it opens now.
+    /// The key with this digest, if it is valid now.
     pub(crate) async fn valid_digest(
         &self,
         digest: KeyDigest,
-        app: &App,
+        app: &AppState,
     ) -> Result<Option<Arc<ApiKey>>, StoreError> {
-        let key = match self.remembered(&digest) {
+        let key = match self.recall(&digest) {
             Ok(key) => key,
             Err(forgotten) => match app.store.key(&digest).await? {
                 Some(key) => self.remember(key, forgotten),
@@ -140,28 +143,28 @@ impl KeyRing {
         Ok(Some(key))
     }
 
-    /// Forgets a tenant's key, or all of its keys: the next request reads anew.
+    /// Removes a tenant's key, or all of its keys, from the cache: the next request reads the store.
     pub(crate) fn forget(&self, tenant: &TenantId, id: Option<&str>) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        let stays = |one: &Known| one.key.tenant != *tenant || id.is_some_and(|id| one.key.id != id);
+        let stays = |one: &KnownKey| one.key.tenant != *tenant || id.is_some_and(|id| one.key.id != id);
         known.by_digest.retain(|_, one| stays(one));
         known.forgotten += 1;
     }
 
-    /// Whether this key was in the store at some time, long ago or not.
+    /// Whether this key was in the store at some time.
     fn has_seen(&self, digest: &KeyDigest) -> bool {
         self.known.read().unwrap_or_else(PoisonError::into_inner).by_digest.contains_key(digest)
     }
 
-    /// What was read a moment ago; else how often keys were forgotten until now.
-    fn remembered(&self, digest: &KeyDigest) -> Result<Arc<ApiKey>, u64> {
+    /// The key, if it was read a moment ago; otherwise how many times keys were removed so far.
+    fn recall(&self, digest: &KeyDigest) -> Result<Arc<ApiKey>, u64> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let fresh = known.by_digest.get(digest).filter(|known| known.read_at.elapsed() < FRESH_FOR);
         fresh.map(|known| known.key.clone()).ok_or(known.forgotten)
     }
 
-    /// Remembers a key that was read after keys had been forgotten `forgotten` times. Where they were forgotten since, it is
-    /// good for this request, which came before, and for none after it.
+    /// Caches a key that was read when keys had been removed `forgotten` times. If keys were removed since,
+    /// it is valid for this request, which came before, and is not cached.
     fn remember(&self, key: ApiKey, forgotten: u64) -> Arc<ApiKey> {
         let key = Arc::new(key);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
@@ -171,7 +174,7 @@ impl KeyRing {
         if known.by_digest.len() >= REMEMBERED_MAX {
             known.by_digest.retain(|_, known| known.read_at.elapsed() < FRESH_FOR);
         }
-        known.by_digest.insert(key.digest, Known { read_at: Instant::now(), key: key.clone() });
+        known.by_digest.insert(key.digest, KnownKey { read_at: Instant::now(), key: key.clone() });
         key
     }
 
@@ -198,8 +201,8 @@ fn count_refused(outcome: &'static str) {
     metrics::counter!("postway_keys_refused_total", "outcome" => outcome).increment(1);
 }
 
-/// Writes what was noted, once, and ends.
-async fn write_uses(uses: Arc<Mutex<Uses>>, store: Arc<dyn Store>) {
+/// Writes the recorded uses once, and ends.
+async fn write_uses(uses: Arc<Mutex<KeyUseLog>>, store: Arc<dyn Store>) {
     tokio::time::sleep(COLLECT_FOR).await;
     let noted: Vec<(String, Time)> = {
         let mut uses = uses.lock().unwrap_or_else(PoisonError::into_inner);
@@ -236,16 +239,16 @@ mod tests {
 
     #[test]
     fn a_key_that_was_revoked_while_it_was_read_is_not_remembered() {
-        let (ring, one) = (KeyRing::default(), key("one"));
-        let before = ring.remembered(&one.digest).unwrap_err();
-        // Another request revokes it between our reading and our remembering.
-        ring.forget(&one.tenant, Some("one"));
-        ring.remember(one.clone(), before);
-        assert!(ring.remembered(&one.digest).is_err(), "the next request reads anew");
-        let now = ring.remembered(&one.digest).unwrap_err();
-        ring.remember(one.clone(), now);
-        assert!(ring.remembered(&one.digest).is_ok());
-        ring.forget(&one.tenant, Some("other"));
-        assert!(ring.remembered(&one.digest).is_ok(), "another key was forgotten");
+        let (cache, one) = (KeyCache::default(), key("one"));
+        let before = cache.recall(&one.digest).unwrap_err();
+        // Another request revokes the key between our read and our write to the cache.
+        cache.forget(&one.tenant, Some("one"));
+        cache.remember(one.clone(), before);
+        assert!(cache.recall(&one.digest).is_err(), "the next request reads anew");
+        let now = cache.recall(&one.digest).unwrap_err();
+        cache.remember(one.clone(), now);
+        assert!(cache.recall(&one.digest).is_ok());
+        cache.forget(&one.tenant, Some("other"));
+        assert!(cache.recall(&one.digest).is_ok(), "another key was forgotten");
     }
 }

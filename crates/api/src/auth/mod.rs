@@ -1,13 +1,14 @@
-//! Who calls, for which tenant, and what they may do.
+//! Authentication: who calls, for which tenant, and what the caller may do.
 //!
-//! A key comes as `Authorization: Bearer KEY` or `X-API-Key`; a browser's session stands for one (`session.rs`). The admin key may do everything, for the tenant that
-//! `X-Tenant` names, `default` when absent. A tenant's key works for its own tenant, whatever `X-Tenant` says, within its
-//! scopes and from the networks it allows. Only digests of keys are kept; the admin key's is compared in constant time.
+//! A key comes as `Authorization: Bearer KEY` or `X-API-Key`; a browser has a session cookie instead
+//! (`session/`). The admin key may do everything, for the tenant that `X-Tenant` names, `default` when
+//! absent. A tenant's key works for its own tenant, whatever `X-Tenant` says, within its scopes and from the
+//! networks it allows. Only digests of keys are stored; the admin key's is compared in constant time.
 //!
-//! Whoever shows many keys that open nothing is asked to wait (`wrong_keys.rs`).
+//! An address that sends many wrong keys must wait (`wrong_keys.rs`).
 //!
-//! A handler says what it needs by what it takes: a [`Sender`], a [`Reader`], a [`Manager`] or the [`Admin`]. Refusals
-//! are 401 where no valid key came, 403 where the key is valid and not enough.
+//! A handler declares what it needs by the extractor it takes: a [`Sender`], a [`Reader`], a [`Manager`] or
+//! the [`Admin`]. A request without a valid key is answered 401, one whose key is not sufficient 403.
 
 mod key_cache;
 mod key_check;
@@ -29,17 +30,18 @@ use postway_domain::{
     secret::SecretKey,
 };
 
-pub(crate) use self::key_cache::{KeyRing, KeyUnread};
+pub(crate) use self::key_cache::{KeyCache, KeyLookupError};
 pub use self::key_check::{KeyCheck, KeyDenied};
 use crate::{
     http::{body_budget::RequestShare, error::ApiError, origin::RequestOrigin},
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
-/// The tenant that there always is.
+/// The tenant that always exists.
 pub(crate) const DEFAULT_TENANT: &str = "default";
 
-/// The key that may do everything, as its digest. The key is long and random, so one round is enough.
+/// The key that may do everything, as its digest. The key is long and random, so one round of hashing is
+/// enough.
 #[derive(Clone)]
 pub struct AdminKey {
     digest: [u8; digest::SHA256_OUTPUT_LEN],
@@ -47,12 +49,12 @@ pub struct AdminKey {
 }
 
 impl AdminKey {
-    /// Keeps the digest of `key` and forgets the key.
+    /// Stores the digest of `key`, not the key.
     pub fn new(key: &str) -> Self {
         Self { digest: sha256(key.as_bytes()), scram: None }
     }
 
-    /// Keeps what `key` is proven against by SCRAM, too.
+    /// Also stores what SCRAM verifies `key` against.
     pub fn with_scram(key: &str, secret_key: &SecretKey) -> Self {
         Self { scram: Some(ScramVerifier::of(key, salt_of(secret_key))), ..Self::new(key) }
     }
@@ -62,7 +64,7 @@ impl AdminKey {
         &self.digest
     }
 
-    /// Whether this is the key.
+    /// Whether `presented` is this key.
     pub fn opens(&self, presented: &[u8]) -> bool {
         constant_time::verify_slices_are_equal(&self.digest, &sha256(presented)).is_ok()
     }
@@ -80,85 +82,88 @@ fn sha256(bytes: &[u8]) -> [u8; digest::SHA256_OUTPUT_LEN] {
     out
 }
 
-/// Whose key it is, as the audit log names them.
+/// The owner of a key, as the audit log names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Actor {
+pub(crate) enum CallerActor {
     /// The admin key.
     Admin,
     /// A tenant's key, by its id.
     Key(String),
 }
 
-impl Actor {
-    /// Whether it is the admin key.
+impl CallerActor {
+    /// Whether this is the admin key.
     pub(crate) fn is_admin(&self) -> bool {
-        *self == Actor::Admin
+        *self == CallerActor::Admin
     }
 }
 
-impl fmt::Display for Actor {
+impl fmt::Display for CallerActor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Actor::Admin => f.write_str("admin"),
-            Actor::Key(id) => write!(f, "key:{id}"),
+            CallerActor::Admin => f.write_str("admin"),
+            CallerActor::Key(id) => write!(f, "key:{id}"),
         }
     }
 }
 
-/// Who calls: every read and write of the request is confined to this tenant.
+/// The caller: every read and write of the request is confined to this tenant.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
-    /// For whom.
+    /// The tenant.
     pub(crate) tenant: TenantId,
-    /// With which key.
-    pub(crate) actor: Actor,
-    /// Whether the key may read, whatever else it was needed for: an answer shows no more than that.
+    /// The key's owner.
+    pub(crate) actor: CallerActor,
+    /// Whether the key has the scope `read`, whatever else it was needed for: answers show no more than that.
     pub(crate) may_read: bool,
-    /// Whom the key may send from and to, where it is bound.
+    /// The senders and recipients that the key is restricted to, if any.
     pub(crate) restrictions: Option<Arc<KeyRestrictions>>,
 }
 
 impl Caller {
-    /// Who sent this request, if they may do what is within `scope`.
-    async fn with(scope: Scope, parts: &Parts, app: &Shared) -> Result<Self, ApiError> {
-        Self::named(shown(parts, app).await?, scope, None, parts, app).await
+    /// The caller of this request, if its key has `scope`.
+    async fn with_scope(scope: Scope, parts: &Parts, app: &SharedState) -> Result<Self, ApiError> {
+        Self::for_tenant(authenticate(parts, app).await?, scope, None, parts, app).await
     }
 
-    /// Who shows this key, for the tenant that the request names in a way of its own. A tenant's key names its own, or none.
-    pub(crate) async fn named(
-        who: Shown,
+    /// The caller with this key, for a tenant that the request names in its own way. A tenant's key may name
+    /// only its own tenant, or none.
+    pub(crate) async fn for_tenant(
+        who: AuthenticatedKey,
         scope: Scope,
         tenant: Option<&str>,
         parts: &Parts,
-        app: &App,
+        app: &AppState,
     ) -> Result<Self, ApiError> {
         let caller = Self::of_shown(who, scope, tenant, parts, app).await?;
-        // What the request takes of the common memory is its tenant's.
+        // The request's share of the body budget counts as its tenant's.
         if let Some(share) = parts.extensions.get::<RequestShare>() {
-            share.belong_to(&caller.tenant);
+            share.assign_to(&caller.tenant);
         }
         Ok(caller)
     }
 
     async fn of_shown(
-        who: Shown,
+        who: AuthenticatedKey,
         scope: Scope,
         tenant: Option<&str>,
         parts: &Parts,
-        app: &App,
+        app: &AppState,
     ) -> Result<Self, ApiError> {
         let key = match who {
-            Shown::Key(key) if tenant.is_some_and(|tenant| tenant != key.tenant.as_str()) => {
+            AuthenticatedKey::Key(key) if tenant.is_some_and(|tenant| tenant != key.tenant.as_str()) => {
                 return Err(ApiError::forbidden("this key is of another tenant than the one named"));
             }
-            Shown::Key(key) => key,
-            Shown::Admin => {
+            AuthenticatedKey::Key(key) => key,
+            AuthenticatedKey::Admin => {
                 let tenant = match tenant {
                     None => named_tenant(parts)?,
                     Some(name) => name.parse().map_err(|_| no_tenant(name))?,
                 };
                 return match app.knows_tenant(&tenant).await? {
-                    true => Ok(Self { tenant, actor: Actor::Admin, may_read: true, restrictions: None }),
+                    true => {
+                        Ok(Self { tenant, actor: CallerActor::Admin, may_read: true, restrictions: None })
+                    }
                     false => Err(no_tenant(tenant.as_str())),
                 };
             }
@@ -168,7 +173,7 @@ impl Caller {
             return Err(ApiError::forbidden(message));
         }
         let may_read = key.scopes.contains(&Scope::Read);
-        let (tenant, actor) = (key.tenant.clone(), Actor::Key(key.id.clone()));
+        let (tenant, actor) = (key.tenant.clone(), CallerActor::Key(key.id.clone()));
         Ok(Self { tenant, actor, may_read, restrictions: key.restrictions.clone() })
     }
 }
@@ -187,98 +192,103 @@ macro_rules! with_scope {
             }
         }
 
-        impl FromRequestParts<Shared> for $name {
+        impl FromRequestParts<SharedState> for $name {
             type Rejection = ApiError;
 
-            async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, ApiError> {
-                Caller::with($scope, parts, app).await.map(Self)
+            async fn from_request_parts(parts: &mut Parts, app: &SharedState) -> Result<Self, ApiError> {
+                Caller::with_scope($scope, parts, app).await.map(Self)
             }
         }
     };
 }
 
 with_scope!(
-    /// Somebody who may hand over mail, and cancel or retry it: scope `send`.
+    /// A caller who may hand over mail, and cancel or retry it: scope `send`.
     Sender, Scope::Send
 );
 with_scope!(
-    /// Somebody who may read messages, counts and lists: scope `read`.
+    /// A caller who may read messages, counts and lists: scope `read`.
     Reader, Scope::Read
 );
 with_scope!(
-    /// Somebody who may change accounts, batches, suppressions, templates, recipients, signing keys, webhooks,
-    /// mailboxes, rules and contacts, and remove messages: scope `manage`.
+    /// A caller who may change accounts, batches, suppressions, templates, recipients, signing keys,
+    /// webhooks, mailboxes, rules and contacts, and remove messages: scope `manage`.
     Manager, Scope::Manage
 );
 
-/// Somebody with the admin key, for what is nobody's in particular. A tenant's key is answered 403, whatever the path.
+/// A caller with the admin key, for resources that belong to no tenant. A tenant's key is answered 403,
+/// whatever the path.
 #[derive(Clone, Debug)]
 pub(crate) struct Admin {
-    /// As the audit log names them.
-    pub(crate) actor: Actor,
+    /// The owner of the key, as the audit log names it.
+    pub(crate) actor: CallerActor,
 }
 
-impl FromRequestParts<Shared> for Admin {
+impl FromRequestParts<SharedState> for Admin {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, ApiError> {
-        match shown(parts, app).await? {
-            Shown::Admin => Ok(Self { actor: Actor::Admin }),
-            Shown::Key(_) => Err(ApiError::forbidden("this call needs the admin key")),
+    async fn from_request_parts(parts: &mut Parts, app: &SharedState) -> Result<Self, ApiError> {
+        match authenticate(parts, app).await? {
+            AuthenticatedKey::Admin => Ok(Self { actor: CallerActor::Admin }),
+            AuthenticatedKey::Key(_) => Err(ApiError::forbidden("this call needs the admin key")),
         }
     }
 }
 
-/// Whose key a request shows, or signed in with.
-pub(crate) enum Shown {
+/// The key that a request presents, or signed in with.
+pub(crate) enum AuthenticatedKey {
     /// The admin key.
     Admin,
-    /// A tenant's, valid now and used from where it may be.
+    /// A tenant's key, valid now and used from an allowed network.
     Key(Arc<ApiKey>),
 }
 
-/// A key in a header goes before a session: whoever sends one means it.
-pub(crate) async fn shown(parts: &Parts, app: &App) -> Result<Shown, ApiError> {
+/// The key of a request. A key in a header takes precedence over a session.
+pub(crate) async fn authenticate(parts: &Parts, app: &AppState) -> Result<AuthenticatedKey, ApiError> {
     match presented_key(&parts.headers) {
-        Some(presented) => opened(presented, parts, app).await,
+        Some(presented) => authenticate_key(presented, parts, app).await,
         None => {
-            let who = session::of(parts, app).await?.ok_or_else(ApiError::unauthorized)?;
-            allowed(who, parts)
+            let who = session::authenticated_key(parts, app).await?.ok_or_else(ApiError::unauthorized)?;
+            check_network(who, parts)
         }
     }
 }
 
-/// Whose key this is, if it opens now and may be used from where the request came.
-pub(crate) async fn opened(presented: &[u8], parts: &Parts, app: &App) -> Result<Shown, ApiError> {
+/// The owner of this key, if it is valid now and may be used from the request's origin.
+pub(crate) async fn authenticate_key(
+    presented: &[u8],
+    parts: &Parts,
+    app: &AppState,
+) -> Result<AuthenticatedKey, ApiError> {
     if app.admin_key.opens(presented) {
-        return Ok(Shown::Admin);
+        return Ok(AuthenticatedKey::Admin);
     }
-    let client = RequestOrigin::of(parts).and_then(|origin| origin.client());
-    let key = app.keys.valid(presented, client, app).await?.ok_or_else(ApiError::unauthorized)?;
-    allowed(Shown::Key(key), parts)
+    let client = RequestOrigin::from_parts(parts).and_then(|origin| origin.client());
+    let key = app.key_cache.valid_key(presented, client, app).await?.ok_or_else(ApiError::unauthorized)?;
+    check_network(AuthenticatedKey::Key(key), parts)
 }
 
-/// The same, unless the key is bound to other networks.
-fn allowed(who: Shown, parts: &Parts) -> Result<Shown, ApiError> {
-    let from = RequestOrigin::of(parts).map(|origin| origin.address);
+/// Refuses a key that is bound to other networks.
+fn check_network(who: AuthenticatedKey, parts: &Parts) -> Result<AuthenticatedKey, ApiError> {
+    let from = RequestOrigin::from_parts(parts).map(|origin| origin.address);
     match who {
-        Shown::Key(key) if !key.allows(from) => {
+        AuthenticatedKey::Key(key) if !key.allows(from) => {
             Err(ApiError::forbidden("this key may not be used from your address (its allow_ips)"))
         }
         who => Ok(who),
     }
 }
 
-impl From<KeyUnread> for ApiError {
-    fn from(unread: KeyUnread) -> Self {
+impl From<KeyLookupError> for ApiError {
+    fn from(unread: KeyLookupError) -> Self {
         match unread {
-            KeyUnread::TooManyWrong(wait) => Self::too_many_wrong_keys(wait),
-            KeyUnread::Unavailable(error) => error.into(),
+            KeyLookupError::TooManyWrong(wait) => Self::too_many_wrong_keys(wait),
+            KeyLookupError::Unavailable(error) => error.into(),
         }
     }
 }
 
-/// Whether a request was made to this very machine, by name or address.
+/// Whether a request was made to this machine, by name or address.
 pub(crate) fn is_loopback_host(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else { return false };
     let name = match host.rsplit_once(':') {

@@ -1,8 +1,8 @@
-//! Which doors there are, and which are open.
+//! The compatibility APIs, and which of them are enabled.
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
-/// A door by the name that paths and settings give it.
+/// A compatibility API, by its name in paths and settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DoorName {
     /// `000`: an outbox with callbacks.
@@ -18,11 +18,11 @@ pub enum DoorName {
 }
 
 impl DoorName {
-    /// Every door.
+    /// Every compatibility API.
     pub const ALL: [Self; 5] =
         [Self::Reference000, Self::Reference001, Self::Reference004, Self::Resend, Self::Postmark];
 
-    /// As in `/compat/NAME`.
+    /// The name in `/compat/NAME`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Reference000 => "000",
@@ -40,7 +40,7 @@ impl fmt::Display for DoorName {
     }
 }
 
-/// A name that is no door's.
+/// A name that no compatibility API has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownDoor(String);
 
@@ -61,10 +61,10 @@ impl FromStr for DoorName {
     }
 }
 
-/// Which doors are open, and which of them is at `/` too.
+/// Which compatibility APIs are enabled, and which of them is also at `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompatConfig {
-    /// Those under `/compat/NAME`.
+    /// Those enabled under `/compat/NAME`.
     pub doors: BTreeSet<DoorName>,
     /// The one that also answers without a prefix.
     pub root: Option<DoorName>,

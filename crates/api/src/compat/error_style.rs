@@ -1,8 +1,9 @@
-//! What makes a router a door: its own header for keys, and its own words for errors.
+//! What makes a router a compatibility API: its own header for keys, and its own error format.
 //!
-//! A handler behind a door returns an [`ApiError`] like any other. On its way out the door attaches its [`Dress`] to the
-//! answer, and the frame around everything, which knows the request's id, lets it write the body. So every refusal, of an
-//! extractor, a handler or a panic, leaves in the door's shape and is logged as any other.
+//! A handler returns an [`ApiError`] like any other. On the way out the compatibility API attaches its
+//! [`ErrorStyle`] to the answer, and the middleware, which knows the request's id, lets it write the body. So
+//! every refusal, of an extractor, a handler or a panic, has the API's own format and is logged like any
+//! other.
 
 use axum::{
     Router,
@@ -15,36 +16,36 @@ use axum::{
 use serde_json::Value;
 use tower::ServiceExt;
 
-use crate::{http::error::ApiError, middleware, state::Shared};
+use crate::{http::error::ApiError, middleware, state::SharedState};
 
-/// How a door takes keys and says no.
-pub(crate) struct Dress {
+/// How a compatibility API takes keys and formats errors.
+pub(crate) struct ErrorStyle {
     /// The header, in lower case, that its users send their key in; `Authorization: Bearer` works too.
     pub(crate) key_header: &'static str,
-    /// The status and the body of an error, given the request's id.
+    /// Returns the status and the body of an error, given the request's id.
     pub(crate) refuse: fn(&ApiError, &str) -> (StatusCode, Value),
 }
 
-/// A door as those find it who missed its routes: slashes that say nothing are passed over, as the systems that these doors stand
-/// for understood them, and what the door does not have it refuses in its own words.
+/// Routes of a compatibility API for requests that the exact routes missed: empty path segments are ignored,
+/// as the original systems did, and an unknown path is refused in the API's own format.
 #[derive(Clone)]
-pub(super) struct LooseDoor<S> {
+pub(super) struct LenientRouter<S> {
     strict: Router<S>,
 }
 
-impl<S: Clone + Send + Sync + 'static> LooseDoor<S> {
-    /// A door with these routes.
-    pub(super) fn new(bare: Router<S>, dress: &'static Dress) -> Self {
+impl<S: Clone + Send + Sync + 'static> LenientRouter<S> {
+    /// A router with these routes.
+    pub(super) fn new(bare: Router<S>, style: &'static ErrorStyle) -> Self {
         let strict = bare
             .fallback(no_such_call)
             .method_not_allowed_fallback(middleware::no_such_method)
-            .layer(from_fn_with_state(dress, wear));
+            .layer(from_fn_with_state(style, apply_style));
         Self { strict }
     }
 
-    /// Answers a request for a path of the door, the prefix taken off.
+    /// Answers a request for a path of the API, without the prefix.
     pub(super) async fn answer(&self, state: S, path: &str, mut request: Request) -> Response {
-        match tidied(path, request.uri().query()) {
+        match without_empty_segments(path, request.uri().query()) {
             Some(uri) => *request.uri_mut() = uri,
             None => return no_such_call().await.into_response(),
         }
@@ -56,33 +57,35 @@ impl<S: Clone + Send + Sync + 'static> LooseDoor<S> {
     }
 }
 
-/// A door under a prefix of its own: all below it is its.
+/// The routes under a prefix: every path below it belongs to the API.
 pub(super) fn under_prefix<S: Clone + Send + Sync + 'static>(
     bare: Router<S>,
-    dress: &'static Dress,
+    style: &'static ErrorStyle,
 ) -> Router<S> {
-    let loose = LooseDoor::new(bare.clone(), dress);
+    let loose = LenientRouter::new(bare.clone(), style);
     let look_again = |State(state): State<S>, request: Request| async move {
         let path = request.uri().path().to_owned();
         loose.answer(state, &path, request).await
     };
     bare.fallback(look_again)
         .method_not_allowed_fallback(middleware::no_such_method)
-        .layer(from_fn_with_state(dress, wear))
+        .layer(from_fn_with_state(style, apply_style))
 }
 
-/// What is at a prefix itself.
-pub(super) fn nowhere(dress: &'static Dress) -> MethodRouter<Shared> {
-    any(no_such_call).layer(from_fn_with_state(dress, wear))
+/// The handler for the bare prefix.
+pub(super) fn bare_prefix(style: &'static ErrorStyle) -> MethodRouter<SharedState> {
+    any(no_such_call).layer(from_fn_with_state(style, apply_style))
 }
 
-/// 404 for a call that a door does not have.
+/// 404 for a call that the API does not have.
 async fn no_such_call() -> ApiError {
-    ApiError::not_found("this door has no such call; the guide's pages on moving list what each door has")
+    ApiError::not_found(
+        "this compatibility API has no such call; the guide's pages on moving list the calls of each",
+    )
 }
 
-/// An address without slashes that say nothing.
-fn tidied(path: &str, query: Option<&str>) -> Option<Uri> {
+/// The URI without empty path segments; `None` if the path is empty.
+fn without_empty_segments(path: &str, query: Option<&str>) -> Option<Uri> {
     let parts = path.split('/').filter(|part| !part.is_empty());
     let path: String = parts.flat_map(|part| ["/", part]).collect();
     let path = if path.is_empty() { "/" } else { &path };
@@ -90,20 +93,22 @@ fn tidied(path: &str, query: Option<&str>) -> Option<Uri> {
     format!("{path}{query}").parse().ok()
 }
 
-/// A door among our own routes: only the paths that it has are its. What is asked for beside them, [`LooseDoor`] answers.
-pub(super) fn at_root(bare: Router<Shared>, dress: &'static Dress) -> Router<Shared> {
-    bare.method_not_allowed_fallback(middleware::no_such_method).route_layer(from_fn_with_state(dress, wear))
+/// The routes among our own: only the paths that the API has belong to it. [`LenientRouter`] answers requests
+/// that miss them.
+pub(super) fn at_root(bare: Router<SharedState>, style: &'static ErrorStyle) -> Router<SharedState> {
+    bare.method_not_allowed_fallback(middleware::no_such_method)
+        .route_layer(from_fn_with_state(style, apply_style))
 }
 
-async fn wear(State(dress): State<&'static Dress>, mut request: Request, next: Next) -> Response {
-    show_key(&mut request, dress.key_header);
-    let mut response = middleware::caught(next.run(request)).await;
-    response.extensions_mut().insert(dress);
+async fn apply_style(State(style): State<&'static ErrorStyle>, mut request: Request, next: Next) -> Response {
+    show_key(&mut request, style.key_header);
+    let mut response = middleware::catch_panics(next.run(request)).await;
+    response.extensions_mut().insert(style);
     response
 }
 
-/// Shows a key that came in the door's own header where the rest of the surface looks for it. Whoever sends that header
-/// means it, so it goes before any other; an empty one says nothing.
+/// Copies a key from the API's own header to where authentication looks for it. That header takes precedence
+/// over any other; an empty one is ignored.
 fn show_key(request: &mut Request, name: &'static str) {
     let Some(key) = request.headers_mut().remove(name).filter(|key| !key.as_bytes().trim_ascii().is_empty())
     else {
@@ -129,15 +134,15 @@ mod tests {
 
     use super::*;
 
-    struct Noon;
+    struct StyleTestClock;
 
-    impl Clock for Noon {
+    impl Clock for StyleTestClock {
         fn now(&self) -> Time {
             Time::from_millis(1_700_000_000_000)
         }
     }
 
-    const TEAPOT: Dress = Dress {
+    const TEAPOT: ErrorStyle = ErrorStyle {
         key_header: "x-teapot-key",
         refuse: |error, request_id| {
             (StatusCode::IM_A_TEAPOT, json!({"was": error.status().as_u16(), "of": request_id}))
@@ -170,7 +175,7 @@ mod tests {
         let router = Router::new()
             .nest("/door", under_prefix(door, &TEAPOT))
             .fallback(middleware::no_such_path)
-            .layer(from_fn_with_state(Arc::new(Noon) as Arc<dyn Clock>, middleware::frame));
+            .layer(from_fn_with_state(Arc::new(StyleTestClock) as Arc<dyn Clock>, middleware::observe));
         let request =
             Request::get(path).header("x-request-id", "r-1").header("x-teapot-key", "k").body(Body::empty());
         let response = router.oneshot(request.unwrap()).await.unwrap();

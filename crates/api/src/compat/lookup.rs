@@ -1,4 +1,4 @@
-//! Messages with all that a door says of them, one or a page.
+//! Messages with everything that compatibility APIs show of them, one or a page.
 
 use futures::{StreamExt, TryStreamExt};
 use postway_domain::{EventKind, MessageUid, State, Status, Subscriber, TenantId, Time};
@@ -10,25 +10,25 @@ use postway_store::{
 };
 
 use crate::{
-    http::{error::ApiError, pagination::Paging, query::Parameters},
+    http::{error::ApiError, pagination::PageRequest, query::QueryParameters},
     message::{
         self,
-        lookup::{list, show},
+        read::{list, show},
         view::{self, FailureView, HIDDEN},
     },
-    state::App,
+    state::AppState,
 };
 
 /// Messages read at once for a page.
 const TOGETHER: usize = 16;
 /// The most messages of a page.
 const PAGE_MAX: u32 = 500;
-/// How often a page that is not full is read on for.
+/// How often a page that is not full is continued.
 const ROUNDS_MAX: usize = 20;
-/// The most messages that are counted up to for a page with a number, and the most reads on the way.
+/// The most messages that are counted up to for a numbered page, and the most reads on the way.
 const COUNTED_MAX: u32 = 10_000;
 const COUNTS_MAX: usize = 40;
-/// What has not ended.
+/// The statuses of messages that have not ended.
 pub(super) const ACTIVE: &[Status] = &[
     Status::Accepted,
     Status::Validating,
@@ -38,22 +38,22 @@ pub(super) const ACTIVE: &[Status] = &[
     Status::InDoubt,
 ];
 
-/// A message, who was told of it, and what holds it.
-pub(super) struct Whole {
+/// A message, its notifications, and what blocks it.
+pub(super) struct MessageWithStatus {
     pub(super) record: MessageRecord,
     pub(super) told: Vec<NotificationView>,
-    /// What holds it back.
+    /// What blocks it.
     pub(super) held_by: Vec<String>,
-    /// Since when it has ended and nobody is still to be told.
+    /// When it had ended and was completely reported.
     reported_at: Option<Time>,
 }
 
-impl Whole {
+impl MessageWithStatus {
     /// The message that `given` names, by uid or the client's id.
-    pub(super) async fn find(app: &App, tenant: &TenantId, given: &str) -> Result<Self, ApiError> {
+    pub(super) async fn find(app: &AppState, tenant: &TenantId, given: &str) -> Result<Self, ApiError> {
         let record = message::find(app, tenant, given).await?;
         let holds = Holds::read(&*app.store, tenant, [&record.summary], app.clock.now()).await?;
-        let (told, subscribers) = show::told(app, tenant, &record).await?;
+        let (told, subscribers) = show::notifications_of(app, tenant, &record).await?;
         Ok(Self::new(record, told, &holds, &subscribers))
     }
 
@@ -74,7 +74,7 @@ impl Whole {
         summary.client_id.as_ref().map_or_else(|| summary.uid.to_string(), ToString::to_string)
     }
 
-    /// The subject, unless nobody may read it.
+    /// The subject, unless it is sensitive.
     pub(super) fn subject(&self) -> &str {
         if self.record.summary.sensitive { HIDDEN } else { &self.record.summary.subject }
     }
@@ -84,17 +84,18 @@ impl Whole {
         self.record.summary.error.as_deref().map(FailureView::read)
     }
 
-    /// Why it is where it is, for people.
+    /// Why it is where it is, as a sentence.
     pub(super) fn reason(&self) -> Option<String> {
         view::reason(self.record.summary.state, self.failure().as_ref())
     }
 
-    /// Whether somebody is still to be told of it.
-    pub(super) fn is_to_be_told(&self) -> bool {
+    /// Whether a notification is pending.
+    pub(super) fn has_pending_notification(&self) -> bool {
         self.told.iter().any(|told| !told.state.is_settled())
     }
 
-    /// When everybody who was to be told had taken it; none where nobody was told of its end, or where one was given up on.
+    /// When the last notification was acknowledged; `None` if no notification of its end was sent, or one was
+    /// given up.
     pub(super) fn acknowledged_at(&self) -> Option<Time> {
         let is_sent = self.record.summary.state == State::Sent;
         let of_its_end = |told: &NotificationView| match told.kind {
@@ -113,60 +114,61 @@ impl Whole {
     }
 }
 
-/// `limit` and `cursor` of a list whose users know no pages: where nothing is said, as many as one page can have.
-pub(super) fn long_page(query: &mut Parameters) -> Paging {
-    Paging { limit: page_size(query, "limit").unwrap_or(PAGE_MAX), cursor: query.take("cursor") }
+/// `limit` and `cursor` of a list whose users know no pages: by default as many as one page can have.
+pub(super) fn long_page(query: &mut QueryParameters) -> PageRequest {
+    PageRequest { limit: page_size(query, "limit").unwrap_or(PAGE_MAX), cursor: query.take("cursor") }
 }
 
-/// How many messages a page is to have, under this name.
-pub(super) fn page_size(query: &mut Parameters, name: &str) -> Option<u32> {
+/// The requested page size, under this parameter name.
+pub(super) fn page_size(query: &mut QueryParameters, name: &str) -> Option<u32> {
     query.parse(name, |text| match text.parse() {
         Ok(size @ 1..=PAGE_MAX) => Ok(size),
         _ => Err(format!("must be a number from 1 to {PAGE_MAX}")),
     })
 }
 
-/// Some messages, and where to go on.
+/// A page of messages.
 #[derive(Default)]
-pub(super) struct Page {
-    pub(super) messages: Vec<Whole>,
+pub(super) struct CompatMessagePage {
+    pub(super) messages: Vec<MessageWithStatus>,
     pub(super) next_cursor: Option<String>,
 }
 
-/// A page of the messages that match and stand in one of these states, newest first; in any, where none is named.
+/// A page of the messages that match and have one of these statuses, newest first; any status if the list is
+/// empty.
 pub(super) async fn page(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     filter: Filter,
     statuses: &[Status],
-    paging: Paging,
-) -> Result<Page, ApiError> {
+    paging: PageRequest,
+) -> Result<CompatMessagePage, ApiError> {
     page_where(app, tenant, filter, statuses, paging, |_| true).await
 }
 
-/// The same of those that are `wanted`. Where few are, it may be short.
+/// A page of the messages for which `wanted` returns true. If few match, it may be short.
 pub(super) async fn page_where(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     filter: Filter,
     statuses: &[Status],
-    Paging { limit, cursor }: Paging,
+    PageRequest { limit, cursor }: PageRequest,
     wanted: impl Fn(&MessageSummary) -> bool,
-) -> Result<Page, ApiError> {
+) -> Result<CompatMessagePage, ApiError> {
     let before = cursor.as_deref().map(list::read_cursor).transpose()?;
     let found = wanted_from(app, tenant, &filter, statuses, before, limit, &wanted).await?;
     whole(app, tenant, found).await
 }
 
-/// The page with this number, where all have so many messages; the first is 1. One past the end is empty.
+/// The page with this number, from 1, of pages with `size` messages. One past the end is empty.
 pub(super) async fn page_numbered(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     filter: Filter,
     statuses: &[Status],
     (number, size): (u32, u32),
     wanted: impl Fn(&MessageSummary) -> bool,
-) -> Result<Page, ApiError> {
+) -> Result<CompatMessagePage, ApiError> {
     let too_far = || {
         let message = format!("pages have numbers up to the {COUNTED_MAX}th mail: go on with a cursor");
         ApiError::field("page", message)
@@ -183,16 +185,16 @@ pub(super) async fn page_numbered(
         }
         left = left.saturating_sub(u32::try_from(found.messages.len()).unwrap_or(u32::MAX));
         match found.next {
-            None => return Ok(Page::default()),
+            None => return Ok(CompatMessagePage::default()),
             next => before = next,
         }
     }
     Err(too_far())
 }
 
-/// The newest that are wanted, some thousands looked at.
+/// The newest messages that match, after examining some thousands.
 async fn wanted_from(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     filter: &Filter,
     statuses: &[Status],
@@ -220,12 +222,12 @@ async fn wanted_from(
     Ok(MessagePage { messages: kept, next: before })
 }
 
-/// Messages with all that is said of them.
+/// Adds everything that is shown.
 async fn whole(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     MessagePage { messages: found, next }: MessagePage,
-) -> Result<Page, ApiError> {
+) -> Result<CompatMessagePage, ApiError> {
     let holds = Holds::read(&*app.store, tenant, &found, app.clock.now()).await?;
     let any_ended = found.iter().any(|message| message.state.status().is_final());
     let subscribers = match any_ended {
@@ -244,14 +246,16 @@ async fn whole(
         .try_filter_map(async |one| Ok(one))
         .try_collect()
         .await?;
-    let messages =
-        read.into_iter().map(|(record, told)| Whole::new(record, told, &holds, &subscribers)).collect();
-    Ok(Page { messages, next_cursor: next.map(list::write_cursor) })
+    let messages = read
+        .into_iter()
+        .map(|(record, told)| MessageWithStatus::new(record, told, &holds, &subscribers))
+        .collect();
+    Ok(CompatMessagePage { messages, next_cursor: next.map(list::write_cursor) })
 }
 
-/// The newest of several states, from the newest of each.
+/// The newest messages of several statuses, merged from the newest of each.
 async fn newest(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     filter: Filter,
     statuses: &[Status],
@@ -269,13 +273,13 @@ async fn newest(
     Ok(merged(pages, limit))
 }
 
-/// One page of several, as far down as all of them reach.
+/// Merges several pages, as far down as all of them reach.
 fn merged(pages: Vec<MessagePage>, limit: u32) -> MessagePage {
     let reaches = pages.iter().filter_map(|page| page.next).max();
     let mut messages: Vec<MessageSummary> = pages.into_iter().flat_map(|page| page.messages).collect();
     messages.retain(|message| reaches.is_none_or(|reaches| message.uid >= reaches));
     messages.sort_unstable_by_key(|message| std::cmp::Reverse(message.uid));
-    // A message that moved in between was read in both its states.
+    // A message that changed its status in between was read in both.
     messages.dedup_by(|a, b| a.uid == b.uid);
     if messages.len() <= limit as usize {
         return MessagePage { messages, next: reaches };

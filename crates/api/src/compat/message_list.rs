@@ -1,4 +1,4 @@
-//! A request that brings many messages, read in one pass: a list of objects, and what stands beside it.
+//! A request body with many messages, read in one pass: a list of objects, and the other fields.
 
 use std::fmt;
 
@@ -7,31 +7,31 @@ use serde::{
     de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use super::translate::{Fields, Text, misshapen};
+use super::translate::{JsonText, RawFields, misshapen};
 use crate::http::error::ApiError;
 
-/// More messages than this are not even read.
+/// A list with more messages than this is not read to its end.
 const MESSAGES_MAX: usize = 1_000;
-/// More fields beside them than this are not even read.
+/// More other fields than this are not read.
 const BESIDE_MAX: usize = 100;
 
 /// The messages, and the other fields.
-pub(crate) struct Bundle<'a> {
-    /// One for each item of the list, in order; none where an item is no object.
-    pub(crate) messages: Vec<Option<Fields<'a>>>,
+pub(crate) struct MessageListBody<'a> {
+    /// One for each item of the list, in order; `None` if an item is not an object.
+    pub(crate) messages: Vec<Option<RawFields<'a>>>,
     /// All fields but the list.
-    pub(crate) beside: Fields<'a>,
+    pub(crate) beside: RawFields<'a>,
 }
 
-impl<'a> Bundle<'a> {
-    /// Reads an object whose field `list` has the messages.
+impl<'a> MessageListBody<'a> {
+    /// Reads an object whose field `list` contains the messages.
     pub(crate) fn read(json: &'a [u8], list: &'static str) -> Result<Self, ApiError> {
         let mut deserializer = serde_json::Deserializer::from_slice(json);
-        let read = BundleSeed(list).deserialize(&mut deserializer);
+        let read = MessageListSeed(list).deserialize(&mut deserializer);
         let read = read.and_then(|read| deserializer.end().map(|()| read));
         let (messages, beside) = read.map_err(|error| {
             misshapen(json, &error, |reason| match json.trim_ascii_start().first() {
-                // Of an object, the list is the only part that must have a shape here.
+                // Of an object, only the list must have a certain form here.
                 Some(b'{') => ApiError::field(list, reason),
                 _ => ApiError::field("", format!("the body must be an object: {reason}")),
             })
@@ -43,11 +43,11 @@ impl<'a> Bundle<'a> {
     }
 }
 
-struct BundleSeed(&'static str);
+struct MessageListSeed(&'static str);
 
-type Read<'de> = (Option<Vec<Option<Fields<'de>>>>, Fields<'de>);
+type Read<'de> = (Option<Vec<Option<RawFields<'de>>>>, RawFields<'de>);
 
-impl<'de> DeserializeSeed<'de> for BundleSeed {
+impl<'de> DeserializeSeed<'de> for MessageListSeed {
     type Value = Read<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -55,7 +55,7 @@ impl<'de> DeserializeSeed<'de> for BundleSeed {
     }
 }
 
-impl<'de> Visitor<'de> for BundleSeed {
+impl<'de> Visitor<'de> for MessageListSeed {
     type Value = Read<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -64,12 +64,12 @@ impl<'de> Visitor<'de> for BundleSeed {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let (mut messages, mut beside) = (None, Vec::new());
-        while let Some(Text(name)) = map.next_key()? {
+        while let Some(JsonText(name)) = map.next_key()? {
             if name == self.0 {
                 if messages.is_some() {
                     return Err(A::Error::custom("is given twice"));
                 }
-                messages = map.next_value::<Option<Objects<'de>>>()?.map(|Objects(objects)| objects);
+                messages = map.next_value::<Option<ObjectList<'de>>>()?.map(|ObjectList(objects)| objects);
             } else if beside.len() == BESIDE_MAX {
                 return Err(A::Error::custom(format_args!(
                     "there are more than {BESIDE_MAX} fields beside it"
@@ -78,19 +78,19 @@ impl<'de> Visitor<'de> for BundleSeed {
                 beside.push((name, map.next_value()?));
             }
         }
-        Ok((messages, Fields(beside)))
+        Ok((messages, RawFields(beside)))
     }
 }
 
-/// A list of objects; what is something else is passed over and leaves its place empty.
-struct Objects<'a>(Vec<Option<Fields<'a>>>);
+/// A list of objects; an item of another type leaves its position empty.
+struct ObjectList<'a>(Vec<Option<RawFields<'a>>>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Objects<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ObjectList<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ObjectsVisitor;
 
         impl<'de> Visitor<'de> for ObjectsVisitor {
-            type Value = Objects<'de>;
+            type Value = ObjectList<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list")
@@ -98,7 +98,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Objects<'a> {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
                 let mut objects = Vec::new();
-                while let Some(Slot(object)) = seq.next_element()? {
+                while let Some(OptionalObject(object)) = seq.next_element()? {
                     if objects.len() == MESSAGES_MAX {
                         let message =
                             format_args!("there are more than {MESSAGES_MAX}: send fewer in one request");
@@ -106,7 +106,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Objects<'a> {
                     }
                     objects.push(object);
                 }
-                Ok(Objects(objects))
+                Ok(ObjectList(objects))
             }
         }
 
@@ -115,54 +115,55 @@ impl<'de: 'a, 'a> Deserialize<'de> for Objects<'a> {
 }
 
 /// An object, or nothing.
-struct Slot<'a>(Option<Fields<'a>>);
+struct OptionalObject<'a>(Option<RawFields<'a>>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Slot<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for OptionalObject<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct SlotVisitor;
+        struct OptionalObjectVisitor;
 
-        impl<'de> Visitor<'de> for SlotVisitor {
-            type Value = Slot<'de>;
+        impl<'de> Visitor<'de> for OptionalObjectVisitor {
+            type Value = OptionalObject<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                Fields::deserialize(MapAccessDeserializer::new(map)).map(|fields| Slot(Some(fields)))
+                RawFields::deserialize(MapAccessDeserializer::new(map))
+                    .map(|fields| OptionalObject(Some(fields)))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
                 while seq.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Slot(None))
+                Ok(OptionalObject(None))
             }
 
             fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-                Ok(Slot(None))
+                Ok(OptionalObject(None))
             }
 
             fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
-                Ok(Slot(None))
+                Ok(OptionalObject(None))
             }
 
             fn visit_i64<E: Error>(self, _: i64) -> Result<Self::Value, E> {
-                Ok(Slot(None))
+                Ok(OptionalObject(None))
             }
 
             fn visit_u64<E: Error>(self, _: u64) -> Result<Self::Value, E> {
-                Ok(Slot(None))
+                Ok(OptionalObject(None))
             }
 
             fn visit_f64<E: Error>(self, _: f64) -> Result<Self::Value, E> {
-                Ok(Slot(None))
+                Ok(OptionalObject(None))
             }
 
             fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
-                Ok(Slot(None))
+                Ok(OptionalObject(None))
             }
         }
 
-        deserializer.deserialize_any(SlotVisitor)
+        deserializer.deserialize_any(OptionalObjectVisitor)
     }
 }
 
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
 
     fn refused(json: &str) -> (u16, String) {
-        let error = Bundle::read(json.as_bytes(), "data").err().unwrap();
+        let error = MessageListBody::read(json.as_bytes(), "data").err().unwrap();
         (error.status().as_u16(), error.details().first().map(|one| one.field.clone()).unwrap_or_default())
     }
 
@@ -179,7 +180,7 @@ mod tests {
     fn objects_are_read_and_others_leave_their_place_empty() {
         let json =
             br#"{"x": 1, "data": [{"a": [1, {"b": 2}]}, 7, "t", null, true, 1.5, -3, [[1]], {}], "y": {}}"#;
-        let bundle = Bundle::read(json, "data").ok().unwrap();
+        let bundle = MessageListBody::read(json, "data").ok().unwrap();
         let are: Vec<Option<usize>> =
             bundle.messages.iter().map(|one| one.as_ref().map(|fields| fields.0.len())).collect();
         assert_eq!(are, [Some(1), None, None, None, None, None, None, None, Some(0)]);

@@ -1,27 +1,29 @@
-//! What was handed to another system, in our words, without a call: for whoever moves rows of its tables here.
+//! Requests that were handed to another system, translated without a call: for importing rows of its tables.
 //!
-//! It is the doors' own reading, so that a row means what a call with the same words would.
+//! It uses the compatibility APIs' own translation, so that a row means what a call with the same content
+//! would.
 
 use serde_json::{Map, Value};
 
 use super::{
     DoorName, reference_000, reference_001, reference_004,
-    translate::{Fields, renamed},
+    translate::{RawFields, renamed},
 };
 use crate::http::error::{ApiError, FieldError};
 
-/// What a row of another system is.
+/// The kind of a row of another system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OldKind {
     /// A mail.
     Message,
-    /// A way out.
+    /// An account to send through.
     Account,
-    /// Whose mail it is.
+    /// A tenant.
     Tenant,
 }
 
-/// The body for our API, or every field that is wrong, in the names of that door. Doors that nobody has rows of know nothing.
+/// The body for our API, or every faulty field, named as that API names it. APIs without tables to import
+/// refuse everything.
 pub fn in_our_words(
     door: DoorName,
     kind: OldKind,
@@ -37,15 +39,15 @@ pub fn in_our_words(
         (DoorName::Reference004, OldKind::Message) => return of_004(body),
         (DoorName::Reference001, OldKind::Account) => return reference_001::account::translate(body, true),
         (DoorName::Reference001, OldKind::Tenant) => return reference_001::tenant::translate(body, None),
-        _ => Err(ApiError::field("", format!("the door {door} has no such rows"))),
+        _ => Err(ApiError::field("", format!("the compatibility API {door} has no such rows"))),
     };
     said.map_err(faults)
 }
 
-/// Where a message that moves has the id of the request that it came with; it is no field of a call.
+/// The field with the id of the original request of an imported message; calls do not have it.
 pub const REQUEST_ID: &str = "request_id";
 
-/// One of our fields in the names of that door.
+/// One of our fields as that API names it.
 pub fn in_their_words(door: DoorName, kind: OldKind, field: &str) -> String {
     match (door, kind) {
         (DoorName::Reference000, OldKind::Message) => renamed(field, reference_000::NAMES),
@@ -57,7 +59,7 @@ pub fn in_their_words(door: DoorName, kind: OldKind, field: &str) -> String {
     }
 }
 
-/// The ids of 004 are its own, and no call names them; that of the request is a header there and here.
+/// The ids of 004 are its own, and no call names them; the request's id is a header there and here.
 fn of_004(mut body: Map<String, Value>) -> Result<Map<String, Value>, Vec<FieldError>> {
     let (id, request_id) = (body.remove("id"), body.remove("requestId"));
     let json = Value::Object(body).to_string();
@@ -70,10 +72,10 @@ fn of_004(mut body: Map<String, Value>) -> Result<Map<String, Value>, Vec<FieldE
 
 fn read(
     body: Map<String, Value>,
-    translate: impl FnOnce(Fields<'_>) -> Result<String, ApiError>,
+    translate: impl FnOnce(RawFields<'_>) -> Result<String, ApiError>,
 ) -> Result<Map<String, Value>, ApiError> {
     let json = Value::Object(body).to_string();
-    object(&Fields::read(json.as_bytes()).and_then(translate)?)
+    object(&RawFields::read(json.as_bytes()).and_then(translate)?)
 }
 
 fn object(json: &str) -> Result<Map<String, Value>, ApiError> {

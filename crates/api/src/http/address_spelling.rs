@@ -1,8 +1,8 @@
-//! Addresses as they are shown: in the spelling of machines, which is compared and sent, and beside it in that of people.
+//! The two spellings of an address: ASCII, which is compared and sent, and Unicode, which is shown beside it.
 
 use postway_domain::EmailAddress;
 
-/// The address with A-labels: what an earlier version kept with U-labels is shown as it is found by now.
+/// The address with A-labels. Earlier versions stored U-labels; those are converted here.
 pub(crate) fn ascii(address: String) -> String {
     match address.is_ascii() {
         true => address,
@@ -10,7 +10,7 @@ pub(crate) fn ascii(address: String) -> String {
     }
 }
 
-/// The address with U-labels, where that is another text.
+/// The address with U-labels, if that differs from the ASCII spelling.
 pub(crate) fn unicode(address: &str) -> Option<String> {
     EmailAddress::spellings_of(address).nth(1)
 }

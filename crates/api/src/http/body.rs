@@ -1,7 +1,8 @@
-//! Reading a request's body: bounded in size and time, and drained when too large.
+//! Reading a request's body: bounded in size and time, and drained when it is too large.
 //!
-//! A client that is still writing does not read; closing the connection on it loses the answer. So what exceeds the
-//! bound is read on and thrown away, up to a bound of its own: before the 413, or, where the head announces too much, after it.
+//! A client that is still writing does not read, and closing its connection would lose the answer. So a body
+//! beyond the bound is read on and discarded, up to a second bound: before the 413, or after it if the head
+//! already announces too much.
 
 use std::time::Duration;
 
@@ -20,22 +21,23 @@ use crate::http::{
     error::{ApiError, FieldError},
 };
 
-/// The media type of bytes of any kind.
+/// The media type of arbitrary bytes.
 pub(crate) const OCTETS: &str = "application/octet-stream";
-/// The largest body of calls that carry no message.
+/// The largest body of a call that carries no message.
 pub(crate) const SMALL_BYTES_MAX: usize = 1024 * 1024;
-/// The most values in the JSON of such a call, those within included: each takes far more memory than its text.
+/// The most JSON values, nested ones included, of such a call: each value takes far more memory than its
+/// text.
 const VALUES_MAX: usize = 20_000;
 /// The longest a body may take to arrive.
 const READ_S_MAX: Duration = Duration::from_secs(120);
 /// How much of a body that is too large is read before the answer, and for how long.
 const DRAIN_BYTES_MAX: usize = 128 * 1024 * 1024;
 const DRAIN_S_MAX: Duration = Duration::from_secs(10);
-/// No more than this is reserved on the word of a Content-Length.
+/// The most bytes that are reserved because a Content-Length announces them.
 const RESERVE_BYTES_MAX: usize = 1024 * 1024;
 
-/// The whole body, or 413 when it has more than `bytes_max`. One that is packed is 415: it is not what it says it is. And
-/// where the bodies of all requests have no more room, it is 503.
+/// The complete body. 413 if it is larger than `bytes_max`, 415 if it is compressed, 503 if the body budget
+/// is used up.
 pub(crate) async fn read(parts: &Parts, body: Body, bytes_max: usize) -> Result<Bytes, ApiError> {
     let (headers, share) = (&parts.headers, parts.extensions.get::<RequestShare>());
     expect_unpacked(headers)?;
@@ -43,21 +45,22 @@ pub(crate) async fn read(parts: &Parts, body: Body, bytes_max: usize) -> Result<
         headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     let mut stream = body.into_data_stream();
     if announced.is_some_and(|length| length > bytes_max) {
-        // The answer goes out before any of the body is read. A client that does not look for it goes on writing, so its body is read
-        // and dropped for a while: closing at once would reset the connection and lose the answer. A client that waits for
-        // `100 Continue` has sent nothing of its body, and will not.
+        // The answer goes out before any of the body is read. A client that does not look for it goes on
+        // writing, so its body is read and discarded for a while: closing at once would reset the connection
+        // and lose the answer. A client that waits for `100 Continue` has sent nothing of its body, and will
+        // not.
         if !headers.contains_key(header::EXPECT) {
             tokio::spawn(drain(stream));
         }
         return Err(too_large(bytes_max));
     }
     match tokio::time::timeout(READ_S_MAX, collect(&mut stream, announced, bytes_max, share)).await {
-        Ok(Ok(Collected::Whole(bytes))) => Ok(bytes),
-        Ok(Ok(Collected::TooLarge)) => {
+        Ok(Ok(BodyRead::Whole(bytes))) => Ok(bytes),
+        Ok(Ok(BodyRead::TooLarge)) => {
             drain(stream).await;
             Err(too_large(bytes_max))
         }
-        Ok(Ok(Collected::NoRoom)) => {
+        Ok(Ok(BodyRead::NoRoom)) => {
             if let Some(share) = share {
                 share.release();
             }
@@ -71,31 +74,32 @@ pub(crate) async fn read(parts: &Parts, body: Body, bytes_max: usize) -> Result<
     }
 }
 
-/// What came of reading a body.
-enum Collected {
+/// The result of reading a body.
+enum BodyRead {
     Whole(Bytes),
     TooLarge,
     NoRoom,
 }
 
-/// All of it, unless it exceeds its own bound or that of all. A body that comes in one piece is not copied.
+/// Reads the complete body, unless it exceeds its own bound or the body budget. A body that arrives in one
+/// piece is not copied.
 async fn collect(
     stream: &mut BodyDataStream,
     announced: Option<usize>,
     bytes_max: usize,
     share: Option<&RequestShare>,
-) -> Result<Collected, axum::Error> {
+) -> Result<BodyRead, axum::Error> {
     let Some(first) = stream.next().await.transpose()? else {
-        return Ok(Collected::Whole(Bytes::new()));
+        return Ok(BodyRead::Whole(Bytes::new()));
     };
     if first.len() > bytes_max {
-        return Ok(Collected::TooLarge);
+        return Ok(BodyRead::TooLarge);
     }
     if share.is_some_and(|share| !share.cover(first.len())) {
-        return Ok(Collected::NoRoom);
+        return Ok(BodyRead::NoRoom);
     }
     let Some(mut piece) = stream.next().await.transpose()? else {
-        return Ok(Collected::Whole(first));
+        return Ok(BodyRead::Whole(first));
     };
     let mut whole = BytesMut::with_capacity(announced.unwrap_or(0).min(RESERVE_BYTES_MAX));
     whole.extend_from_slice(&first);
@@ -103,15 +107,15 @@ async fn collect(
     loop {
         let length = whole.len() + piece.len();
         if length > bytes_max {
-            return Ok(Collected::TooLarge);
+            return Ok(BodyRead::TooLarge);
         }
         if share.is_some_and(|share| !share.cover(length)) {
-            return Ok(Collected::NoRoom);
+            return Ok(BodyRead::NoRoom);
         }
         whole.extend_from_slice(&piece);
         match stream.next().await.transpose()? {
             Some(next) => piece = next,
-            None => return Ok(Collected::Whole(whole.freeze())),
+            None => return Ok(BodyRead::Whole(whole.freeze())),
         }
     }
 }
@@ -126,7 +130,7 @@ async fn drain(mut stream: BodyDataStream) {
             }
         }
     };
-    // In time or not, the answer is the same.
+    // The answer is the same whether draining ended in time or not.
     let _ended_in_time = tokio::time::timeout(DRAIN_S_MAX, discard).await.is_ok();
 }
 
@@ -134,7 +138,7 @@ fn too_large(bytes_max: usize) -> ApiError {
     ApiError::too_large(format!("the body has more than {bytes_max} bytes, the most this call takes"))
 }
 
-/// Refuses a body that says it is compressed.
+/// Refuses a body whose headers say that it is compressed.
 fn expect_unpacked(headers: &HeaderMap) -> Result<(), ApiError> {
     let packed = headers
         .get_all(header::CONTENT_ENCODING)
@@ -149,8 +153,8 @@ fn expect_unpacked(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
-/// Refuses a body that says it is something other than JSON. One that says nothing is taken as JSON, and so is one that
-/// says it is a form: that is what curl says of every body unless it is told otherwise. What is in it must be JSON anyway.
+/// Refuses a body whose headers name a type other than JSON. No type counts as JSON, and so does a form: curl
+/// labels every body as a form by default. The content must be JSON anyway.
 pub(crate) fn expect_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(value) = headers.get(header::CONTENT_TYPE) else {
         return Ok(());
@@ -168,7 +172,7 @@ pub(crate) fn expect_json(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
-/// Whether a body says that it is a mail.
+/// Whether the headers say that the body is a mail.
 pub(crate) fn is_mail(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).map(|value| essence(value.as_bytes()));
     kind.is_some_and(|kind| kind.eq_ignore_ascii_case(b"message/rfc822"))
@@ -191,7 +195,7 @@ pub(crate) async fn json_object(request: Request) -> Result<Map<String, Value>, 
     json_object_within(request, SMALL_BYTES_MAX).await
 }
 
-/// A JSON object of at most so many bytes.
+/// A JSON object of at most `bytes_max` bytes.
 pub(crate) async fn json_object_within(
     request: Request,
     bytes_max: usize,
@@ -200,7 +204,7 @@ pub(crate) async fn json_object_within(
     object_within(&parts, body, bytes_max).await
 }
 
-/// A small JSON object, of a request whose head is needed besides.
+/// A small JSON object, for a handler that also needs the request's head.
 pub(crate) async fn json_of(parts: &Parts, body: Body) -> Result<Map<String, Value>, ApiError> {
     object_within(parts, body, SMALL_BYTES_MAX).await
 }
@@ -212,7 +216,8 @@ async fn object_within(parts: &Parts, body: Body, bytes_max: usize) -> Result<Ma
     read_object(&bytes, bounds).map_err(unfit)
 }
 
-/// The JSON object of a body: its fields within the bounds of a small one, and beside them one field as the text it came as.
+/// The JSON object of a body: its fields within the bounds of a small object, and beside them one field as
+/// the raw text.
 pub(crate) fn json_beside<'a>(
     bytes: &'a [u8],
     apart: &str,
@@ -297,7 +302,7 @@ mod tests {
     #[tokio::test]
     async fn bodies_have_no_more_room_than_there_is_for_all_of_them() {
         const MANY: usize = 256 * 1024;
-        let room = crate::http::body_budget::Room::of(MANY);
+        let room = crate::http::body_budget::BodyBudget::with_bytes(MANY);
         let mut parts = [with(HeaderMap::new()), with(HeaderMap::new())];
         for parts in &mut parts {
             parts.extensions.insert(room.share());

@@ -1,9 +1,9 @@
-//! The one shape of an error: `{"error":{"code","message","request_id","details":[{"field","message"}]}}`. A fault of a
-//! message also has the `code` that users know it by, and the `check` that found it.
+//! The one shape of an error: `{"error":{"code","message","request_id","details":[{"field","message"}]}}`. A
+//! fault of a message also has its public `code` and the `check` that found it.
 //!
-//! A handler returns an [`ApiError`]; as a response it is a status with the error attached, and the frame around all
-//! handlers, which knows the request's id, writes the body. So no answer can leave without it. What the store or a
-//! panic said is logged, never shown: it may name files and hosts.
+//! A handler returns an [`ApiError`]. As a response it is a status with the error attached; the middleware,
+//! which knows the request's id, writes the body. So no answer can leave without it. The text of a store
+//! error or a panic is logged, never shown: it may name files and hosts.
 
 use std::{fmt, time::Duration};
 
@@ -16,35 +16,35 @@ use postway_store::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Why a request was not done.
+/// Why a request was refused or failed.
 #[derive(Clone, Debug)]
-pub struct ApiError(Box<Inner>);
+pub struct ApiError(Box<ErrorParts>);
 
 #[derive(Clone, Debug)]
-struct Inner {
+struct ErrorParts {
     status: StatusCode,
     code: &'static str,
     message: String,
     details: Vec<FieldError>,
-    /// For the log alone.
+    /// The cause, for the log only.
     cause: Option<String>,
-    /// After how many seconds the same request may succeed, where it is not the usual one.
+    /// After how many seconds the same request may succeed, if not the usual number.
     retry_after_s: Option<u64>,
 }
 
 /// What is wrong with one field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FieldError {
-    /// Which field, as a path: `to[0]`, `attachments[1].content`; empty for the whole.
+    /// The path of the field, such as `to[0]` or `attachments[1].content`; empty for the complete body.
     pub field: String,
-    /// What is wrong with it, and what to do.
+    /// What is wrong, and what to do about it.
     pub message: String,
-    /// For a message or a template: `INVALID_PAYLOAD`, `OUTBOX_NOT_FOUND`, `RECIPIENT_NOT_FOUND`, `INVALID_EMAIL` or
-    /// `INVALID_TEMPLATE`.
+    /// For a message or a template: `INVALID_PAYLOAD`, `OUTBOX_NOT_FOUND`, `RECIPIENT_NOT_FOUND`,
+    /// `INVALID_EMAIL` or `INVALID_TEMPLATE`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "INVALID_EMAIL")]
     pub code: Option<&'static str>,
-    /// The check that found it: `INTEGRITY`, `OUTBOX`, `RECIPIENT` or `TEMPLATE`.
+    /// The check that found the fault: `INTEGRITY`, `OUTBOX`, `RECIPIENT` or `TEMPLATE`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "RECIPIENT")]
     pub check: Option<&'static str>,
@@ -82,14 +82,14 @@ pub(crate) struct ErrorAnswer {
 /// What went wrong.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErrorBody {
-    /// A stable word: `malformed_request`, `unauthorized`, `forbidden`, `sensitive`, `not_found`, `method_not_allowed`,
-    /// `request_timeout`, `conflict`, `gone`, `payload_too_large`, `unsupported_media_type`, `validation_error`,
-    /// `too_many_requests`, `unavailable`, `internal`.
+    /// A stable code: `malformed_request`, `unauthorized`, `forbidden`, `sensitive`, `not_found`,
+    /// `method_not_allowed`, `request_timeout`, `conflict`, `gone`, `payload_too_large`,
+    /// `unsupported_media_type`, `validation_error`, `too_many_requests`, `unavailable`, `internal`.
     #[schema(example = "validation_error")]
     code: &'static str,
     /// A sentence for people.
     message: String,
-    /// The request, as in `X-Request-Id`; absent for one item of a batch.
+    /// The request's id, as in `X-Request-Id`; absent for one item of a batch.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
     /// The fields that failed their checks.
@@ -98,7 +98,7 @@ pub(crate) struct ErrorBody {
 
 impl ApiError {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner {
+        Self(Box::new(ErrorParts {
             status,
             code,
             message: message.into(),
@@ -113,33 +113,33 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "malformed_request", message)
     }
 
-    /// 401: no key, or one that opens nothing.
+    /// 401: no key, or an unknown one.
     pub(crate) fn unauthorized() -> Self {
         let message = "a valid key is needed: send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`";
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
     }
 
-    /// 403: the key is valid and may not do this.
+    /// 403: the key is valid but may not do this.
     pub(crate) fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
 
-    /// 403: nobody may read this, whatever the key.
+    /// 403: the content is hidden from every key.
     pub(crate) fn sensitive(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "sensitive", message)
     }
 
-    /// 404.
+    /// 404: nothing has this name.
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
     }
 
-    /// 410: it was there once.
+    /// 410: it existed and is removed.
     pub(crate) fn gone(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GONE, "gone", message)
     }
 
-    /// 405.
+    /// 405: the path has other methods.
     pub(crate) fn method_not_allowed(message: impl Into<String>) -> Self {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
     }
@@ -149,22 +149,22 @@ impl ApiError {
         Self::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message)
     }
 
-    /// 409.
+    /// 409: the current state does not allow it.
     pub(crate) fn conflict(message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, "conflict", message)
     }
 
-    /// 413.
+    /// 413: the body is too large.
     pub(crate) fn too_large(message: impl Into<String>) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message)
     }
 
-    /// 415.
+    /// 415: the body has the wrong media type.
     pub(crate) fn media_type(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
     }
 
-    /// 422: understood, but some fields are wrong.
+    /// 422: the request was understood, but some fields are wrong.
     pub(crate) fn invalid(details: Vec<FieldError>) -> Self {
         let message = sentence(&details);
         let mut error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "validation_error", message);
@@ -177,12 +177,12 @@ impl ApiError {
         Self::invalid(vec![FieldError::new(field, message)])
     }
 
-    /// 429: asked too often; try again in a second.
+    /// 429: the caller asks too often and may try again in a second.
     pub(crate) fn too_many(message: impl Into<String>) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
     }
 
-    /// 429: too many keys that open nothing came from the caller's address; `wait` says when one more is looked up.
+    /// 429: the caller's address sent too many wrong keys; `wait` is the time until the next one is checked.
     pub(crate) fn too_many_wrong_keys(wait: Duration) -> Self {
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         let message = format!("too many wrong keys came from your address; try again in {seconds} s");
@@ -198,12 +198,12 @@ impl ApiError {
         error
     }
 
-    /// 503 without a fault of anybody's: there is too much to do at once.
+    /// 503 because the server is busy, without a failure.
     pub(crate) fn busy(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
     }
 
-    /// 500: our fault; the cause is for the log.
+    /// 500: an internal failure; the cause is logged.
     pub(crate) fn internal(cause: impl ToString) -> Self {
         let message = "something went wrong on our side; the log has the particulars under the request id";
         let mut error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message);
@@ -211,12 +211,12 @@ impl ApiError {
         error
     }
 
-    /// The status it is answered with, unless a door says otherwise.
+    /// The HTTP status, unless a compatibility API uses another.
     pub(crate) fn status(&self) -> StatusCode {
         self.0.status
     }
 
-    /// Its stable word.
+    /// The stable code.
     pub(crate) fn code(&self) -> &'static str {
         self.0.code
     }
@@ -231,7 +231,7 @@ impl ApiError {
         &self.0.details
     }
 
-    /// The same with every field under another name, as the users of another door know it.
+    /// The same error with every field renamed, for the users of a compatibility API.
     pub(crate) fn renamed(self, name: impl Fn(&str) -> String) -> Self {
         if self.0.details.is_empty() {
             return self;
@@ -244,18 +244,18 @@ impl ApiError {
         Self(Box::new(inner))
     }
 
-    /// What only the log may know.
+    /// The cause, for the log only.
     pub(crate) fn cause(&self) -> Option<&str> {
         self.0.cause.as_deref()
     }
 
-    /// The body, for one item of a list or, with the request's id, for a whole answer.
+    /// The error body, of one item of a list or, with the request's id, of the complete answer.
     pub(crate) fn into_body(self, request_id: Option<String>) -> ErrorBody {
-        let Inner { code, message, details, .. } = *self.0;
+        let ErrorParts { code, message, details, .. } = *self.0;
         ErrorBody { code, message, request_id, details }
     }
 
-    /// The JSON of the whole answer.
+    /// The JSON of the complete answer.
     pub(crate) fn into_json(self, request_id: &str) -> Vec<u8> {
         let answer = ErrorAnswer { error: self.into_body(Some(request_id.to_owned())) };
         // Strings and lists of strings always serialize; the fallback keeps even that promise harmless.
@@ -263,7 +263,7 @@ impl ApiError {
     }
 }
 
-/// What failed, in one sentence.
+/// One sentence that says what failed.
 fn sentence(details: &[FieldError]) -> String {
     match details {
         [] => "the request failed its checks".to_owned(),
@@ -283,7 +283,7 @@ impl IntoResponse for ApiError {
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from(self.0.retry_after_s.unwrap_or(1)));
             }
-            // Part of the body may be unread, and the connection is of no use then.
+            // Part of the body may be unread, so the connection cannot be used again.
             StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT => {
                 headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
             }
@@ -338,7 +338,7 @@ impl From<Refusal> for ApiError {
 mod tests {
     use super::*;
 
-    /// What may be done is said to be neither done nor undone, and is worth a repeat.
+    /// An unsettled commit is reported as neither done nor undone, and as worth a repeat.
     #[test]
     fn a_commit_that_nobody_can_settle_is_503_and_does_not_claim_that_nothing_was_done() {
         let told = |error: StoreError| {

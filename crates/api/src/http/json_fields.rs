@@ -1,5 +1,5 @@
-//! Fields of a JSON object, taken out one by one. What is wrong is noted under its path, what is left at the end is
-//! unknown, and all of it is told at once.
+//! Reads a JSON object field by field. Faults are collected under their paths, fields that remain at the end
+//! are unknown, and all faults are reported at once.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -10,24 +10,24 @@ use crate::http::error::FieldError;
 const UNKNOWN_TOLD_MAX: usize = 100;
 
 /// An object being read. `null` counts as absent.
-pub(crate) struct Fields<'w> {
+pub(crate) struct JsonFieldReader<'w> {
     path: String,
     object: Map<String, Value>,
     wrong: &'w mut Vec<FieldError>,
 }
 
-impl<'w> Fields<'w> {
-    /// Reads a whole body.
-    pub(crate) fn of(object: Map<String, Value>, wrong: &'w mut Vec<FieldError>) -> Self {
+impl<'w> JsonFieldReader<'w> {
+    /// Reads a complete body.
+    pub(crate) fn new(object: Map<String, Value>, wrong: &'w mut Vec<FieldError>) -> Self {
         Self { path: String::new(), object, wrong }
     }
 
-    /// Notes what is wrong with a field.
+    /// Records a fault of a field.
     pub(crate) fn refuse(&mut self, name: &str, message: impl Into<String>) {
         self.wrong.push(FieldError::new(format!("{}{name}", self.path), message));
     }
 
-    /// Whether a field is there, `null` or not.
+    /// Whether a field is present, `null` or not.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.object.contains_key(name)
     }
@@ -37,7 +37,7 @@ impl<'w> Fields<'w> {
         self.object.remove(name).filter(|value| !value.is_null())
     }
 
-    /// A field as what it must be; `form` says what that is.
+    /// A field of type `T`; `form` describes the expected form.
     pub(crate) fn read<T: DeserializeOwned>(&mut self, name: &str, form: &str) -> Option<T> {
         let value = self.take(name)?;
         let read = serde_json::from_value(value).ok();
@@ -47,7 +47,7 @@ impl<'w> Fields<'w> {
         read
     }
 
-    /// A text of at most so many characters, without control characters.
+    /// A text of at most `chars_max` characters, without control characters.
     pub(crate) fn text(&mut self, name: &str, chars_max: usize) -> Option<String> {
         let text: String = self.read(name, "must be a text")?;
         if text.chars().count() > chars_max || text.chars().any(char::is_control) {
@@ -57,7 +57,7 @@ impl<'w> Fields<'w> {
         Some(text)
     }
 
-    /// A text that must be of some form, which its error describes.
+    /// A text that parses as `T`; the parser's error describes the expected form.
     pub(crate) fn parsed<T: std::str::FromStr<Err: ToString>>(&mut self, name: &str) -> Option<T> {
         let text: String = self.read(name, "must be a text")?;
         match text.parse() {
@@ -74,16 +74,20 @@ impl<'w> Fields<'w> {
         self.read(name, "must be a whole number, at most 4294967295")
     }
 
-    /// Reads an object within.
-    pub(crate) fn object<T>(&mut self, name: &str, read: impl FnOnce(&mut Fields<'_>) -> T) -> Option<T> {
+    /// Reads a nested object.
+    pub(crate) fn object<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&mut JsonFieldReader<'_>) -> T,
+    ) -> Option<T> {
         let object = self.read(name, "must be an object or null")?;
-        let mut fields = Fields { path: format!("{}{name}.", self.path), object, wrong: self.wrong };
+        let mut fields = JsonFieldReader { path: format!("{}{name}.", self.path), object, wrong: self.wrong };
         let value = read(&mut fields);
         fields.finish("is not a field here");
         Some(value)
     }
 
-    /// Ends the reading: what is left over is refused with this message.
+    /// Ends the reading: each remaining field is refused with this message.
     pub(crate) fn finish(mut self, message: &str) {
         for name in std::mem::take(&mut self.object).keys().take(UNKNOWN_TOLD_MAX) {
             let name: String = name.chars().take(100).collect();
@@ -129,7 +133,7 @@ mod tests {
     fn every_wrong_field_is_named_by_its_path() {
         let body = json!({"n": "x", "o": {"t": 1, "u": "\u{7}", "v": 2}, "l": null, "z": 1});
         let mut wrong = Vec::new();
-        let mut fields = Fields::of(body.as_object().unwrap().clone(), &mut wrong);
+        let mut fields = JsonFieldReader::new(body.as_object().unwrap().clone(), &mut wrong);
         assert_eq!(fields.number("n"), None);
         fields.object("o", |inner| (inner.text("t", 5), inner.text("u", 5)));
         assert_eq!(fields.text("l", 5), None);

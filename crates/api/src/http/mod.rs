@@ -1,5 +1,5 @@
-//! The parts of HTTP that every endpoint shares: bodies and their budget, queries, paths, pages of lists, ids, and the
-//! one shape of an error.
+//! The parts of HTTP that every endpoint shares: bodies and their budget, queries, paths, pages of lists,
+//! ids, and the one shape of an error.
 //!
 //! This folder knows no endpoint. It may use [`crate::state`] and nothing else of this crate.
 

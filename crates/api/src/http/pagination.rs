@@ -1,8 +1,8 @@
-//! Lists that come in pages, and exports that come whole.
+//! Lists in pages, and exports as a stream.
 //!
-//! A cursor is the key of the last item in unreadable form, so that nobody builds one by hand and the form can change.
-//! Lists that are long by nature always come in pages ([`Paging`]); those that are short come whole unless a `limit` is
-//! given ([`Part`]).
+//! A cursor is the encoded key of the last item, so that clients do not build one by hand and its form can
+//! change. Long lists always come in pages ([`PageRequest`]); short ones come complete unless a `limit` is
+//! given ([`ListPart`]).
 
 use std::{fmt::Display, str::FromStr};
 
@@ -17,51 +17,51 @@ use futures::stream;
 use postway_store::StoreError;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::http::{error::ApiError, query::Parameters};
+use crate::http::{error::ApiError, query::QueryParameters};
 
 const LIMIT_DEFAULT: u32 = 50;
 /// The most items of a page.
 pub(crate) const LIMIT_MAX: u32 = 500;
-/// The most rows that are looked at for one page, where some are passed over.
+/// The most rows that are read for one page when some are skipped.
 const LOOKED_AT_MAX: usize = 10_000;
 
-/// Which page is asked for.
-pub(crate) struct Paging {
-    /// How many items.
+/// The requested page.
+pub(crate) struct PageRequest {
+    /// The number of items.
     pub(crate) limit: u32,
-    /// Where to go on, as given.
+    /// Where to continue, as the caller sent it.
     pub(crate) cursor: Option<String>,
 }
 
-impl Paging {
-    /// Takes `limit` and `cursor` out of a query.
-    pub(crate) fn take(query: &mut Parameters) -> Self {
+impl PageRequest {
+    /// Reads `limit` and `cursor` from a query.
+    pub(crate) fn take(query: &mut QueryParameters) -> Self {
         Self { limit: Self::take_limit(query), cursor: query.take("cursor") }
     }
 
-    /// Takes `limit` alone.
-    pub(crate) fn take_limit(query: &mut Parameters) -> u32 {
+    /// Reads `limit` only.
+    pub(crate) fn take_limit(query: &mut QueryParameters) -> u32 {
         query.parse("limit", parse_limit).unwrap_or(LIMIT_DEFAULT)
     }
 }
 
-/// Which part is asked for of a list that is at hand as a whole.
-pub(crate) struct Part {
-    /// How many items; all of them when absent.
+/// The requested part of a list that is in memory.
+pub(crate) struct ListPart {
+    /// The number of items; all of them when absent.
     limit: Option<u32>,
-    /// Where to go on, as given.
+    /// Where to continue, as the caller sent it.
     cursor: Option<String>,
 }
 
-impl Part {
-    /// Takes `limit` and `cursor` out of a query.
-    pub(crate) fn take(query: &mut Parameters) -> Self {
+impl ListPart {
+    /// Reads `limit` and `cursor` from a query.
+    pub(crate) fn take(query: &mut QueryParameters) -> Self {
         Self { limit: query.parse("limit", parse_limit), cursor: query.take("cursor") }
     }
 
-    /// This part of the list, and the cursor of the next. The keys give the order, and no two items share one; an item that
-    /// comes or goes between two pages moves no other.
-    pub(crate) fn of<T, K>(
+    /// The requested part of the list, and the cursor of the next. The keys give the order, and no two items
+    /// share one; an item that is added or removed between two pages moves no other.
+    pub(crate) fn select<T, K>(
         self,
         mut items: Vec<T>,
         key: impl Fn(&T) -> K,
@@ -85,13 +85,13 @@ impl Part {
     }
 }
 
-/// For lists without other parameters.
-impl<S: Send + Sync> FromRequestParts<S> for Part {
+/// The extractor for lists without other parameters.
+impl<S: Send + Sync> FromRequestParts<S> for ListPart {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let uri = Uri::from_request_parts(parts, state).await.map_err(ApiError::internal)?;
-        let mut query = Parameters::of(&uri)?;
+        let mut query = QueryParameters::from_uri(&uri)?;
         let part = Self::take(&mut query);
         query.finish().map(|()| part)
     }
@@ -109,18 +109,18 @@ pub(crate) fn write_cursor(key: &impl Display) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(key.to_string())
 }
 
-/// The key that a cursor stands for.
+/// The key that a cursor encodes.
 pub(crate) fn read_cursor<K: FromStr>(text: &str) -> Result<K, ApiError> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok();
     bytes.and_then(|bytes| String::from_utf8(bytes).ok()?.parse().ok()).ok_or_else(not_ours)
 }
 
 fn not_ours() -> ApiError {
-    ApiError::malformed("the cursor is not one of ours: give next_cursor of the page before, as it is")
+    ApiError::malformed("the cursor is not one of ours: pass the next_cursor of the previous page")
 }
 
-/// A full page of the items worth showing, and the key after which the next one begins. Rows that are passed over, such as
-/// those of the deleted, are read on from.
+/// A full page of the items that match, and the key after which the next page begins. Rows that do not match,
+/// such as deleted ones, are skipped, and reading goes on.
 pub(crate) async fn filled<T, K: Clone, R: Future<Output = Result<Vec<T>, StoreError>>>(
     mut after: Option<K>,
     limit: u32,
@@ -131,7 +131,7 @@ pub(crate) async fn filled<T, K: Clone, R: Future<Output = Result<Vec<T>, StoreE
     let mut items: Vec<T> = Vec::new();
     let mut looked_at = 0;
     loop {
-        // One more than asked for tells whether there is a next page.
+        // One item more than requested shows whether there is a next page.
         let found = read(after.clone(), limit + 1).await?;
         let was_last = found.len() <= limit as usize;
         looked_at += found.len();
@@ -154,8 +154,9 @@ pub(crate) async fn filled<T, K: Clone, R: Future<Output = Result<Vec<T>, StoreE
     }
 }
 
-/// A body made page by page, as it is read. The first page is made before the answer begins: a store that is away then is
-/// an error of its own and no torn body. `make` returns a page's bytes and where the next begins.
+/// A body that is produced page by page. The first page is read before the answer begins, so that an
+/// unavailable store is an error and not a truncated body. `make` returns a page's bytes and where the next
+/// one begins.
 pub(crate) async fn streamed<C, R>(first: C, make: impl Fn(C) -> R + Send + 'static) -> Result<Body, ApiError>
 where
     C: Send + 'static,
@@ -191,17 +192,17 @@ mod tests {
 
     #[test]
     fn a_short_list_comes_whole_or_in_parts_in_the_order_of_its_keys() {
-        let part = |limit, cursor: Option<&str>| Part { limit, cursor: cursor.map(str::to_owned) };
+        let part = |limit, cursor: Option<&str>| ListPart { limit, cursor: cursor.map(str::to_owned) };
         let key = |word: &&'static str| (word.len(), (*word).to_owned());
         let words = || vec!["ccc", "a", "bb", "aa"];
-        assert_eq!(part(None, None).of(words(), key).unwrap(), (vec!["a", "aa", "bb", "ccc"], None));
-        let (first, next) = part(Some(2), None).of(words(), key).unwrap();
+        assert_eq!(part(None, None).select(words(), key).unwrap(), (vec!["a", "aa", "bb", "ccc"], None));
+        let (first, next) = part(Some(2), None).select(words(), key).unwrap();
         assert_eq!(first, ["a", "aa"]);
-        // The last of the page before is gone, and one that would be in it has come.
-        let (rest, end) = part(Some(2), next.as_deref()).of(vec!["ccc", "0", "bb"], key).unwrap();
+        // The last item of the previous page is gone, and one that would be on it was added.
+        let (rest, end) = part(Some(2), next.as_deref()).select(vec!["ccc", "0", "bb"], key).unwrap();
         assert_eq!((rest, end), (vec!["bb", "ccc"], None));
         for bad in ["!!", &write_cursor(&"x"), &write_cursor(&"[1]")] {
-            assert!(part(None, Some(bad)).of(words(), key).is_err(), "{bad}");
+            assert!(part(None, Some(bad)).select(words(), key).is_err(), "{bad}");
         }
     }
 

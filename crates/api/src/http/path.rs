@@ -1,4 +1,4 @@
-//! What a path names, for calls that read it as text.
+//! Path parameters as text.
 
 use axum::{
     extract::{FromRequestParts, Path},
@@ -8,10 +8,11 @@ use serde::de::DeserializeOwned;
 
 use crate::http::error::ApiError;
 
-/// The named parts of a path, as given. One that cannot be read is refused in the shape of all errors.
-pub(crate) struct InPath<T>(pub(crate) T);
+/// The path parameters as the caller sent them. Parameters that cannot be decoded are refused with the usual
+/// error.
+pub(crate) struct PathText<T>(pub(crate) T);
 
-impl<S, T> FromRequestParts<S> for InPath<T>
+impl<S, T> FromRequestParts<S> for PathText<T>
 where
     S: Send + Sync,
     T: DeserializeOwned + Send,

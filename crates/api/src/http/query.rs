@@ -1,22 +1,22 @@
-//! Query strings, read strictly: a name that is not known, or given twice, is an error that names it. A misspelt filter
+//! Query strings, read strictly: an unknown or repeated name is an error that names it. A misspelt filter
 //! that silently matched everything would be worse.
 
 use axum::{extract::Query, http::Uri};
 
 use crate::http::error::{ApiError, FieldError};
 
-/// The parameters of one request, taken out one by one; what is left at the end is unknown.
-pub(crate) struct Parameters {
+/// The parameters of one request, taken out one by one; those that remain at the end are unknown.
+pub(crate) struct QueryParameters {
     pairs: Vec<(String, String)>,
     wrong: Vec<FieldError>,
 }
 
-impl Parameters {
+impl QueryParameters {
     /// The most parameters a query may have.
     const PAIRS_MAX: usize = 2_000;
 
-    /// Those of `uri`. Empty values count as not given.
-    pub(crate) fn of(uri: &Uri) -> Result<Self, ApiError> {
+    /// The parameters of `uri`. Empty values count as absent.
+    pub(crate) fn from_uri(uri: &Uri) -> Result<Self, ApiError> {
         if uri.query().is_none() {
             return Ok(Self { pairs: Vec::new(), wrong: Vec::new() });
         }
@@ -63,7 +63,7 @@ impl Parameters {
         value.or(same)
     }
 
-    /// The one value of `name`, as what it must be.
+    /// The one value of `name`, parsed.
     pub(crate) fn parse<T, E: ToString>(
         &mut self,
         name: &str,
@@ -79,7 +79,7 @@ impl Parameters {
         }
     }
 
-    /// Ends the reading: 422 if anything was wrong or is left over.
+    /// Ends the reading: 422 if anything was wrong or remains.
     pub(crate) fn finish(mut self) -> Result<(), ApiError> {
         for (name, _) in self.pairs {
             let name: String = name.chars().take(100).collect();
@@ -94,9 +94,9 @@ impl Parameters {
     }
 }
 
-/// Whether a request that makes something is only to be checked: `dry_run`, and no other parameter.
+/// Whether a creating request is only to be checked: reads `dry_run`, and refuses any other parameter.
 pub(crate) fn dry_run(uri: &Uri) -> Result<bool, ApiError> {
-    let mut query = Parameters::of(uri)?;
+    let mut query = QueryParameters::from_uri(uri)?;
     let dry_run = query.parse("dry_run", flag).unwrap_or(false);
     query.finish()?;
     Ok(dry_run)

@@ -1,8 +1,8 @@
-//! A memory of the last few, whatever is put into it.
+//! A map that keeps the most recent entries only.
 //!
-//! Strangers choose the keys of these maps, so their size must not be theirs to choose. Entries are written into one half; when it is
-//! full, the older half is forgotten as a whole. So an entry lasts for at least half the bound of others that came after it, and
-//! no write ever looks for what to remove.
+//! Strangers choose the keys of these maps, so they must not choose the size. Entries are written into one
+//! half; when it is full, the older half is dropped. So an entry survives at least `half_max` later ones, and
+//! no write searches for what to remove.
 
 use std::{collections::HashMap, hash::Hash};
 

@@ -1,4 +1,4 @@
-//! The name of a request: the client's, if it is fit to be shown and logged, or one of ours.
+//! The id of a request: the client's, if it is safe to show and log, or a generated one.
 
 use axum::{
     extract::FromRequestParts,
@@ -9,26 +9,26 @@ use rand::Rng;
 
 use crate::http::error::ApiError;
 
-/// The header that carries it, both ways.
+/// The header that carries the id, both ways.
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The longest that is taken from a client.
+/// The longest id that is accepted from a client.
 const BYTES_MAX: usize = 128;
 
-/// A request's name: printable ASCII, so it is safe in a header, a log line and a database.
+/// A request's id: printable ASCII, so it is safe in a header, a log line and a database.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestId(HeaderValue);
 
 impl RequestId {
-    /// The client's own, or a new UUID v7.
-    pub(crate) fn of(headers: &HeaderMap, clock: &dyn Clock) -> Self {
+    /// The client's id, or a new UUID v7.
+    pub(crate) fn from_headers(headers: &HeaderMap, clock: &dyn Clock) -> Self {
         match headers.get(&HEADER) {
             Some(given) if is_fit(given.as_bytes()) => Self(given.clone()),
-            _ => Self::make(clock),
+            _ => Self::generate(clock),
         }
     }
 
-    fn make(clock: &dyn Clock) -> Self {
+    fn generate(clock: &dyn Clock) -> Self {
         let ms = u64::try_from(clock.now().as_millis()).unwrap_or(0);
         let uuid = uuid::Builder::from_unix_timestamp_millis(ms, &rand::rng().random()).into_uuid();
         let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
@@ -36,12 +36,12 @@ impl RequestId {
         Self(value.unwrap_or_else(|_| HeaderValue::from_static("unknown")))
     }
 
-    /// As text.
+    /// The id as text.
     pub(crate) fn as_str(&self) -> &str {
         self.0.to_str().unwrap_or_default()
     }
 
-    /// As a header's value.
+    /// The id as a header's value.
     pub(crate) fn header(&self) -> HeaderValue {
         self.0.clone()
     }

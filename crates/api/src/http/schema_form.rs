@@ -1,5 +1,5 @@
-//! Values that may be written in more than one way, for the OpenAPI document. They are never filled; fields of request
-//! schemas name them with `#[schema(inline)]`.
+//! Schemas of values that may be written in more than one form, for the OpenAPI document. The types are never
+//! filled; fields of request schemas name them with `#[schema(inline)]`.
 
 use serde_json::{Value, json};
 use utoipa::{
@@ -10,7 +10,7 @@ use utoipa::{
     },
 };
 
-/// Makes forms of values, each with its schema.
+/// Defines types that stand for such values, each with its schema.
 macro_rules! forms {
     ($($(#[$doc:meta])* $name:ident => $schema:expr;)*) => {$(
         $(#[$doc])*
@@ -33,30 +33,31 @@ forms! {
     Texts => text_or_list();
     /// Recipients: one, or a list of them.
     Recipients => shown_as(text_or_list(), json!(["ada@example.net"]));
-    /// A time. Unix seconds are taken as well, but one type is what clients can be made of.
+    /// A time. Unix seconds are accepted as well, but the document names one type, which client generators
+    /// need.
     When => text().format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)));
-    /// How urgent: a number, or a word.
+    /// A priority: a number or a word.
     Urgency => one_of([
         of_type(Type::Integer).minimum(Some(0)).maximum(Some(3)),
         words(&["immediate", "high", "normal", "low"]),
     ]);
 }
 
-/// Any of these.
+/// A schema that allows any of these.
 pub(crate) fn one_of<S: Into<RefOr<Schema>>>(forms: impl IntoIterator<Item = S>) -> OneOfBuilder {
     forms.into_iter().fold(OneOfBuilder::new(), |one_of, form| one_of.item(form))
 }
 
-/// A choice, with an example of it.
+/// A choice with an example.
 pub(crate) fn shown_as(choice: OneOfBuilder, example: Value) -> RefOr<Schema> {
     let mut choice = choice.build();
     choice.example = Some(example);
     RefOr::T(Schema::OneOf(choice))
 }
 
-/// A form with what there is to say of it, for a field that is always there: `inline` and a comment would say that it is an
-/// object besides.
-pub(crate) fn told<F: PartialSchema>(about: &str, example: Option<Value>) -> RefOr<Schema> {
+/// The schema of `F` with a description, for a required field: `inline` together with a comment would declare
+/// an object besides.
+pub(crate) fn described<F: PartialSchema>(about: &str, example: Option<Value>) -> RefOr<Schema> {
     let mut form = F::schema();
     match &mut form {
         RefOr::T(Schema::OneOf(choice)) => {
@@ -72,17 +73,17 @@ pub(crate) fn told<F: PartialSchema>(about: &str, example: Option<Value>) -> Ref
     form
 }
 
-/// A value of this type.
+/// A schema of this type.
 pub(crate) fn of_type(kind: Type) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(kind)
 }
 
-/// A text.
+/// A text schema.
 pub(crate) fn text() -> ObjectBuilder {
     of_type(Type::String)
 }
 
-/// One of these words.
+/// A schema that allows these words only.
 pub(crate) fn words(words: &[&str]) -> ObjectBuilder {
     text().enum_values(Some(words.iter().copied()))
 }

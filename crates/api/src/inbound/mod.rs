@@ -1,5 +1,5 @@
-//! Inbound mail: the mailboxes that are watched, the rules for what arrives, the contacts rules forward to, and the mail
-//! itself.
+//! Inbound mail: the mailboxes that are watched, the rules for what arrives, the contacts rules forward to,
+//! and the mail itself.
 
 pub(crate) mod contact;
 pub(crate) mod mail;

@@ -1,4 +1,5 @@
-//! `GET /v1/statistics`: what a tenant's accounts did, by hour or day. The counts are kept after the messages are gone.
+//! `GET /v1/statistics`: what a tenant's accounts did, by hour or day. The counts remain after the messages
+//! are removed.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,92 +13,93 @@ use crate::{
     auth::Reader,
     http::{
         error::{ApiError, FieldError},
-        pagination::Part,
-        query::Parameters,
+        pagination::ListPart,
+        query::QueryParameters,
     },
-    state::Shared,
+    state::SharedState,
 };
 
-/// How finely counts are told.
+/// The length of a period.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum By {
+enum HistoryPeriod {
     Hour,
     Day,
 }
 
-impl By {
+impl HistoryPeriod {
     const fn length(self) -> Duration {
         match self {
-            By::Hour => Duration::from_secs(3_600),
-            By::Day => Duration::from_secs(86_400),
+            HistoryPeriod::Hour => Duration::from_secs(3_600),
+            HistoryPeriod::Day => Duration::from_secs(86_400),
         }
     }
 
-    /// How far back without being asked.
+    /// How far back the list goes by default.
     const fn span(self) -> Duration {
         match self {
-            By::Hour => Duration::from_secs(86_400),
-            By::Day => Duration::from_secs(30 * 86_400),
+            HistoryPeriod::Hour => Duration::from_secs(86_400),
+            HistoryPeriod::Day => Duration::from_secs(30 * 86_400),
         }
     }
 
-    /// The longest time told at once, in days.
+    /// The longest time range of one call, in days.
     const fn days_max(self) -> u64 {
         match self {
-            By::Hour => 31,
-            By::Day => 366,
+            HistoryPeriod::Hour => 31,
+            HistoryPeriod::Day => 366,
         }
     }
 
-    /// The beginning of the hour or day.
+    /// The beginning of the period.
     fn begin(self, at: Time) -> Time {
         let length = self.length().as_millis() as i64;
         Time::from_millis(at.as_millis().div_euclid(length) * length)
     }
 }
 
-/// What one account did in one hour or day.
+/// What one account did in one period.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StatisticsRow)]
-pub(crate) struct Row {
-    /// When the hour or day began, in UTC.
+pub(crate) struct AccountHistoryRow {
+    /// When the period began, in UTC.
     #[schema(value_type = String, format = DateTime)]
     at: Time,
-    /// Which account.
+    /// The account.
     account: String,
-    /// Accepted.
+    /// Messages accepted.
     accepted: i64,
-    /// Taken by a relay.
+    /// Messages accepted by a relay.
     sent: i64,
-    /// Failed.
+    /// Messages that failed.
     failed: i64,
-    /// Refused by a check.
+    /// Messages refused by a check.
     invalid: i64,
-    /// Put off by a transient failure, once for each.
+    /// Transient failures that delayed a message.
     deferred: i64,
-    /// Bounced.
+    /// Bounces.
     bounced: i64,
-    /// Complained of.
+    /// Complaints.
     complained: i64,
-    /// Not sent because of the suppression list.
+    /// Messages not sent because of the suppression list.
     suppressed: i64,
-    /// The average time from acceptance to `sent`, in milliseconds; null where nothing was sent.
+    /// The average time from acceptance to `sent`, in milliseconds; null if nothing was sent.
     average_queue_ms: Option<i64>,
 }
 
 /// What a tenant's accounts did.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Statistics {
-    /// By time and account; where nothing happened there is no row.
-    data: Vec<Row>,
-    /// Give this as `cursor` for the next; null at the end.
+#[schema(as = Statistics)]
+pub(crate) struct AccountHistoryList {
+    /// The periods by time and account; a period without activity has no row.
+    data: Vec<AccountHistoryRow>,
+    /// Pass this as `cursor` to read the next page; null on the last page.
     next_cursor: Option<String>,
 }
 
-/// Show what was done
+/// Show account statistics
 ///
-/// Counts by account and hour or day, also of messages that were removed since. An event counts in the hour in which it
-/// happened.
+/// Counts by account and hour or day, including messages that were removed since. An event counts in the hour
+/// in which it happened.
 #[utoipa::path(
     get,
     path = "/v1/statistics",
@@ -105,32 +107,32 @@ pub(crate) struct Statistics {
     tag = "operations",
     params(
         ("by" = Option<String>, Query, description = "`hour` (default) or `day`, in UTC"),
-        ("since" = Option<String>, Query, description = "From the hour or day that this is in; when absent, a day back by hour, 30 days back by day"),
-        ("until" = Option<String>, Query, description = "Until before this time; now when absent. At most 31 days by hour, 366 by day"),
+        ("since" = Option<String>, Query, description = "From the hour or day that contains this time; when absent, one day back by hour, 30 days back by day"),
+        ("until" = Option<String>, Query, description = "Before this time; now when absent. At most 31 days by hour, 366 by day"),
         ("account" = Option<String>, Query, description = "Only this account"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
-    responses((status = 200, description = "The counts", body = Statistics))
+    responses((status = 200, description = "The counts", body = AccountHistoryList))
 )]
 pub(crate) async fn statistics(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
-) -> Result<Json<Statistics>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
+) -> Result<Json<AccountHistoryList>, ApiError> {
+    let mut query = QueryParameters::from_uri(&uri)?;
     let by = query.parse("by", |text| match text {
-        "hour" => Ok(By::Hour),
-        "day" => Ok(By::Day),
+        "hour" => Ok(HistoryPeriod::Hour),
+        "day" => Ok(HistoryPeriod::Day),
         _ => Err("must be hour or day"),
     });
     let since = query.parse("since", str::parse::<Time>);
     let until = query.parse("until", str::parse::<Time>);
     let account = query.parse("account", str::parse::<AccountId>);
-    let part = Part::take(&mut query);
+    let part = ListPart::take(&mut query);
     query.finish()?;
-    let by = by.unwrap_or(By::Hour);
-    // The hour under way counts too.
+    let by = by.unwrap_or(HistoryPeriod::Hour);
+    // The current hour counts too.
     let until = until.unwrap_or_else(|| app.clock.now().plus(Duration::from_millis(1)));
     let since = by.begin(since.unwrap_or_else(|| until.minus(by.span())));
     if until.since(since) > Duration::from_secs(by.days_max() * 86_400) + by.length() {
@@ -140,11 +142,12 @@ pub(crate) async fn statistics(
     let rows = app.store.statistics(&caller.tenant, since, until).await?;
     let wanted =
         rows.into_iter().filter(|row| account.as_ref().is_none_or(|account| row.account == *account));
-    let (data, next_cursor) = part.of(summed(wanted, by), |row| (row.at.as_millis(), row.account.clone()))?;
-    Ok(Json(Statistics { data, next_cursor }))
+    let (data, next_cursor) =
+        part.select(summed(wanted, by), |row| (row.at.as_millis(), row.account.clone()))?;
+    Ok(Json(AccountHistoryList { data, next_cursor }))
 }
 
-fn summed(rows: impl Iterator<Item = StatisticsRow>, by: By) -> Vec<Row> {
+fn summed(rows: impl Iterator<Item = StatisticsRow>, by: HistoryPeriod) -> Vec<AccountHistoryRow> {
     let mut sums: BTreeMap<(Time, AccountId), Counts> = BTreeMap::new();
     for row in rows {
         let sum = sums.entry((by.begin(row.hour), row.account)).or_default();
@@ -160,10 +163,10 @@ fn summed(rows: impl Iterator<Item = StatisticsRow>, by: By) -> Vec<Row> {
         sum.suppressed += suppressed;
         sum.queue_ms += queue_ms;
     }
-    sums.into_iter().map(|((at, account), counts)| Row::new(at, &account, &counts)).collect()
+    sums.into_iter().map(|((at, account), counts)| AccountHistoryRow::new(at, &account, &counts)).collect()
 }
 
-impl Row {
+impl AccountHistoryRow {
     fn new(at: Time, account: &AccountId, counts: &Counts) -> Self {
         Self {
             at,
@@ -197,7 +200,7 @@ mod tests {
     #[test]
     fn hours_of_a_day_are_summed_by_account_and_their_averages_weighed() {
         let rows = || [row(1, "b", 1, 100), row(23, "a", 3, 300), row(1, "a", 1, 900), row(24, "a", 0, 0)];
-        let by_day = summed(rows().into_iter(), By::Day);
+        let by_day = summed(rows().into_iter(), HistoryPeriod::Day);
         let told: Vec<_> = by_day
             .iter()
             .map(|row| {
@@ -205,6 +208,6 @@ mod tests {
             })
             .collect();
         assert_eq!(told, [(0, "a", 4, Some(300)), (0, "b", 1, Some(100)), (1, "a", 0, None)]);
-        assert_eq!(summed(rows().into_iter(), By::Hour).len(), 4);
+        assert_eq!(summed(rows().into_iter(), HistoryPeriod::Hour).len(), 4);
     }
 }

@@ -1,7 +1,8 @@
-//! `/health/live` and `/health/ready`: for whoever restarts or routes. No key needed, nothing told but the state.
+//! `/health/live` and `/health/ready`, for supervisors and load balancers. They need no key and reveal only
+//! the state.
 //!
-//! Any stranger may ask, as often as they like: readiness is found out by a write, of which the store makes at most one a
-//! second.
+//! Anyone may call them, as often as they like: readiness is tested by a write, which the store makes at most
+//! once a second.
 
 use std::time::Duration;
 
@@ -10,51 +11,54 @@ use postway_store::durability::LossMoment;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{http::error::ApiError, state::Shared};
+use crate::{http::error::ApiError, state::SharedState};
 
-/// How long the store may take to say that it is there.
+/// How long the store may take to answer.
 const PING_S_MAX: Duration = Duration::from_secs(2);
 
-/// How the server feels.
+/// The health of the server.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Health {
+#[schema(as = Health)]
+pub(crate) struct HealthView {
     /// `ok`.
     #[schema(example = "ok")]
     status: &'static str,
-    /// What an operator should look at though mail is taken: `storage_apart`, where nodes do not share `storage.url`;
-    /// `database_not_durable`, where the database is set up to lose commits when it crashes; `isolated`, while this node's heartbeat
-    /// fails and it sends nothing; `secret_key_wrong`, where stored passwords do not open with the server's secret key.
+    /// Problems that an operator should look at although mail is accepted: `storage_apart`: nodes do not
+    /// share `storage.url`; `database_not_durable`: the database is configured to lose commits when it
+    /// crashes; `isolated`: this node's heartbeat fails and it sends nothing; `secret_key_wrong`: stored
+    /// passwords do not open with the server's secret key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<&'static str>,
 }
 
-/// Is the process alive?
+/// Liveness
 ///
-/// Answers as long as the process serves requests, whatever its database does. For liveness probes; no key is needed.
+/// Answers as long as the process serves requests, whatever its database does. For liveness probes; no key is
+/// needed.
 #[utoipa::path(
     get,
     path = "/health/live",
     operation_id = "getLiveness",
     tag = "operations",
     security(()),
-    responses((status = 200, description = "It is", body = Health))
+    responses((status = 200, description = "The process is alive", body = HealthView))
 )]
-pub(crate) async fn live() -> Json<Health> {
-    Json(Health { status: "ok", warnings: Vec::new() })
+pub(crate) async fn live() -> Json<HealthView> {
+    Json(HealthView { status: "ok", warnings: Vec::new() })
 }
 
-/// Can it take mail?
+/// Readiness
 ///
-/// 200 when something could be written just now, 503 otherwise.
+/// 200 if a write to the database just succeeded, 503 otherwise.
 #[utoipa::path(
     get,
     path = "/health/ready",
     operation_id = "getReadiness",
     tag = "operations",
     security(()),
-    responses((status = 200, description = "It can", body = Health))
+    responses((status = 200, description = "The server accepts mail", body = HealthView))
 )]
-pub(crate) async fn ready(State(app): State<Shared>) -> Result<Json<Health>, ApiError> {
+pub(crate) async fn ready(State(app): State<SharedState>) -> Result<Json<HealthView>, ApiError> {
     match tokio::time::timeout(PING_S_MAX, app.store.ping()).await {
         Ok(Ok(())) => {
             let is_apart = !app.roster.apart().is_empty();
@@ -67,14 +71,14 @@ pub(crate) async fn ready(State(app): State<Shared>) -> Result<Json<Health>, Api
                 (app.unopened_secrets.is_any(), "secret_key_wrong"),
             ];
             let warnings = warnings.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word).collect();
-            Ok(Json(Health { status: "ok", warnings }))
+            Ok(Json(HealthView { status: "ok", warnings }))
         }
         Ok(Err(error)) => Err(ApiError::unavailable("the store is not available", error)),
         Err(_) => Err(ApiError::unavailable("the store does not answer", "ping ran into its deadline")),
     }
 }
 
-/// The answer to everything while there is no store yet.
+/// The answer to every request until the store is open.
 pub(crate) async fn waiting() -> ApiError {
     ApiError::unavailable("starting: the database cannot be reached yet", "the server waits for its database")
 }

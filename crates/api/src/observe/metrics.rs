@@ -1,8 +1,8 @@
-//! `/metrics`: counters and histograms in Prometheus' text form.
+//! `/metrics`: counters and histograms in Prometheus' text format.
 //!
-//! No key is asked for unless one is configured: it holds numbers only, no addresses and nothing of mail, but it names tenants
-//! and mailboxes. Nothing listens beyond loopback unless configured to; who opens the port to others sets a key or keeps this
-//! path behind a proxy.
+//! No key is required unless one is configured: the metrics contain numbers only, no addresses and no mail,
+//! but they name tenants and mailboxes. Nothing listens beyond loopback unless configured to; an operator who
+//! opens the port to others sets a key or keeps this path behind a proxy.
 
 use axum::{
     extract::State,
@@ -12,9 +12,9 @@ use axum::{
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::{
-    auth::{AdminKey, Shown, presented_key, shown},
+    auth::{AdminKey, AuthenticatedKey, authenticate, presented_key},
     http::error::ApiError,
-    state::Shared,
+    state::SharedState,
 };
 
 /// What `/metrics` shows, and to whom.
@@ -22,18 +22,18 @@ use crate::{
 pub struct MetricsAccess {
     /// The recorders that are shown, one after the other. No metric is in two of them.
     pub recorders: Vec<PrometheusHandle>,
-    /// What the system says of the process, in the same form; read anew for each look.
+    /// Process metrics from the operating system, in the same format; read for each request.
     pub process: fn() -> String,
-    /// The key that a scraper must show; none: everybody may look. The admin key opens as well.
+    /// The key that a scraper must present; `None` means that anyone may read. The admin key works as well.
     pub key: Option<MetricsKey>,
 }
 
-/// The key that opens `/metrics` and nothing else, as its digest.
+/// The key for `/metrics` and nothing else, as its digest.
 #[derive(Clone, Debug)]
 pub struct MetricsKey(AdminKey);
 
 impl MetricsKey {
-    /// Keeps the digest of `key` and forgets the key.
+    /// Stores the digest of `key`, not the key.
     pub fn new(key: &str) -> Self {
         Self(AdminKey::new(key))
     }
@@ -41,7 +41,8 @@ impl MetricsKey {
 
 /// Show metrics
 ///
-/// In Prometheus' text form. No key is needed unless `telemetry.metrics_key` is set: then that one, or the admin key.
+/// In Prometheus' text format. No key is needed unless `telemetry.metrics_key` is set: then that one, or the
+/// admin key.
 #[utoipa::path(
     get,
     path = "/metrics",
@@ -50,10 +51,10 @@ impl MetricsKey {
     security((), ("bearer" = []), ("key" = [])),
     responses((status = 200, description = "The metrics", body = String, content_type = "text/plain"))
 )]
-pub(crate) async fn metrics(State(app): State<Shared>, parts: Parts) -> Result<Response, ApiError> {
+pub(crate) async fn metrics(State(app): State<SharedState>, parts: Parts) -> Result<Response, ApiError> {
     if let Some(MetricsKey(key)) = &app.metrics.key
         && !presented_key(&parts.headers).is_some_and(|presented| key.opens(presented))
-        && let Shown::Key(_) = shown(&parts, &app).await?
+        && let AuthenticatedKey::Key(_) = authenticate(&parts, &app).await?
     {
         return Err(ApiError::forbidden("metrics need the key of telemetry.metrics_key, or the admin key"));
     }

@@ -1,4 +1,5 @@
-//! What monitoring reads: health, metrics, the queue's figures, an account's history, and the overview of the page.
+//! What monitoring reads: health, metrics, the queue's figures, an account's history, and the overview of the
+//! page.
 
 pub(crate) mod account_history;
 pub(crate) mod health;

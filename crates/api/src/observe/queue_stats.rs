@@ -1,4 +1,4 @@
-//! `GET /v1/stats`: how many messages stand where, and whether the queue keeps up.
+//! `GET /v1/stats`: how many messages are in each state, and whether the queue keeps up.
 
 use std::collections::BTreeMap;
 
@@ -11,50 +11,54 @@ use utoipa::ToSchema;
 use crate::{
     auth::Reader,
     http::error::ApiError,
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
-/// Rates look back this far, at least.
+/// The shortest time over which rates are computed.
 const WINDOW_MS: i64 = 50_000;
 
 /// Counts of a tenant's messages.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Stats)]
-pub(crate) struct StatsView {
-    /// How many messages stand where; every state is there.
+pub(crate) struct QueueStatsView {
+    /// How many messages are in each status; every status is present.
     #[schema(value_type = Object, example = json!({"ready": 0, "sent": 12}))]
     by_status: BTreeMap<Status, i64>,
-    /// How many wait behind a suspension of the tenant, their batch or their account, or behind a used-up limit or an open
-    /// circuit of their account; 100,000 are so many or more.
+    /// How many messages wait because their tenant, batch or account is suspended, or because of a used-up
+    /// limit or an open circuit of their account; counted up to 100,000: that value means "at least".
     held: i64,
-    /// How many of those `in_doubt` wait for your word (`/resolve`); the others are sent again by themselves. Of the newest 10,000.
+    /// How many messages `in_doubt` wait for your decision (`/resolve`); the others are sent again
+    /// automatically. Of the newest 10,000.
     in_doubt_held: i64,
-    /// How long the longest-waiting message that nothing holds has been due: whether the queue keeps up.
+    /// How long the oldest message that nothing blocks has been due: whether the queue keeps up.
     oldest_due_seconds: u64,
-    /// How long the longest-waiting message that is `held` has been due.
+    /// How long the oldest blocked message (see `held`) has been due.
     oldest_held_seconds: u64,
     /// Messages per second over the last minute: `accepted`, `sent`, `failed`.
     #[schema(value_type = Object)]
     rates: BTreeMap<&'static str, f64>,
 }
 
-/// Show counts
+/// Show queue statistics
 ///
-/// How many messages are in which state now, how old the oldest waiting ones are, and current rates. `GET
+/// How many messages are in each status now, the age of the oldest waiting ones, and current rates. `GET
 /// /v1/statistics` has the past.
 #[utoipa::path(
     get,
     path = "/v1/stats",
     operation_id = "getStats",
     tag = "operations",
-    responses((status = 200, description = "The counts", body = StatsView))
+    responses((status = 200, description = "The counts", body = QueueStatsView))
 )]
-pub(crate) async fn stats(State(app): State<Shared>, caller: Reader) -> Result<Json<StatsView>, ApiError> {
+pub(crate) async fn stats(
+    State(app): State<SharedState>,
+    caller: Reader,
+) -> Result<Json<QueueStatsView>, ApiError> {
     gather(&app, &caller.tenant).await.map(Json)
 }
 
-/// A tenant's counts now.
-pub(crate) async fn gather(app: &App, tenant: &TenantId) -> Result<StatsView, ApiError> {
+/// A tenant's current counts.
+pub(crate) async fn gather(app: &AppState, tenant: &TenantId) -> Result<QueueStatsView, ApiError> {
     let now = app.clock.now();
     let found = app.store.stats(Some(tenant), now).await?;
     let mut by_status: BTreeMap<Status, i64> = Status::ALL.iter().map(|&status| (status, 0)).collect();
@@ -63,7 +67,7 @@ pub(crate) async fn gather(app: &App, tenant: &TenantId) -> Result<StatsView, Ap
     let since = Pace::begin_of(Time::from_millis(now.as_millis() - WINDOW_MS));
     let rates = rates(&app.store.pace(tenant, since).await?, since, now);
     let held = app.store.held(tenant, now).await?;
-    Ok(StatsView {
+    Ok(QueueStatsView {
         by_status,
         held,
         in_doubt_held: found.doubts_held,

@@ -1,4 +1,5 @@
-//! Every route, and the OpenAPI document that is made of them. A route cannot be served without being documented.
+//! Every route, and the OpenAPI document generated from them. A route cannot be served without being
+//! documented.
 
 mod binary;
 mod bounds;
@@ -35,25 +36,25 @@ use crate::{
     message::{self, feed, operate::dead_letter},
     observe::{account_history, health, metrics, overview, queue_stats},
     outgoing::{account, batch, dkim, recipient, stream, suppression, template},
-    state::Shared,
+    state::SharedState,
     web::{linked_file, unsubscribe},
     webhook,
 };
 
-/// What a cursor consists of.
+/// The form of a cursor.
 const CURSOR: &str = "^[A-Za-z0-9_-]+$";
 
-/// What the document says before its routes.
+/// The document's preface.
 #[derive(OpenApi)]
 #[openapi(
     info(
         title = "Postway",
-        description = "A durable email gateway. Hand over a mail, and know what became of it.\n\nSend your key \
+        description = "A durable email gateway: hand over a mail, and follow it to its outcome.\n\nSend your key \
             as `Authorization: Bearer KEY` or `X-API-Key: KEY`. An admin key names the tenant with `X-Tenant` \
             (`default` when absent); a tenant's key works for its own tenant, within its scopes `send`, `read` and \
             `manage`. Every answer carries `X-Request-Id`, yours if you send one. Times are RFC 3339 in UTC; input also \
-            takes Unix seconds. Lists are `{\"data\":[…],\"next_cursor\":\"…\"}`: give `next_cursor` back as `cursor`, as it is; \
-            a cursor that no answer gave is refused.",
+            takes Unix seconds. Lists are `{\"data\":[…],\"next_cursor\":\"…\"}`: pass `next_cursor` as `cursor` to read the next page; \
+            a cursor that no answer returned is refused.",
         contact(name = "Postway")
     ),
     servers(
@@ -61,46 +62,46 @@ const CURSOR: &str = "^[A-Za-z0-9_-]+$";
         (url = "/", description = "The server that this document came from"),
     ),
     tags(
-        (name = "messages", description = "Handing mails over, and what became of them."),
-        (name = "dead letters", description = "Messages whose retries ran out."),
-        (name = "templates", description = "Mails with holes in them, kept in versions."),
-        (name = "recipients", description = "People you write to, as far as you tell us of them."),
+        (name = "messages", description = "Sending mail, and following it."),
+        (name = "dead letters", description = "Messages whose retries are exhausted."),
+        (name = "templates", description = "Mail templates, stored in versions."),
+        (name = "recipients", description = "Your optional directory of the people you write to."),
         (name = "signing keys", description = "DKIM: keys that sign the mail of a domain."),
-        (name = "accounts", description = "The relays that mail goes out by."),
-        (name = "batches", description = "Mail that is held and let go as one."),
-        (name = "streams", description = "Kinds of mail, which readers can leave one by one."),
+        (name = "accounts", description = "The relays and providers that send your mail."),
+        (name = "batches", description = "Mail that is suspended and activated together."),
+        (name = "streams", description = "Named kinds of mail, which readers can unsubscribe from one by one."),
         (name = "suppressions", description = "Addresses that get no mail."),
-        (name = "webhooks", description = "Who is told what became of messages, and the feed for who asks."),
-        (name = "inbound", description = "Mailboxes that are watched, what is done with their mail, and that mail."),
-        (name = "outbox", description = "Mail out of your own database, and tokens of its accounts."),
-        (name = "tenants", description = "Whose mail it is, and their keys. For the admin key."),
-        (name = "operations", description = "For whoever runs it."),
+        (name = "webhooks", description = "URLs that are called for events, and the feed of events to read."),
+        (name = "inbound", description = "Watched mailboxes, the rules for their mail, and that mail."),
+        (name = "outbox", description = "Mail from your own database, and the tokens of its accounts."),
+        (name = "tenants", description = "Tenants and their keys. For the admin key."),
+        (name = "operations", description = "For operators and monitoring."),
     ),
     components(schemas(ErrorAnswer))
 )]
-struct Preface;
+struct DocumentPreface;
 
-/// Every route of the surface with its documentation. Three have none: the style sheet, and the two paths that are
-/// calls for POST but may be somebody's message for GET.
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::with_openapi(Preface::openapi())
-        .routes(routes!(message::accept::accept, message::list::list))
-        .routes(routes!(message::batch::accept))
-        .routes(routes!(message::raw_in::accept))
-        .routes(routes!(message::show::show))
-        .routes(routes!(message::events::events))
-        .routes(routes!(message::raw::raw))
-        .routes(routes!(message::payload::payload))
-        .routes(routes!(message::content::content))
-        .routes(routes!(message::content::preview))
-        .routes(routes!(message::content::attachment))
-        .routes(routes!(message::explain::explain))
-        .routes(routes!(message::pec::list))
-        .routes(routes!(message::pec_export::export))
-        .routes(routes!(message::settle::cancel))
-        .routes(routes!(message::settle::retry))
-        .routes(routes!(message::settle::reschedule))
-        .routes(routes!(message::settle::resolve))
+/// Every route with its documentation. Three have none: the style sheet, and the two paths that are calls for
+/// POST but may be a client's message id for GET.
+pub(crate) fn routes() -> OpenApiRouter<SharedState> {
+    OpenApiRouter::with_openapi(DocumentPreface::openapi())
+        .routes(routes!(message::submit::accept::accept, message::read::list::list))
+        .routes(routes!(message::submit::batch::accept))
+        .routes(routes!(message::submit::accept_raw::accept))
+        .routes(routes!(message::read::show::show))
+        .routes(routes!(message::read::events::events))
+        .routes(routes!(message::content::raw::raw))
+        .routes(routes!(message::content::payload::payload))
+        .routes(routes!(message::content::parts::content))
+        .routes(routes!(message::content::parts::preview))
+        .routes(routes!(message::content::parts::attachment))
+        .routes(routes!(message::read::explain::explain))
+        .routes(routes!(message::content::pec::list))
+        .routes(routes!(message::content::pec_export::export))
+        .routes(routes!(message::operate::actions::cancel))
+        .routes(routes!(message::operate::actions::retry))
+        .routes(routes!(message::operate::actions::reschedule))
+        .routes(routes!(message::operate::actions::resolve))
         .routes(routes!(overview::overview))
         .routes(routes!(session::sign_in, session::show, session::sign_out))
         .routes(routes!(dead_letter::list))
@@ -184,8 +185,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(openapi_json))
         .routes(routes!(docs_page::docs))
         .route("/docs/style.css", get(docs_page::style))
-        .route("/v1/messages/batch", get(message::show::show_named_batch))
-        .route("/v1/messages/raw", get(message::show::show_named_raw))
+        .route("/v1/messages/batch", get(message::read::show::show_named_batch))
+        .route("/v1/messages/raw", get(message::read::show::show_named_raw))
 }
 
 /// The OpenAPI document of this version.
@@ -212,23 +213,24 @@ pub fn document() -> Document {
     document
 }
 
-/// A call that has no query parameters.
+/// A call without query parameters.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bare {
+pub(crate) struct ParameterlessCall {
     /// Whether it needs a key.
     pub(crate) needs_key: bool,
 }
 
-/// The call, if it is one without query parameters. Those that have some read them by themselves; and what is not under
-/// `/v1` is for probes, browsers and readers of mail, who may add what they like.
-pub(crate) fn bare(method: &Method, route: &str) -> Option<Bare> {
-    static CALLS: LazyLock<HashMap<(Method, String), Bare>> = LazyLock::new(|| bare_calls(&document()));
-    // `HEAD` is answered by whoever answers `GET`.
+/// The call, if it has no query parameters. Calls that have some read them themselves; and paths outside
+/// `/v1` are for probes, browsers and readers of mail, which may add what they like.
+pub(crate) fn bare(method: &Method, route: &str) -> Option<ParameterlessCall> {
+    static CALLS: LazyLock<HashMap<(Method, String), ParameterlessCall>> =
+        LazyLock::new(|| bare_calls(&document()));
+    // `HEAD` is answered by the handler of `GET`.
     let method = if method == Method::HEAD { Method::GET } else { method.clone() };
     CALLS.get(&(method, route.to_owned())).copied()
 }
 
-fn bare_calls(document: &Document) -> HashMap<(Method, String), Bare> {
+fn bare_calls(document: &Document) -> HashMap<(Method, String), ParameterlessCall> {
     let is_query = |parameter: &RefOr<Parameter>| match parameter {
         RefOr::T(parameter) => matches!(parameter.parameter_in, ParameterIn::Query),
         RefOr::Ref(_) => true,
@@ -248,12 +250,12 @@ fn bare_calls(document: &Document) -> HashMap<(Method, String), Bare> {
     operations
         .filter(|(_, _, operation)| !operation.parameters.iter().flatten().any(is_query))
         .map(|(method, path, operation)| {
-            ((method, path.clone()), Bare { needs_key: operation.security.is_none() })
+            ((method, path.clone()), ParameterlessCall { needs_key: operation.security.is_none() })
         })
         .collect()
 }
 
-/// A page has one size at most, whatever the list; a cursor is what an answer gave; and a time is a time.
+/// Bounds that all lists share: the largest page, the form of a cursor, and the form of a time.
 fn bound_paging(operation: &mut Operation) {
     for parameter in operation.parameters.iter_mut().flatten() {
         let RefOr::T(parameter) = parameter else { continue };
@@ -271,7 +273,7 @@ fn bound_paging(operation: &mut Operation) {
     }
 }
 
-/// Errors have one shape, whatever the call and the status.
+/// Adds the error answer, which has one shape whatever the call and the status.
 fn promise_errors(operation: &mut Operation) {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Error"))).build();
     let error = ResponseBuilder::new()
@@ -283,7 +285,7 @@ fn promise_errors(operation: &mut Operation) {
 
 /// Get the OpenAPI document
 ///
-/// Made from the code. No key is needed.
+/// Generated from the code. No key is needed.
 #[utoipa::path(
     get,
     path = "/openapi.json",

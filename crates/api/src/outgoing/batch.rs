@@ -1,7 +1,7 @@
-//! `/v1/batches`: mail that is held and let go as one.
+//! `/v1/batches`: mail that is suspended and activated together.
 //!
-//! A suspended batch's messages stay where they are and cost nothing; mail for it is still accepted, and others go on. A
-//! code that was never seen can be suspended before its first message.
+//! The messages of a suspended batch stay in the queue and cost nothing; mail for it is still accepted, and
+//! other mail is sent. A code that was never used can be suspended before its first message.
 
 use std::collections::BTreeMap;
 
@@ -19,57 +19,57 @@ use crate::{
     auth::{Caller, Manager, Reader},
     http::{
         error::ApiError,
-        pagination::{self, Paging},
-        query::Parameters,
+        pagination::{self, PageRequest},
+        query::QueryParameters,
         request_id::RequestId,
     },
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
 /// A batch.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Batch)]
-pub(crate) struct BatchView {
-    /// Its code.
+pub(crate) struct MailBatchView {
+    /// The code.
     #[schema(example = "campaign-2024-01")]
     code: String,
-    /// Whether its mail is held.
+    /// Whether its mail is suspended.
     suspended: bool,
-    /// Since when.
+    /// When it was suspended.
     #[schema(value_type = Option<String>, format = DateTime)]
     suspended_since: Option<Time>,
-    /// How many of its messages wait to be sent; 10,000 are so many or more.
+    /// How many of its messages wait to be sent, counted up to 10,000: that value means "at least".
     waiting: i64,
 }
 
-impl From<Batch> for BatchView {
+impl From<Batch> for MailBatchView {
     fn from(Batch { code, suspended_since, waiting }: Batch) -> Self {
         Self { code: code.to_string(), suspended: suspended_since.is_some(), suspended_since, waiting }
     }
 }
 
-/// A batch, with how far it is.
+/// A batch and its progress.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BatchProgress {
     #[serde(flatten)]
-    batch: BatchView,
-    /// How many of its messages stand where; states that none is in are not there.
+    batch: MailBatchView,
+    /// How many of its messages are in each status; a status without messages is absent.
     #[schema(value_type = Object, example = json!({"ready": 3, "sent": 12}))]
     by_status: BTreeMap<Status, i64>,
-    /// Whether these are all: of a larger batch 10,000 are counted.
+    /// Whether all messages were counted: of a larger batch 10,000 are.
     counted_all: bool,
 }
 
 /// A page of batches.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BatchList {
-    /// By code.
-    data: Vec<BatchView>,
-    /// Give this as `cursor` for the next; null at the end.
+    /// The batches, by code.
+    data: Vec<MailBatchView>,
+    /// Pass this as `cursor` to read the next page; null on the last page.
     next_cursor: Option<String>,
 }
 
-/// `{code}` in a path.
+/// The batch that `{code}` in the path names.
 pub(crate) struct NamedBatch(BatchCode);
 
 impl<S: Send + Sync> FromRequestParts<S> for NamedBatch {
@@ -85,7 +85,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedBatch {
 
 /// List batches
 ///
-/// Those that have had messages, and those suspended before their first.
+/// Batches that have had messages, and batches suspended before their first.
 #[utoipa::path(
     get,
     path = "/v1/batches",
@@ -93,29 +93,29 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedBatch {
     tag = "batches",
     params(
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((status = 200, description = "One page, by code", body = BatchList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<BatchList>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
-    let Paging { limit, cursor } = Paging::take(&mut query);
+    let mut query = QueryParameters::from_uri(&uri)?;
+    let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
     let after: Option<BatchCode> = cursor.as_deref().map(pagination::read_cursor).transpose()?;
     let mut found = app.store.batches(&caller.tenant, after.as_ref(), limit + 1).await?;
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
     let next_cursor = found.last().filter(|_| more).map(|last| pagination::write_cursor(&last.code));
-    Ok(Json(BatchList { data: found.into_iter().map(BatchView::from).collect(), next_cursor }))
+    Ok(Json(BatchList { data: found.into_iter().map(MailBatchView::from).collect(), next_cursor }))
 }
 
 /// Show a batch
 ///
-/// With how many of its messages stand where.
+/// The batch, and how many of its messages are in each status.
 #[utoipa::path(
     get,
     path = "/v1/batches/{code}",
@@ -125,7 +125,7 @@ pub(crate) async fn list(
     responses((status = 200, description = "The batch", body = BatchProgress))
 )]
 pub(crate) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     NamedBatch(code): NamedBatch,
 ) -> Result<Json<BatchProgress>, ApiError> {
@@ -139,29 +139,29 @@ pub(crate) async fn show(
 
 /// Suspend a batch
 ///
-/// Its mail is held where it is, on every node, until the batch is activated. What is on the wire finishes. The code need
-/// not have been used yet.
+/// Its mail is not sent, on any node, until the batch is activated. Mail that is being transmitted is
+/// finished. The code need not have been used yet.
 #[utoipa::path(
     post,
     path = "/v1/batches/{code}/suspend",
     operation_id = "suspendBatch",
     tag = "batches",
     params(("code" = String, Path, description = "The batch")),
-    responses((status = 200, description = "The batch as it is now", body = BatchView))
+    responses((status = 200, description = "The batch after the change", body = MailBatchView))
 )]
 pub(crate) async fn suspend(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedBatch(code): NamedBatch,
-) -> Result<Json<BatchView>, ApiError> {
-    hold(&app, &caller, &request_id, &code).await?;
-    as_it_is(&app, &caller.tenant, code).await
+) -> Result<Json<MailBatchView>, ApiError> {
+    suspend_batch(&app, &caller, &request_id, &code).await?;
+    current_view(&app, &caller.tenant, code).await
 }
 
-/// Holds a batch.
-pub(crate) async fn hold(
-    app: &App,
+/// Suspends a batch.
+pub(crate) async fn suspend_batch(
+    app: &AppState,
     caller: &Caller,
     request_id: &RequestId,
     code: &BatchCode,
@@ -177,28 +177,28 @@ pub(crate) async fn hold(
 
 /// Activate a batch
 ///
-/// Its held mail goes on.
+/// Its mail is sent again.
 #[utoipa::path(
     post,
     path = "/v1/batches/{code}/activate",
     operation_id = "activateBatch",
     tag = "batches",
     params(("code" = String, Path, description = "The batch")),
-    responses((status = 200, description = "The batch as it is now", body = BatchView))
+    responses((status = 200, description = "The batch after the change", body = MailBatchView))
 )]
 pub(crate) async fn activate(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedBatch(code): NamedBatch,
-) -> Result<Json<BatchView>, ApiError> {
-    let_go(&app, &caller, &request_id, &code).await?;
-    as_it_is(&app, &caller.tenant, code).await
+) -> Result<Json<MailBatchView>, ApiError> {
+    activate_batch(&app, &caller, &request_id, &code).await?;
+    current_view(&app, &caller.tenant, code).await
 }
 
-/// Lets a held batch go on.
-pub(crate) async fn let_go(
-    app: &App,
+/// Activates a suspended batch.
+pub(crate) async fn activate_batch(
+    app: &AppState,
     caller: &Caller,
     request_id: &RequestId,
     code: &BatchCode,
@@ -212,31 +212,40 @@ pub(crate) async fn let_go(
 }
 
 /// How many of a batch's messages wait to be sent, as its view counts them.
-pub(crate) async fn waiting(app: &App, tenant: &TenantId, code: &BatchCode) -> Result<i64, ApiError> {
+pub(crate) async fn waiting(app: &AppState, tenant: &TenantId, code: &BatchCode) -> Result<i64, ApiError> {
     Ok(find(app, tenant, code).await?.map_or(0, |batch| batch.waiting))
 }
 
-async fn as_it_is(app: &App, tenant: &TenantId, code: BatchCode) -> Result<Json<BatchView>, ApiError> {
+async fn current_view(
+    app: &AppState,
+    tenant: &TenantId,
+    code: BatchCode,
+) -> Result<Json<MailBatchView>, ApiError> {
     let found = find(app, tenant, &code).await?;
     let batch = found.unwrap_or(Batch { code, suspended_since: None, waiting: 0 });
     Ok(Json(batch.into()))
 }
 
-/// The batch of that code, if it has had a message or is suspended.
-pub(crate) async fn find(app: &App, tenant: &TenantId, code: &BatchCode) -> Result<Option<Batch>, ApiError> {
+/// The batch with this code, if it has had a message or is suspended.
+pub(crate) async fn find(
+    app: &AppState,
+    tenant: &TenantId,
+    code: &BatchCode,
+) -> Result<Option<Batch>, ApiError> {
     let found = app.store.batches(tenant, just_before(code).as_ref(), 1).await?;
     Ok(found.into_iter().next().filter(|batch| batch.code == *code))
 }
 
-/// The last code before this one, in the order of bytes: the list after it begins with this one.
+/// The last code before this one, in byte order: the list after it begins with this one.
 fn just_before(code: &BatchCode) -> Option<BatchCode> {
     let (last, head) = code.as_str().as_bytes().split_last()?;
     let head = std::str::from_utf8(head).ok()?;
     let lower = (0..*last).rev().map(char::from);
-    // The longest code that shares all but the last character, has a lower one there, and is filled with the highest.
+    // The longest code that shares all but the last character, has a lower one there, and is filled with the
+    // highest.
     let mut before =
         lower.map(|lower| format!("{head}{lower}{}", "z".repeat(BatchCode::BYTES_MAX - head.len() - 1)));
-    // With no lower character, it is the code without its last.
+    // Without a lower character, it is the code without its last one.
     before.find_map(|text| text.parse().ok()).or_else(|| head.parse().ok())
 }
 

@@ -1,5 +1,5 @@
-//! What outgoing mail is sent by and made of: accounts, batches, streams, templates, recipients, suppressions and DKIM
-//! keys.
+//! What outgoing mail is sent by and made of: accounts, batches, streams, templates, recipients, suppressions
+//! and DKIM keys.
 
 pub(crate) mod account;
 pub(crate) mod batch;

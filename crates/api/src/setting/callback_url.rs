@@ -1,26 +1,27 @@
-//! Hosts that we are asked to connect to: relays, mailboxes, webhooks, a tenant's client and its files.
+//! Checks of hosts that settings ask us to connect to: relays, mailboxes, webhooks, a tenant's client and its
+//! files.
 //!
-//! One that would not be connected to must not look as if it were, whichever key names it. What a name resolves to is
-//! checked with every connection; here, what needs no resolver.
+//! A setting that would never be connected to is refused at once, whichever key sets it. What a name resolves
+//! to is checked at every connection; here, only what needs no resolver.
 
 use url::Url;
 
 use crate::{
     http::error::{ApiError, FieldError},
-    state::App,
+    state::AppState,
 };
 
-/// Refuses the address in `field` where its host is private, and what is no address at all.
-pub(crate) fn check(app: &App, field: &str, url: &str) -> Result<(), FieldError> {
+/// Refuses the URL in `field` if it is malformed or its host is private.
+pub(crate) fn check(app: &AppState, field: &str, url: &str) -> Result<(), FieldError> {
     match host_of(url) {
         None => Err(FieldError::new(field, "must be an address like https://app.example.com")),
         Some(host) => check_host(app, field, &host),
     }
 }
 
-/// Refuses the hosts, each with its field, that the guard would not let be connected to.
+/// Refuses hosts, each with its field, that the guard would not connect to.
 pub(crate) fn check_hosts<const N: usize>(
-    app: &App,
+    app: &AppState,
     named: [(&'static str, Option<String>); N],
 ) -> Result<(), ApiError> {
     let named = named.into_iter().filter_map(|(field, host)| Some((field, host?)));
@@ -28,7 +29,7 @@ pub(crate) fn check_hosts<const N: usize>(
     if wrong.is_empty() { Ok(()) } else { Err(ApiError::invalid(wrong)) }
 }
 
-fn check_host(app: &App, field: &str, host: &str) -> Result<(), FieldError> {
+fn check_host(app: &AppState, field: &str, host: &str) -> Result<(), FieldError> {
     app.probe.refusal(host).map_or(Ok(()), |reason| Err(FieldError::new(field, reason)))
 }
 

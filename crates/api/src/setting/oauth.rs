@@ -1,4 +1,4 @@
-//! Grants of OAuth 2, the same for accounts and for mailboxes: read from JSON, shown without their secrets.
+//! OAuth 2 grants, for accounts and mailboxes: read from JSON, shown without their secrets.
 
 use postway_domain::oauth::{OAuthGrant, OAuthPreset, OAuthSecrets, OAuthSettings, OAuthUse};
 use serde::Serialize;
@@ -8,39 +8,40 @@ use utoipa::ToSchema;
 use crate::{
     http::{
         error::{ApiError, FieldError},
-        json_fields::Fields,
+        json_fields::JsonFieldReader,
     },
     setting::callback_url,
-    state::App,
+    state::AppState,
 };
 
-/// A grant to make or change. Fields that are not given stay as they are.
+/// A grant to create or change. Absent fields keep their values.
 #[derive(Debug, Serialize, ToSchema)]
 #[allow(dead_code)]
 pub(crate) struct OAuthRequest {
     /// `microsoft` or `google`: fills in `token_url` and `scope`.
     #[schema(example = "microsoft")]
     preset: Option<String>,
-    /// `client_credentials`, `refresh_token` or `service_account`; needed when the grant is made.
+    /// `client_credentials`, `refresh_token` or `service_account`; required for a new grant.
     #[schema(nullable = false, example = "client_credentials")]
     grant: Option<String>,
-    /// Where tokens are asked for, under https. Another one needs the secrets again.
+    /// The token endpoint, under https. Changing it requires the secrets again.
     #[schema(example = "https://login.example.com/oauth2/token")]
     token_url: Option<String>,
     /// The client's id; the address of a service account.
     #[schema(nullable = false, example = "5b2f7f5e-0000-4000-8000-3f1f0d6f1c11")]
     client_id: Option<String>,
-    /// What is asked for, with spaces between scopes.
+    /// The requested scopes, separated by spaces.
     scope: Option<String>,
     /// Microsoft: the id or the domain of your directory.
     #[schema(example = "contoso.onmicrosoft.com")]
     directory: Option<String>,
-    /// `service_account`: for whom it acts; `username` when absent.
+    /// `service_account`: the user it acts for; `username` when absent.
     subject: Option<String>,
     /// The client's secret: encrypted at rest, never shown again. `null` removes it.
     #[schema(write_only)]
     client_secret: Option<String>,
-    /// The refresh token of a person's consent: encrypted at rest, never shown again; `postway accounts authorize` brings it.
+    /// The refresh token of a user's consent: encrypted at rest, never shown again; `postway accounts
+    /// authorize` obtains it.
     #[schema(write_only)]
     refresh_token: Option<String>,
     /// The key of a service account, in PEM form: encrypted at rest, never shown again.
@@ -58,26 +59,26 @@ pub(crate) struct OAuthView {
     /// `client_credentials`, `refresh_token` or `service_account`.
     #[schema(value_type = String, example = "client_credentials")]
     grant: OAuthGrant,
-    /// Where tokens are asked for.
+    /// The token endpoint.
     token_url: Option<String>,
     /// The client's id.
     client_id: String,
-    /// What is asked for.
+    /// The requested scopes.
     scope: Option<String>,
     /// Microsoft: the directory.
     directory: Option<String>,
-    /// `service_account`: for whom it acts.
+    /// `service_account`: the user it acts for.
     subject: Option<String>,
-    /// Whether there is a client secret; it is never shown.
+    /// Whether a client secret is set; it is never shown.
     client_secret_set: bool,
-    /// Whether somebody has consented; the token is never shown.
+    /// Whether a refresh token is set; it is never shown.
     refresh_token_set: bool,
-    /// Whether there is a key; it is never shown.
+    /// Whether a private key is set; it is never shown.
     private_key_set: bool,
 }
 
 impl OAuthView {
-    /// A grant as it is used for this purpose.
+    /// A grant's settings as they apply to this purpose.
     pub(crate) fn new(settings: &OAuthSettings, purpose: OAuthUse) -> Self {
         Self {
             preset: settings.preset,
@@ -94,7 +95,7 @@ impl OAuthView {
     }
 }
 
-/// What becomes of a grant's secrets: of each nothing, its removal, or another.
+/// The change to a grant's secrets: each is kept, removed or replaced.
 #[derive(Default)]
 pub(crate) struct OAuthSecretsEdit {
     client_secret: Option<Option<String>>,
@@ -126,7 +127,7 @@ impl OAuthSecretsEdit {
         [&self.client_secret, &self.refresh_token, &self.private_key].into_iter().any(Option::is_some)
     }
 
-    /// The field of a stored secret that stays.
+    /// The field of a stored secret that is kept.
     pub(crate) fn kept_of(&self, before: &OAuthSettings) -> Option<&'static str> {
         [
             ("oauth.client_secret", before.client_secret_set, &self.client_secret),
@@ -139,7 +140,7 @@ impl OAuthSecretsEdit {
     }
 }
 
-/// Reads `oauth` into a grant; `null` removes it.
+/// Applies `oauth` to a grant; `null` removes it.
 pub(crate) fn edit(
     before: Option<&OAuthSettings>,
     value: Value,
@@ -147,7 +148,7 @@ pub(crate) fn edit(
 ) -> (Option<OAuthSettings>, OAuthSecretsEdit) {
     let mut body = serde_json::Map::new();
     body.insert("oauth".to_owned(), value);
-    let mut fields = Fields::of(body, wrong);
+    let mut fields = JsonFieldReader::new(body, wrong);
     match fields.object("oauth", |fields| read(before, fields)) {
         Some((grant, secrets)) => (grant, secrets),
         None => (None, OAuthSecretsEdit::default()),
@@ -156,7 +157,7 @@ pub(crate) fn edit(
 
 fn read(
     before: Option<&OAuthSettings>,
-    fields: &mut Fields<'_>,
+    fields: &mut JsonFieldReader<'_>,
 ) -> (Option<OAuthSettings>, OAuthSecretsEdit) {
     for shown in ["client_secret_set", "refresh_token_set", "private_key_set"] {
         fields.take(shown);
@@ -211,12 +212,12 @@ fn read(
             *value = text.filter(|text| !text.is_empty());
         }
     }
-    // What is shown of a preset may come back, and stays the preset's.
+    // A client may send back the values shown for a preset; they stay the preset's.
     settings.forget_preset_values();
     (Some(settings), secrets)
 }
 
-fn secret(fields: &mut Fields<'_>, name: &str, forbidden: &[char]) -> Option<Option<String>> {
+fn secret(fields: &mut JsonFieldReader<'_>, name: &str, forbidden: &[char]) -> Option<Option<String>> {
     if !fields.has(name) {
         return None;
     }
@@ -232,8 +233,8 @@ fn secret(fields: &mut Fields<'_>, name: &str, forbidden: &[char]) -> Option<Opt
     Some(secret)
 }
 
-/// The stored secrets with these changes, checked against their grant, which notes what there is.
-pub(crate) fn settle(
+/// The stored secrets with these changes, checked against their grant, whose flags say which are set.
+pub(crate) fn apply_secrets(
     settings: &mut OAuthSettings,
     mut secrets: OAuthSecrets,
     edit: OAuthSecretsEdit,
@@ -248,8 +249,8 @@ pub(crate) fn settle(
     Ok(secrets)
 }
 
-/// Refuses a grant whose tokens would be asked for where nothing may be connected to.
-pub(crate) fn check_target(app: &App, settings: Option<&OAuthSettings>) -> Result<(), ApiError> {
+/// Refuses a grant whose token endpoint we would not connect to.
+pub(crate) fn check_target(app: &AppState, settings: Option<&OAuthSettings>) -> Result<(), ApiError> {
     let Some(url) = settings.and_then(OAuthSettings::token_url) else { return Ok(()) };
     callback_url::check(app, "oauth.token_url", &url).map_err(|wrong| ApiError::invalid(vec![wrong]))
 }

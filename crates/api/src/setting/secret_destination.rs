@@ -1,10 +1,11 @@
-//! Where a stored secret goes, and how it is protected on the way.
+//! The destination of a stored secret, and how it is protected on the way.
 //!
-//! Passwords and tokens go in and never come out. Whoever could move one of them, to another host or to a connection that
-//! others can read, would have it. So a change that does so must bring the secret along: what is stored goes only where
-//! it was given for, whichever key asks. Accounts, mailboxes and the places of tenants all ask here.
+//! Passwords and tokens are stored and never shown. A caller who could redirect one, to another host or to a
+//! connection that others can read, would obtain it. So a change of the destination must bring the secret
+//! along: a stored secret goes only where it was meant for, whichever key asks. Accounts, mailboxes and the
+//! endpoints of tenants all use this check.
 //!
-//! Webhooks need none of it: their secrets sign, and are never sent.
+//! Webhooks do not need it: their secrets sign, and are never sent.
 
 use postway_domain::{
     AccountKind, AccountSettings, TlsMode,
@@ -16,29 +17,30 @@ use url::Url;
 
 use crate::http::error::FieldError;
 
-/// The way of a secret, in the fields that name it.
+/// The destination of a secret, in the fields that define it.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Way {
+pub(crate) struct SecretDestination {
     place: Vec<(&'static str, Option<String>)>,
-    tls: Protection,
+    tls: TlsProtection,
     allows_plaintext: bool,
     ca_pem: Option<String>,
 }
 
-/// How much TLS protects, the least first.
+/// The levels of TLS protection, the weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Protection {
+enum TlsProtection {
     Nothing,
     WhereOffered,
     Always,
 }
 
-impl Way {
+impl SecretDestination {
     fn to(place: Vec<(&'static str, Option<String>)>) -> Self {
-        Self { place, tls: Protection::Always, allows_plaintext: false, ca_pem: None }
+        Self { place, tls: TlsProtection::Always, allows_plaintext: false, ca_pem: None }
     }
 
-    /// The way of an account's password or secret key. A key is never sent, but what it signs is.
+    /// The destination of an account's password or secret key. A signing key is never sent, but what it signs
+    /// is.
     pub(crate) fn of_account(settings: &AccountSettings) -> Self {
         match settings.kind {
             AccountKind::Ses => {
@@ -66,9 +68,9 @@ impl Way {
                     ("port", settings.port.map(|port| port.to_string())),
                 ],
                 tls: match settings.tls {
-                    TlsMode::None => Protection::Nothing,
-                    TlsMode::Opportunistic => Protection::WhereOffered,
-                    TlsMode::Starttls | TlsMode::Implicit => Protection::Always,
+                    TlsMode::None => TlsProtection::Nothing,
+                    TlsMode::Opportunistic => TlsProtection::WhereOffered,
+                    TlsMode::Starttls | TlsMode::Implicit => TlsProtection::Always,
                 },
                 allows_plaintext: settings.allow_plaintext_auth,
                 ca_pem: settings.ca_pem.clone(),
@@ -76,7 +78,7 @@ impl Way {
         }
     }
 
-    /// The way of a mailbox's password or token.
+    /// The destination of a mailbox's password or token.
     pub(crate) fn of_mailbox(settings: &MailboxSettings) -> Self {
         Self {
             place: vec![
@@ -86,29 +88,30 @@ impl Way {
                 ("oauth.token_url", settings.oauth.as_ref().and_then(OAuthSettings::token_url)),
             ],
             tls: match settings.tls {
-                MailboxTls::None => Protection::Nothing,
-                MailboxTls::Starttls | MailboxTls::Implicit => Protection::Always,
+                MailboxTls::None => TlsProtection::Nothing,
+                MailboxTls::Starttls | MailboxTls::Implicit => TlsProtection::Always,
             },
             allows_plaintext: false,
             ca_pem: settings.ca_pem.clone(),
         }
     }
 
-    /// The way of the password of a mailbox's proxy.
+    /// The destination of the password of a mailbox's proxy.
     pub(crate) fn of_proxy(settings: &MailboxSettings) -> Self {
         Self::to(vec![("proxy", settings.proxy.clone())])
     }
 
-    /// The way of what is signed in with at a place of a tenant: to all of its server.
+    /// The destination of a tenant endpoint's credentials: the complete server.
     pub(crate) fn of_remote(remote: &Remote) -> Self {
         let whole =
             format!("{}{}", remote.url.trim_end_matches('/'), remote.path.as_deref().unwrap_or_default());
-        // What is no URL is called by nobody; it must not look like another that is none, either.
+        // An invalid URL is never called; it is compared as text so that two invalid ones differ.
         let server = Url::parse(&whole).map_or(whole, |url| url.origin().ascii_serialization());
         Self::to(vec![("url", Some(server))])
     }
 
-    /// Refuses a change of a way that a stored secret, known by this field, must not follow.
+    /// Refuses a change of the destination of a stored secret that does not bring the secret, named by its
+    /// field, along.
     pub(crate) fn check(before: &Self, after: &Self, secret: &str) -> Result<(), FieldError> {
         let Some(field) = after.exposes(before) else { return Ok(()) };
         let message = format!(
@@ -118,14 +121,14 @@ impl Way {
         Err(FieldError::new(secret, message))
     }
 
-    /// The field by which a secret would leave the way it was given for.
+    /// The field whose change would expose the secret.
     fn exposes(&self, before: &Self) -> Option<&'static str> {
         let mut moved =
             self.place.iter().filter(|part| !before.place.contains(part)).map(|(field, _)| *field);
         let weaker = [
             ("tls", self.tls < before.tls),
             ("allow_plaintext_auth", self.allows_plaintext && !before.allows_plaintext),
-            // Fewer authorities can vouch for fewer strangers.
+            // Fewer trusted authorities are no exposure.
             ("ca_pem", self.ca_pem.is_some() && self.ca_pem != before.ca_pem),
         ];
         moved.next().or_else(|| weaker.into_iter().find(|(_, is_weaker)| *is_weaker).map(|(field, _)| field))
@@ -147,7 +150,7 @@ mod tests {
 
     #[track_caller]
     fn exposes(before: &AccountSettings, after: &AccountSettings) -> Option<&'static str> {
-        Way::of_account(after).exposes(&Way::of_account(before))
+        SecretDestination::of_account(after).exposes(&SecretDestination::of_account(before))
     }
 
     #[test]
@@ -190,7 +193,7 @@ mod tests {
         };
         let stays = |after: Remote| {
             let before = remote("https://app.example.com/mail", Some("/sync"));
-            Way::of_remote(&after).exposes(&Way::of_remote(&before)).is_none()
+            SecretDestination::of_remote(&after).exposes(&SecretDestination::of_remote(&before)).is_none()
         };
         assert!(
             stays(remote("https://APP.example.com:443", None))

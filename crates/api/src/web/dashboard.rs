@@ -1,9 +1,10 @@
-//! The page at `/`: files that are part of the binary. All it shows and does goes through the same `/v1/…` that programs use,
-//! signed in by a cookie (`session.rs`).
+//! The dashboard at `/`: files that are part of the binary. Everything it shows and does goes through the
+//! same `/v1/…` API that programs use, signed in by a cookie (`auth/session/`).
 //!
-//! Nothing is fetched from elsewhere, and the policy says so: scripts, styles and connections are this server's own. The document names
-//! the others in a folder that is called by the digest of them all: a browser keeps what is in it for good, and a new version of the
-//! binary is a new folder, so a new page at once. They are compressed once, for browsers that understand it.
+//! Nothing is fetched from elsewhere, and the policy enforces that: scripts, styles and connections are this
+//! server's own. The document names the other files in a folder that is called by the digest of them all: a
+//! browser caches its files permanently, and a new version of the binary is a new folder, so a new page at
+//! once. The files are compressed once, for browsers that support it.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -15,16 +16,16 @@ use axum::{
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
 
-use crate::http::{error::ApiError, path::InPath};
+use crate::http::{error::ApiError, path::PathText};
 
-/// Where the document has the other files.
+/// The folder of the other files.
 const FOLDER: &str = "/assets/";
-/// In whose place the document names all that every view needs, so that it is asked for at once.
+/// The placeholder for links to everything that each view needs, so that it is requested at once.
 const PRELOAD: &str = "<!-- preload -->";
-/// Pays for itself from the second visitor on.
+/// A high level, because each file is compressed once.
 const COMPRESSION_LEVEL: i32 = 17;
 
-/// What the page may load, and where it may be shown.
+/// The content security policy of the dashboard.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
     frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
@@ -100,15 +101,15 @@ const FILES: &[(&str, &[u8])] = files![
 ];
 
 /// A file as it is served.
-struct Asset {
+struct WebAsset {
     bytes: Bytes,
-    /// The same compressed, where that is smaller.
+    /// The compressed bytes, if they are smaller.
     packed: Option<Bytes>,
     kind: &'static str,
     tag: HeaderValue,
 }
 
-impl Asset {
+impl WebAsset {
     fn new(path: &str, bytes: Bytes) -> Option<Self> {
         let packed =
             zstd::bulk::compress(&bytes, COMPRESSION_LEVEL).ok().filter(|packed| packed.len() < bytes.len());
@@ -117,7 +118,7 @@ impl Asset {
     }
 }
 
-/// Short, and the same for the same bytes alone.
+/// A short digest of these bytes.
 fn digest_of(parts: &[&[u8]]) -> String {
     let mut context = digest::Context::new(&digest::SHA256);
     for part in parts {
@@ -128,14 +129,14 @@ fn digest_of(parts: &[&[u8]]) -> String {
     text
 }
 
-/// The name of the folder of these very files.
+/// The name of the folder: the digest of all files.
 static VERSION: LazyLock<String> =
     LazyLock::new(|| digest_of(&FILES.iter().map(|(_, bytes)| *bytes).collect::<Vec<_>>()));
 
-static ASSETS: LazyLock<BTreeMap<&'static str, Asset>> = LazyLock::new(|| {
+static ASSETS: LazyLock<BTreeMap<&'static str, WebAsset>> = LazyLock::new(|| {
     let asset = |&(path, bytes): &(&'static str, &'static [u8])| {
         let bytes = if path == "index.html" { document(bytes) } else { Bytes::from_static(bytes) };
-        Some((path, Asset::new(path, bytes)?))
+        Some((path, WebAsset::new(path, bytes)?))
     };
     FILES.iter().filter_map(asset).collect()
 });
@@ -160,13 +161,16 @@ fn kind(path: &str) -> &'static str {
     }
 }
 
-/// The page. Every path of it is the same document: what it shows is written behind the `#`.
+/// The dashboard. Every view is the same document: the view is named behind the `#`.
 pub(crate) async fn home(headers: HeaderMap) -> Result<Response, ApiError> {
     serve("index.html", &headers)
 }
 
-/// A part of the page.
-pub(crate) async fn asset(InPath(path): InPath<String>, headers: HeaderMap) -> Result<Response, ApiError> {
+/// A file of the dashboard.
+pub(crate) async fn asset(
+    PathText(path): PathText<String>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     serve(&path, &headers)
 }
 
@@ -196,7 +200,7 @@ fn serve(path: &str, headers: &HeaderMap) -> Result<Response, ApiError> {
     })
 }
 
-/// Whether a browser says that it understands what is compressed so.
+/// Whether the browser accepts zstd.
 fn reads_zstd(headers: &HeaderMap) -> bool {
     let offered = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     let mut codings = offered.flat_map(|value| value.split(','));
@@ -211,7 +215,7 @@ fn reads_zstd(headers: &HeaderMap) -> bool {
 mod tests {
     use super::*;
 
-    /// As it crosses the network, with the chart library.
+    /// The size as transferred, with the chart library.
     const FIRST_PAINT_BYTES_MAX: usize = 80_000;
 
     #[test]
@@ -220,7 +224,7 @@ mod tests {
         let size =
             |(path, _): &(&str, &[u8])| ASSETS[path].packed.as_ref().unwrap_or(&ASSETS[path].bytes).len();
         let shared: usize = FILES.iter().filter(|(path, _)| !is_view(path)).map(size).sum();
-        // The others are read when they are gone to.
+        // The other views are loaded when they are opened.
         let view = FILES.iter().filter(|(path, _)| is_view(path)).map(size).max().unwrap_or_default();
         assert!(shared + view < FIRST_PAINT_BYTES_MAX, "{shared} and {view} bytes");
     }

@@ -1,4 +1,4 @@
-//! `GET /files/{token}`: a file that a mail links to because it was too large to carry.
+//! `GET /files/{token}`: a file that a mail links to because it was too large to attach.
 
 use axum::{
     body::Body,
@@ -9,30 +9,31 @@ use axum::{
 use postway_intake::Followed;
 
 use crate::{
-    http::{error::ApiError, path::InPath},
+    http::{error::ApiError, path::PathText},
     message::content::{attachment_link::AttachmentLink, mail_view, parts},
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
 /// Download a linked file
 ///
-/// The link is in the mail, works for whoever has it, and ends at the time that the mail says. It needs no key.
+/// The link is in the mail and works for anyone who has it, until the time that the mail states. It needs no
+/// key.
 #[utoipa::path(
     get,
     path = "/files/{token}",
     operation_id = "getFile",
     tag = "messages",
     security(()),
-    params(("token" = String, Path, description = "From the link")),
+    params(("token" = String, Path, description = "The token from the link")),
     responses(
         (status = 200, description = "The file", body = String, content_type = "application/octet-stream"),
         (status = 404, description = "There is no such link", body = crate::http::error::ErrorAnswer),
-        (status = 410, description = "The link has ended", body = crate::http::error::ErrorAnswer),
+        (status = 410, description = "The link has expired", body = crate::http::error::ErrorAnswer),
     )
 )]
 pub(crate) async fn get(
-    State(app): State<Shared>,
-    InPath(token): InPath<String>,
+    State(app): State<SharedState>,
+    PathText(token): PathText<String>,
 ) -> Result<Response, ApiError> {
     if let Some(link) = AttachmentLink::read(&token, &app.secret_key) {
         return attached(&app, &link).await;
@@ -51,7 +52,7 @@ pub(crate) async fn get(
         (header::CONTENT_TYPE, link.file.content_type.clone()),
         (header::CONTENT_LENGTH, link.file.blob.size.to_string()),
         (header::CONTENT_DISPOSITION, disposition(&link.file.filename)),
-        // Somebody else's file under our name: a browser must save it, and never run it.
+        // A stranger's file under our name: a browser must save it, and never run it.
         (header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox".to_owned()),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
         (header::CACHE_CONTROL, "private, no-store".to_owned()),
@@ -59,8 +60,8 @@ pub(crate) async fn get(
     Ok((StatusCode::OK, headers, Body::from_stream(stream)).into_response())
 }
 
-/// A file of a mail that is still here.
-async fn attached(app: &App, link: &AttachmentLink) -> Result<Response, ApiError> {
+/// A file of a mail that is still stored.
+async fn attached(app: &AppState, link: &AttachmentLink) -> Result<Response, ApiError> {
     if link.until <= app.clock.now() {
         return Err(ApiError::gone("this link has ended: ask for the email's attachments again"));
     }
@@ -74,7 +75,7 @@ async fn attached(app: &App, link: &AttachmentLink) -> Result<Response, ApiError
     .await
 }
 
-/// The name in a form that no name can break out of (RFC 6266, 8187).
+/// A Content-Disposition that no file name can break out of (RFC 6266, 8187).
 fn disposition(filename: &str) -> String {
     let mut encoded = String::from("attachment; filename*=UTF-8''");
     for byte in filename.bytes() {

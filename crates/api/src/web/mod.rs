@@ -1,5 +1,5 @@
-//! What people open in a browser without an API key of their own: the dashboard, the page to unsubscribe, and files
-//! behind signed links.
+//! What people open in a browser without an API key of their own: the dashboard, the page to unsubscribe, and
+//! files behind signed links.
 
 pub(crate) mod dashboard;
 pub(crate) mod linked_file;

@@ -1,4 +1,4 @@
-//! `PATCH /v1/tenants/{id}`: a change is merged into what is there, and made anew where another one was faster.
+//! `PATCH /v1/tenants/{id}`: a change is merged into the stored tenant.
 
 use axum::{
     Json,
@@ -14,16 +14,17 @@ use super::{
 use crate::{
     auth::Admin,
     http::{body, error::ApiError, json_fields, request_id::RequestId},
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
-/// How often a change is made anew.
+/// How often a change is retried when another one came first.
 const TRIES_MAX: u32 = 5;
 
 /// Change a tenant
 ///
-/// Merges what is given into what is there: `null` takes a setting back to its default, a token or password that is not
-/// given stays. With `version`, only if it still is that one; 409 otherwise.
+/// Merges the given fields into the tenant: `null` resets a setting to its default; a token or password that
+/// is not given stays. With `version`, the change is made only if the tenant still has that version; 409
+/// otherwise.
 #[utoipa::path(
     patch,
     path = "/v1/tenants/{id}",
@@ -31,10 +32,10 @@ const TRIES_MAX: u32 = 5;
     tag = "tenants",
     params(("id" = String, Path, description = "The tenant")),
     request_body = TenantRequest,
-    responses((status = 200, description = "The tenant as it is now", body = TenantView))
+    responses((status = 200, description = "The tenant after the change", body = TenantView))
 )]
 pub(crate) async fn patch(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     admin: Admin,
     request_id: RequestId,
     NamedTenant(id): NamedTenant,
@@ -46,7 +47,7 @@ pub(crate) async fn patch(
 
 /// Merges `body` into the tenant.
 pub(crate) async fn update(
-    app: &App,
+    app: &AppState,
     admin: &Admin,
     request_id: &RequestId,
     id: &TenantId,
@@ -78,7 +79,7 @@ pub(crate) async fn update(
 
 /// The tenant with a patch merged into it.
 async fn changed(
-    app: &App,
+    app: &AppState,
     current: Tenant,
     mut patch: Map<String, Value>,
     suspended_since: Option<Time>,

@@ -1,8 +1,8 @@
-//! A tenant's settings from JSON: every field that is wrong is named, unknown ones too.
+//! A tenant's settings from JSON. Every faulty field is reported, including unknown ones.
 //!
-//! A change is merged into what `GET` shows and the whole is read again, so creating and changing have the same rules
-//! and what `GET` shows may be sent back as it is. Tokens and passwords are not in there: one that is not given stays,
-//! as long as the way of signing in and the server do.
+//! A change is merged into what `GET` shows and the result is read again, so that creating and changing have
+//! the same rules and a client may send back what `GET` showed. Tokens and passwords are not shown: one that
+//! is not given stays, as long as the authentication method and the server do.
 
 use postway_domain::{
     AccountId, TenantSettings,
@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 
 use super::key::patterns;
 use crate::{
-    http::{error::FieldError, json_fields::Fields},
-    setting::secret_destination::Way,
+    http::{error::FieldError, json_fields::JsonFieldReader},
+    setting::secret_destination::SecretDestination,
 };
 
 const NAME_CHARS_MAX: usize = 200;
@@ -25,39 +25,39 @@ const FLAG: &str = "must be true or false";
 const LARGE_FILES: &str = "must be reject, warn or rewrite, or an object: \
     {\"policy\":\"rewrite\",\"above_bytes\":10000000,\"link_days\":30}";
 
-/// What nobody sets.
+/// Read-only fields.
 const SHOWN_ONLY: [&str; 6] = ["id", "version", "suspended", "suspended_since", "created_at", "updated_at"];
 
-/// What an edit makes.
+/// The result of an edit.
 #[derive(Debug)]
-pub(super) struct Edited {
+pub(super) struct TenantEdit {
     pub(super) name: Option<String>,
     pub(super) default_account: Option<AccountId>,
     pub(super) settings: TenantSettings,
-    pub(super) client_sync: NewSecret,
-    pub(super) attachment_endpoint: NewSecret,
+    pub(super) client_sync: RemoteSecretEdit,
+    pub(super) attachment_endpoint: RemoteSecretEdit,
 }
 
-/// What becomes of a stored token or password.
+/// The change to a stored token or password.
 #[derive(PartialEq)]
-pub(super) enum NewSecret {
+pub(super) enum RemoteSecretEdit {
     Keep,
     Remove,
     Set(String),
 }
 
-impl std::fmt::Debug for NewSecret {
+impl std::fmt::Debug for RemoteSecretEdit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            NewSecret::Keep => "Keep",
-            NewSecret::Remove => "Remove",
-            NewSecret::Set(_) => "Set(***)",
+            RemoteSecretEdit::Keep => "Keep",
+            RemoteSecretEdit::Remove => "Remove",
+            RemoteSecretEdit::Set(_) => "Set(***)",
         })
     }
 }
 
-/// Takes what nobody sets out of a body. It may come back as it was shown, and `null` says nothing; anything else is
-/// refused.
+/// Removes the read-only fields from a body. They may come back as they were shown, and `null` means nothing;
+/// anything else is refused.
 pub(super) fn take_shown_only(body: &mut Map<String, Value>, shown: Option<&Value>) -> Vec<FieldError> {
     let given = SHOWN_ONLY.into_iter().filter_map(|name| Some((name, body.remove(name)?)));
     given
@@ -66,8 +66,8 @@ pub(super) fn take_shown_only(body: &mut Map<String, Value>, shown: Option<&Valu
         .collect()
 }
 
-/// Takes out what would be taken back to its default and is no field at all, such as a misspelt one: merged, it would be
-/// gone without a word. What is `shown` has every field but the secrets.
+/// Removes `null` fields that do not exist, such as misspelt ones: merging would drop them silently. `shown`
+/// has every field but the secrets.
 pub(super) fn take_unknown_nulls(patch: &mut Map<String, Value>, shown: &Value) -> Vec<FieldError> {
     let mut wrong = Vec::new();
     patch.retain(|name, value| match (&mut *value, shown.get(name)) {
@@ -90,7 +90,7 @@ pub(super) fn take_unknown_nulls(patch: &mut Map<String, Value>, shown: &Value) 
     wrong
 }
 
-/// A policy alone changes the policy alone: as an object, it is merged with the rest.
+/// A policy given as a text changes only the policy: as an object, it is merged with the rest.
 pub(super) fn spell_out(patch: &mut Map<String, Value>) {
     if let Some(policy @ Value::String(_)) = patch.get_mut("large_files") {
         let word = policy.take();
@@ -98,10 +98,13 @@ pub(super) fn spell_out(patch: &mut Map<String, Value>) {
     }
 }
 
-/// Reads the whole of a tenant whose settings were these `before`.
-pub(super) fn read(whole: Map<String, Value>, before: &TenantSettings) -> Result<Edited, Vec<FieldError>> {
+/// Reads a complete tenant whose settings were `before`.
+pub(super) fn read(
+    whole: Map<String, Value>,
+    before: &TenantSettings,
+) -> Result<TenantEdit, Vec<FieldError>> {
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(whole, &mut wrong);
+    let mut fields = JsonFieldReader::new(whole, &mut wrong);
     let name = fields.text("name", NAME_CHARS_MAX).filter(|name| !name.is_empty());
     let default_account = fields.parsed("default_account");
     let (client_sync, client_secret) = remote(&mut fields, "client_sync", before.client_sync.as_ref());
@@ -139,7 +142,7 @@ pub(super) fn read(whole: Map<String, Value>, before: &TenantSettings) -> Result
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    Ok(Edited {
+    Ok(TenantEdit {
         name,
         default_account,
         settings,
@@ -148,7 +151,7 @@ pub(super) fn read(whole: Map<String, Value>, before: &TenantSettings) -> Result
     })
 }
 
-fn content(fields: &mut Fields<'_>) -> ContentLimits {
+fn content(fields: &mut JsonFieldReader<'_>) -> ContentLimits {
     ContentLimits {
         subject_chars: fields.number("subject_chars"),
         html_bytes: fields.number("html_bytes"),
@@ -158,7 +161,11 @@ fn content(fields: &mut Fields<'_>) -> ContentLimits {
     }
 }
 
-fn remote(fields: &mut Fields<'_>, name: &str, before: Option<&Remote>) -> (Option<Remote>, NewSecret) {
+fn remote(
+    fields: &mut JsonFieldReader<'_>,
+    name: &str,
+    before: Option<&Remote>,
+) -> (Option<Remote>, RemoteSecretEdit) {
     let read = fields.object(name, |fields| {
         if !fields.has("url") {
             fields.refuse("url", "is needed: an http(s) address");
@@ -166,23 +173,31 @@ fn remote(fields: &mut Fields<'_>, name: &str, before: Option<&Remote>) -> (Opti
         let url = fields.text("url", URL_CHARS_MAX).unwrap_or_default();
         let path = fields.text("path", URL_CHARS_MAX);
         let signed_in = fields.object("auth", |fields| auth(fields, before));
-        let (auth, username, secret) = signed_in.unwrap_or((RemoteAuth::None, None, NewSecret::Remove));
+        let (auth, username, secret) =
+            signed_in.unwrap_or((RemoteAuth::None, None, RemoteSecretEdit::Remove));
         let remote = Remote { url, path, auth, username };
-        if let (NewSecret::Keep, Some(before)) = (&secret, before) {
+        if let (RemoteSecretEdit::Keep, Some(before)) = (&secret, before) {
             let name = if auth == RemoteAuth::Basic { "auth.password" } else { "auth.token" };
-            let checked = Way::check(&Way::of_remote(before), &Way::of_remote(&remote), name);
+            let checked = SecretDestination::check(
+                &SecretDestination::of_remote(before),
+                &SecretDestination::of_remote(&remote),
+                name,
+            );
             checked.err().into_iter().for_each(|wrong| fields.refuse(&wrong.field, wrong.message));
         }
         (remote, secret)
     });
     match read {
         Some((remote, secret)) => (Some(remote), secret),
-        None => (None, NewSecret::Remove),
+        None => (None, RemoteSecretEdit::Remove),
     }
 }
 
-fn auth(fields: &mut Fields<'_>, before: Option<&Remote>) -> (RemoteAuth, Option<String>, NewSecret) {
-    // Only shown.
+fn auth(
+    fields: &mut JsonFieldReader<'_>,
+    before: Option<&Remote>,
+) -> (RemoteAuth, Option<String>, RemoteSecretEdit) {
+    // A read-only field.
     fields.take("has_secret");
     let kind: RemoteAuth = fields.read("type", "must be none, bearer or basic").unwrap_or_default();
     let username = fields.text("username", 320).filter(|_| kind == RemoteAuth::Basic);
@@ -195,13 +210,13 @@ fn auth(fields: &mut Fields<'_>, before: Option<&Remote>) -> (RemoteAuth, Option
         fields.take(name);
         fields.refuse(name, "does not belong to this `type`; leave it out, or change `type`");
     }
-    let Some(own) = own else { return (kind, username, NewSecret::Remove) };
+    let Some(own) = own else { return (kind, username, RemoteSecretEdit::Remove) };
     let secret = match fields.text(own, SECRET_CHARS_MAX).filter(|secret| !secret.is_empty()) {
-        Some(secret) => NewSecret::Set(secret),
-        None if before.is_some_and(|before| before.auth == kind) => NewSecret::Keep,
+        Some(secret) => RemoteSecretEdit::Set(secret),
+        None if before.is_some_and(|before| before.auth == kind) => RemoteSecretEdit::Keep,
         None => {
             fields.refuse(own, "is needed to sign in that way");
-            NewSecret::Remove
+            RemoteSecretEdit::Remove
         }
     };
     (kind, username, secret)
@@ -211,7 +226,7 @@ fn auth(fields: &mut Fields<'_>, before: Option<&Remote>) -> (RemoteAuth, Option
 mod tests {
     use super::*;
 
-    fn read_new(body: Value) -> Result<Edited, Vec<FieldError>> {
+    fn read_new(body: Value) -> Result<TenantEdit, Vec<FieldError>> {
         read(body.as_object().unwrap().clone(), &TenantSettings::default())
     }
 
@@ -276,13 +291,13 @@ mod tests {
     fn a_secret_is_kept_as_long_as_the_way_of_signing_in() {
         let body = json!({"client_sync": {"url": "https://x", "auth": {"type": "bearer", "token": "t"}}});
         let made = read_new(body).unwrap();
-        assert_eq!(made.client_sync, NewSecret::Set("t".to_owned()));
+        assert_eq!(made.client_sync, RemoteSecretEdit::Set("t".to_owned()));
         let again = |body: Value| read(body.as_object().unwrap().clone(), &made.settings);
         let kept =
             |url: &str| json!({"client_sync": {"url": url, "auth": {"type": "bearer", "has_secret": true}}});
-        assert_eq!(again(kept("https://x/sync")).unwrap().client_sync, NewSecret::Keep);
+        assert_eq!(again(kept("https://x/sync")).unwrap().client_sync, RemoteSecretEdit::Keep);
         assert_eq!(again(kept("https://y")).unwrap_err()[0].field, "client_sync.auth.token");
-        assert_eq!(again(json!({})).unwrap().client_sync, NewSecret::Remove);
+        assert_eq!(again(json!({})).unwrap().client_sync, RemoteSecretEdit::Remove);
         let other = json!({"client_sync": {"url": "https://y", "auth": {"type": "basic", "username": "u"}}});
         assert_eq!(again(other).unwrap_err()[0].field, "client_sync.auth.password");
     }

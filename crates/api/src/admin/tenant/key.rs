@@ -1,5 +1,5 @@
-//! `/v1/tenants/{id}/keys`: what a tenant's programs show to be let in. A key is shown once, when it is made; only its
-//! digest is stored, and what it is proven against over SMTP.
+//! `/v1/tenants/{id}/keys`: a tenant's API keys. A key is shown once, when it is created; only its digest is
+//! stored, and what SCRAM verifies it against over SMTP.
 
 use std::sync::Arc;
 
@@ -19,54 +19,54 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::{NamedTenant, find, no_tenant, schema::KeyRequest};
+use super::{NamedTenant, find, no_tenant, schema::ApiKeyRequest};
 use crate::{
     auth::Admin,
     http::{
         body,
         error::{ApiError, FieldError},
-        json_fields::Fields,
-        pagination::Part,
+        json_fields::JsonFieldReader,
+        pagination::ListPart,
         request_id::RequestId,
     },
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
 const NAME_CHARS_MAX: usize = 200;
 const NETWORKS_MAX: usize = 100;
 /// The most keys of a tenant that are not revoked.
 const KEYS_MAX: usize = 1_000;
-/// How often another id is tried where one is taken.
+/// How often another id is tried if one is taken.
 const TRIES_MAX: u32 = 5;
 
-/// An API key, without itself.
+/// An API key, without the key itself.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Key)]
-pub(crate) struct KeyView {
-    /// Its id: the part of it that may be known.
+pub(crate) struct ApiKeyView {
+    /// The id: the public part of the key.
     #[schema(example = "Zm9vYmFy")]
     id: String,
-    /// What it begins with.
+    /// The first characters of the key.
     #[schema(example = "pw_Zm9vYmFy_…")]
     prefix: String,
-    /// Its name for people.
+    /// The display name.
     name: String,
     /// What it may do: `send`, `read`, `manage`.
     #[schema(value_type = Vec<String>, example = json!(["send", "read"]))]
     scopes: Vec<Scope>,
-    /// From where it may be used; anywhere when empty.
+    /// The networks it may be used from; any when empty.
     #[schema(value_type = Vec<String>, example = json!(["10.0.0.0/8"]))]
     allow_ips: Vec<Network>,
-    /// Whom its mail may be from: addresses, domains, patterns; whoever its tenant may be when empty.
+    /// The senders its mail may have: addresses, domains, patterns; those of its tenant when empty.
     #[schema(value_type = Vec<String>, example = json!(["shop@example.com", "*.example.com"]))]
     allowed_senders: Vec<AddressPattern>,
-    /// Whom its mail may be to; anybody when empty.
+    /// The recipients its mail may have; any when empty.
     #[schema(value_type = Vec<String>, example = json!(["test.example.com"]))]
     allowed_recipients: Vec<AddressPattern>,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
-    /// After which it does not open any more.
+    /// When it expires.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Time>,
     /// When it was last used, to the minute.
@@ -77,26 +77,28 @@ pub(crate) struct KeyView {
     revoked_at: Option<Time>,
 }
 
-/// A key that was just made.
+/// A key that was just created.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct NewKeyView {
+#[schema(as = NewKeyView)]
+pub(crate) struct NewApiKeyView {
     #[serde(flatten)]
-    view: KeyView,
-    /// The key itself: shown this once.
+    view: ApiKeyView,
+    /// The key itself, shown only once.
     #[schema(example = "pw_Zm9vYmFy_c2VjcmV0IHNlY3JldCBzZWNyZXQgc2VjcmV0IHM")]
     pub(crate) key: String,
 }
 
 /// A tenant's keys.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct KeyList {
-    /// The oldest first, the revoked among them.
-    data: Vec<KeyView>,
-    /// Give this as `cursor` for the next; null at the end.
+#[schema(as = KeyList)]
+pub(crate) struct ApiKeyList {
+    /// The keys, the oldest first, including revoked ones.
+    data: Vec<ApiKeyView>,
+    /// Pass this as `cursor` to read the next page; null on the last page.
     next_cursor: Option<String>,
 }
 
-impl From<&ApiKey> for KeyView {
+impl From<&ApiKey> for ApiKeyView {
     fn from(key: &ApiKey) -> Self {
         Self {
             id: key.id.clone(),
@@ -118,38 +120,38 @@ impl From<&ApiKey> for KeyView {
     }
 }
 
-/// Make a key
+/// Create a key
 ///
-/// The answer holds the key, this once.
+/// The answer contains the key, which is shown only once.
 #[utoipa::path(
     post,
     path = "/v1/tenants/{id}/keys",
     operation_id = "createKey",
     tag = "tenants",
     params(("id" = String, Path, description = "The tenant")),
-    request_body = KeyRequest,
-    responses((status = 201, description = "It is made", body = NewKeyView))
+    request_body = ApiKeyRequest,
+    responses((status = 201, description = "Created", body = NewApiKeyView))
 )]
 pub(crate) async fn create(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     admin: Admin,
     request_id: RequestId,
     NamedTenant(tenant): NamedTenant,
     request: Request,
-) -> Result<(StatusCode, Json<NewKeyView>), ApiError> {
+) -> Result<(StatusCode, Json<NewApiKeyView>), ApiError> {
     let body = body::json_object(request).await?;
     let made = make(&app, &admin, &request_id, &tenant, body).await?;
     Ok((StatusCode::CREATED, Json(made)))
 }
 
-/// Makes the key that `body` describes.
+/// Creates the key that `body` describes.
 pub(crate) async fn make(
-    app: &App,
+    app: &AppState,
     admin: &Admin,
     request_id: &RequestId,
     tenant: &TenantId,
     body: Map<String, Value>,
-) -> Result<NewKeyView, ApiError> {
+) -> Result<NewApiKeyView, ApiError> {
     find(app, tenant).await?;
     let now = app.clock.now();
     let wanted = read(body, now).map_err(ApiError::invalid)?;
@@ -173,7 +175,7 @@ pub(crate) async fn make(
             revoked_at: None,
             scram: Some(ScramVerifier::of(&text, salt_of(&app.secret_key))),
         };
-        let view = KeyView::from(&key);
+        let view = ApiKeyView::from(&key);
         let detail = json!({
             "name": &key.name, "scopes": &key.scopes, "allow_ips": &key.networks, "expires_at": key.expires_at,
             "restrictions": key.restrictions.as_deref(),
@@ -182,14 +184,14 @@ pub(crate) async fn make(
             app.audit(&admin.actor, Some(tenant), "key.create", id.as_str(), request_id, Some(detail));
         if app.store.change(DirectoryChange::CreateKey(key), Some(entry)).await? == Changed::Done {
             tracing::info!(%tenant, key = %id, "key created");
-            return Ok(NewKeyView { view, key: text });
+            return Ok(NewApiKeyView { view, key: text });
         }
     }
     Err(ApiError::conflict("no free id was found for the key; try again"))
 }
 
-/// What a key shall be.
-struct Wanted {
+/// The key to create.
+struct ApiKeyDraft {
     name: String,
     scopes: Vec<Scope>,
     networks: Vec<Network>,
@@ -197,9 +199,9 @@ struct Wanted {
     expires_at: Option<Time>,
 }
 
-fn read(body: Map<String, Value>, now: Time) -> Result<Wanted, Vec<FieldError>> {
+fn read(body: Map<String, Value>, now: Time) -> Result<ApiKeyDraft, Vec<FieldError>> {
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(body, &mut wrong);
+    let mut fields = JsonFieldReader::new(body, &mut wrong);
     let name = fields.text("name", NAME_CHARS_MAX).unwrap_or_default();
     let form = "must be a list of send, read, manage";
     let mut scopes: Vec<Scope> = match fields.has("scopes") {
@@ -228,14 +230,14 @@ fn read(body: Map<String, Value>, now: Time) -> Result<Wanted, Vec<FieldError>> 
         wrong.push(FieldError::new("scopes", "must name at least one of send, read, manage"));
     }
     if wrong.is_empty() {
-        Ok(Wanted { name, scopes, networks, restrictions, expires_at })
+        Ok(ApiKeyDraft { name, scopes, networks, restrictions, expires_at })
     } else {
         Err(wrong)
     }
 }
 
-/// A list of patterns of addresses, of a key or of a tenant.
-pub(super) fn patterns(fields: &mut Fields<'_>, name: &str) -> Vec<AddressPattern> {
+/// A list of address patterns, of a key or of a tenant.
+pub(super) fn patterns(fields: &mut JsonFieldReader<'_>, name: &str) -> Vec<AddressPattern> {
     let form = "must be a list of addresses, domains and patterns such as *.example.com";
     let list: Vec<AddressPattern> = fields.read(name, form).unwrap_or_default();
     if list.len() > AddressPattern::LIST_MAX {
@@ -246,7 +248,7 @@ pub(super) fn patterns(fields: &mut Fields<'_>, name: &str) -> Vec<AddressPatter
 
 /// List keys
 ///
-/// Never the keys themselves.
+/// Without the keys themselves.
 #[utoipa::path(
     get,
     path = "/v1/tenants/{id}/keys",
@@ -255,26 +257,26 @@ pub(super) fn patterns(fields: &mut Fields<'_>, name: &str) -> Vec<AddressPatter
     params(
         ("id" = String, Path, description = "The tenant"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
-    responses((status = 200, description = "The oldest first", body = KeyList))
+    responses((status = 200, description = "The oldest first", body = ApiKeyList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     _: Admin,
     NamedTenant(tenant): NamedTenant,
-    part: Part,
-) -> Result<Json<KeyList>, ApiError> {
+    part: ListPart,
+) -> Result<Json<ApiKeyList>, ApiError> {
     find(&app, &tenant).await?;
     let keys = app.store.keys(&tenant).await?;
-    let (keys, next_cursor) = part.of(keys, |key| (key.created_at.as_millis(), key.id.clone()))?;
-    Ok(Json(KeyList { data: keys.iter().map(KeyView::from).collect(), next_cursor }))
+    let (keys, next_cursor) = part.select(keys, |key| (key.created_at.as_millis(), key.id.clone()))?;
+    Ok(Json(ApiKeyList { data: keys.iter().map(ApiKeyView::from).collect(), next_cursor }))
 }
 
-/// `{id}` and `{key_id}` in a path.
-pub(crate) struct NamedKey(TenantId, String);
+/// The key that `{id}` and `{key_id}` in the path name.
+pub(crate) struct ApiKeyPath(TenantId, String);
 
-impl<S: Send + Sync> FromRequestParts<S> for NamedKey {
+impl<S: Send + Sync> FromRequestParts<S> for ApiKeyPath {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
@@ -288,7 +290,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedKey {
 
 /// Revoke a key
 ///
-/// It opens nothing any more: here at once, on other nodes within five seconds.
+/// It stops working: here at once, on other nodes within five seconds.
 #[utoipa::path(
     delete,
     path = "/v1/tenants/{id}/keys/{key_id}",
@@ -301,10 +303,10 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedKey {
     responses((status = 204, description = "It is revoked"))
 )]
 pub(crate) async fn revoke(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     admin: Admin,
     request_id: RequestId,
-    NamedKey(tenant, key): NamedKey,
+    ApiKeyPath(tenant, key): ApiKeyPath,
 ) -> Result<StatusCode, ApiError> {
     find(&app, &tenant).await?;
     let shown: String = key.chars().take(64).collect();
@@ -314,7 +316,7 @@ pub(crate) async fn revoke(
         let message = format!("the tenant `{tenant}` has no key `{shown}`, or it is revoked already");
         return Err(ApiError::not_found(message));
     }
-    app.keys.forget(&tenant, Some(&key));
+    app.key_cache.forget(&tenant, Some(&key));
     tracing::info!(%tenant, key = %shown, "key revoked");
     Ok(StatusCode::NO_CONTENT)
 }

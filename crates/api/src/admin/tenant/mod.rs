@@ -1,8 +1,8 @@
-//! `/v1/tenants`: whose mail it is. For the admin key alone; a tenant's own key reads its tenant at `/v1/tenant`.
+//! `/v1/tenants`: the tenants. For the admin key; a tenant's own key reads its tenant at `/v1/tenant`.
 //!
-//! A new tenant has a `sandbox` account, so that its mail goes somewhere at once. Tokens and passwords in its settings go
-//! in, sealed before they are stored, and never come out. A deleted tenant is gone at once, its data soon after, and its
-//! id is never given again.
+//! A new tenant has a `sandbox` account, so that its mail goes somewhere at once. Tokens and passwords in its
+//! settings are encrypted before they are stored, and never shown. A deleted tenant is gone at once, its data
+//! soon after, and its id is never used again.
 
 pub(crate) mod change;
 mod edit;
@@ -23,24 +23,24 @@ use postway_store::record::{Changed, DirectoryChange, SuspensionScope};
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::view::{TenantList, TenantView};
-use self::{edit::Edited, schema::TenantRequest};
+use self::{edit::TenantEdit, schema::TenantRequest};
 use crate::{
     auth::{Admin, DEFAULT_TENANT, Reader},
     http::{
         body,
         error::{ApiError, FieldError},
-        pagination::{self, Paging},
-        query::{Parameters, dry_run},
+        pagination::{self, PageRequest},
+        query::{QueryParameters, dry_run},
         request_id::RequestId,
     },
     setting::callback_url,
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
 /// The account that every tenant begins with.
 const FIRST_ACCOUNT: &str = "sandbox";
 
-/// `{id}` in a path. What cannot be a tenant's id names none.
+/// The tenant that `{id}` in the path names. A text that cannot be an id is 404.
 pub(crate) struct NamedTenant(pub(crate) TenantId);
 
 impl<S: Send + Sync> FromRequestParts<S> for NamedTenant {
@@ -60,26 +60,26 @@ pub(crate) fn no_tenant(given: &str) -> ApiError {
 }
 
 /// The tenant, unless it is deleted.
-async fn find(app: &App, id: &TenantId) -> Result<Tenant, ApiError> {
+async fn find(app: &AppState, id: &TenantId) -> Result<Tenant, ApiError> {
     let found = app.store.tenant(id).await?.filter(|tenant| tenant.deleted_at.is_none());
     found.ok_or_else(|| no_tenant(id.as_str()))
 }
 
-/// Since when a tenant is suspended, if it is.
-async fn suspended_since(app: &App, id: &TenantId) -> Result<Option<Time>, ApiError> {
+/// When a tenant was suspended, if it is.
+async fn suspended_since(app: &AppState, id: &TenantId) -> Result<Option<Time>, ApiError> {
     let suspensions = app.store.suspensions(id).await?;
     let whole = suspensions.into_iter().find(|suspension| suspension.scope == SuspensionScope::Tenant);
     Ok(whole.map(|suspension| suspension.since))
 }
 
-async fn view(app: &App, tenant: &Tenant) -> Result<TenantView, ApiError> {
+async fn view(app: &AppState, tenant: &Tenant) -> Result<TenantView, ApiError> {
     Ok(TenantView::new(tenant, suspended_since(app, &tenant.id).await?))
 }
 
 /// Create a tenant
 ///
-/// It has a `sandbox` account as its default, which captures mail instead of sending it. 409 for an id that is or was in
-/// use.
+/// It has a `sandbox` account as its default, which captures mail instead of sending it. 409 for an id that
+/// is or was in use.
 #[utoipa::path(
     post,
     path = "/v1/tenants",
@@ -88,12 +88,12 @@ async fn view(app: &App, tenant: &Tenant) -> Result<TenantView, ApiError> {
     params(("dry_run" = Option<bool>, Query, description = "Only check; store nothing")),
     request_body = TenantRequest,
     responses(
-        (status = 201, description = "It is made", body = TenantView),
+        (status = 201, description = "Created", body = TenantView),
         (status = 200, description = "A dry run; nothing is stored", body = TenantView),
     )
 )]
 pub(crate) async fn create(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     admin: Admin,
     request_id: RequestId,
     request: Request,
@@ -107,9 +107,9 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, location, Json(shown)).into_response())
 }
 
-/// Makes the tenant that `body` describes.
+/// Creates the tenant that `body` describes.
 pub(crate) async fn make(
-    app: &App,
+    app: &AppState,
     admin: &Admin,
     request_id: &RequestId,
     body: Map<String, Value>,
@@ -140,14 +140,14 @@ pub(crate) async fn make(
     Ok(shown)
 }
 
-/// The tenant that `body` describes, checked and not stored.
-fn draft(app: &App, mut body: Map<String, Value>) -> Result<Tenant, ApiError> {
+/// The tenant that `body` describes, checked but not stored.
+fn draft(app: &AppState, mut body: Map<String, Value>) -> Result<Tenant, ApiError> {
     let id = read_id(body.remove("id"));
     let mut wrong = edit::take_shown_only(&mut body, None);
     let now = app.clock.now();
     let first_account: AccountId = FIRST_ACCOUNT.parse().map_err(ApiError::internal)?;
     let edited = edit::read(body, &TenantSettings::default());
-    if let Ok(Edited { default_account: Some(other), .. }) = &edited
+    if let Ok(TenantEdit { default_account: Some(other), .. }) = &edited
         && *other != first_account
     {
         wrong.push(FieldError::new(
@@ -173,8 +173,8 @@ fn draft(app: &App, mut body: Map<String, Value>) -> Result<Tenant, ApiError> {
     })
 }
 
-/// Where a tenant has us call and fetch. What stays as it was is no new target.
-fn check_targets(app: &App, before: &TenantSettings, after: &TenantSettings) -> Result<(), ApiError> {
+/// Checks the URLs that a tenant has us call and fetch from. An unchanged one is not checked again.
+fn check_targets(app: &AppState, before: &TenantSettings, after: &TenantSettings) -> Result<(), ApiError> {
     let remotes = [
         ("client_sync.url", &before.client_sync, &after.client_sync),
         ("attachment_endpoint.url", &before.attachment_endpoint, &after.attachment_endpoint),
@@ -205,23 +205,26 @@ fn read_id(given: Option<Value>) -> Result<TenantId, FieldError> {
     tag = "tenants",
     params(
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((status = 200, description = "One page, by id", body = TenantList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     _: Admin,
     uri: Uri,
 ) -> Result<Json<TenantList>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
-    let Paging { limit, cursor } = Paging::take(&mut query);
+    let mut query = QueryParameters::from_uri(&uri)?;
+    let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
-    page_of(&app, Paging { limit, cursor }).await.map(Json)
+    page_of(&app, PageRequest { limit, cursor }).await.map(Json)
 }
 
 /// A page of tenants.
-pub(crate) async fn page_of(app: &App, Paging { limit, cursor }: Paging) -> Result<TenantList, ApiError> {
+pub(crate) async fn page_of(
+    app: &AppState,
+    PageRequest { limit, cursor }: PageRequest,
+) -> Result<TenantList, ApiError> {
     let after: Option<TenantId> = cursor.as_deref().map(pagination::read_cursor).transpose()?;
     let read = |after: Option<TenantId>, limit| {
         let store = &app.store;
@@ -249,7 +252,7 @@ pub(crate) async fn page_of(app: &App, Paging { limit, cursor }: Paging) -> Resu
     responses((status = 200, description = "The tenant, without its secrets", body = TenantView))
 )]
 pub(crate) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     _: Admin,
     NamedTenant(id): NamedTenant,
 ) -> Result<Json<TenantView>, ApiError> {
@@ -258,7 +261,8 @@ pub(crate) async fn show(
 
 /// Show your tenant
 ///
-/// The settings of the tenant that the key belongs to; an admin key names one with `X-Tenant`. They are changed with the admin key.
+/// The settings of the tenant that the key belongs to; an admin key names one with `X-Tenant`. Only the admin
+/// key changes them.
 #[utoipa::path(
     get,
     path = "/v1/tenant",
@@ -267,21 +271,21 @@ pub(crate) async fn show(
     responses((status = 200, description = "The tenant, without its secrets", body = TenantView))
 )]
 pub(crate) async fn own(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     Reader(caller): Reader,
 ) -> Result<Json<TenantView>, ApiError> {
     one(&app, &caller.tenant).await.map(Json)
 }
 
-/// One tenant as it is shown.
-pub(crate) async fn one(app: &App, id: &TenantId) -> Result<TenantView, ApiError> {
+/// The view of one tenant.
+pub(crate) async fn one(app: &AppState, id: &TenantId) -> Result<TenantView, ApiError> {
     view(app, &find(app, id).await?).await
 }
 
 /// Delete a tenant
 ///
-/// With all it has: mail, accounts, keys, suppressions. Say so by repeating its id in `confirm`. It cannot be undone. The
-/// tenant `default` stays.
+/// With everything it has: mail, accounts, keys, suppressions. Confirm by repeating its id in `confirm`. It
+/// cannot be undone. The tenant `default` cannot be deleted.
 #[utoipa::path(
     delete,
     path = "/v1/tenants/{id}",
@@ -289,18 +293,18 @@ pub(crate) async fn one(app: &App, id: &TenantId) -> Result<TenantView, ApiError
     tag = "tenants",
     params(
         ("id" = String, Path, description = "The tenant"),
-        ("confirm" = String, Query, description = "Its id again"),
+        ("confirm" = String, Query, description = "The tenant's id, repeated"),
     ),
-    responses((status = 204, description = "It is gone"))
+    responses((status = 204, description = "Deleted"))
 )]
 pub(crate) async fn delete(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     admin: Admin,
     request_id: RequestId,
     NamedTenant(id): NamedTenant,
     uri: Uri,
 ) -> Result<StatusCode, ApiError> {
-    let mut query = Parameters::of(&uri)?;
+    let mut query = QueryParameters::from_uri(&uri)?;
     let confirm = query.take("confirm");
     query.finish()?;
     find(&app, &id).await?;
@@ -313,9 +317,9 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Deletes a tenant with all it has; `default` stays.
+/// Deletes a tenant with everything it has; `default` is refused.
 pub(crate) async fn remove(
-    app: &App,
+    app: &AppState,
     admin: &Admin,
     request_id: &RequestId,
     id: TenantId,

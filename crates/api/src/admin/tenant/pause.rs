@@ -1,4 +1,4 @@
-//! `POST /v1/tenants/{id}/suspend` and `/activate`: all of a tenant's mail held, and let go.
+//! `POST /v1/tenants/{id}/suspend` and `/activate`: whether a tenant's mail is sent.
 
 use axum::{Json, extract::State};
 use postway_domain::TenantId;
@@ -8,32 +8,32 @@ use super::{NamedTenant, TenantView, find, view};
 use crate::{
     auth::Admin,
     http::{error::ApiError, request_id::RequestId},
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
 /// Suspend a tenant
 ///
-/// All its mail is held where it is, on every node; mail is still accepted. What is on the wire finishes.
+/// None of its mail is sent, on any node; mail is still accepted. Mail that is being transmitted is finished.
 #[utoipa::path(
     post,
     path = "/v1/tenants/{id}/suspend",
     operation_id = "suspendTenant",
     tag = "tenants",
     params(("id" = String, Path, description = "The tenant")),
-    responses((status = 200, description = "The tenant as it is now", body = TenantView))
+    responses((status = 200, description = "The tenant after the change", body = TenantView))
 )]
 pub(crate) async fn suspend(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     admin: Admin,
     request_id: RequestId,
     NamedTenant(id): NamedTenant,
 ) -> Result<Json<TenantView>, ApiError> {
-    hold(&app, &admin, &request_id, id).await.map(Json)
+    suspend_tenant(&app, &admin, &request_id, id).await.map(Json)
 }
 
-/// Holds all mail of a tenant.
-pub(crate) async fn hold(
-    app: &App,
+/// Suspends all mail of a tenant.
+pub(crate) async fn suspend_tenant(
+    app: &AppState,
     admin: &Admin,
     request_id: &RequestId,
     id: TenantId,
@@ -47,27 +47,27 @@ pub(crate) async fn hold(
 
 /// Activate a tenant
 ///
-/// Its held mail goes on.
+/// Its mail is sent again.
 #[utoipa::path(
     post,
     path = "/v1/tenants/{id}/activate",
     operation_id = "activateTenant",
     tag = "tenants",
     params(("id" = String, Path, description = "The tenant")),
-    responses((status = 200, description = "The tenant as it is now", body = TenantView))
+    responses((status = 200, description = "The tenant after the change", body = TenantView))
 )]
 pub(crate) async fn activate(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     admin: Admin,
     request_id: RequestId,
     NamedTenant(id): NamedTenant,
 ) -> Result<Json<TenantView>, ApiError> {
-    let_go(&app, &admin, &request_id, id).await.map(Json)
+    activate_tenant(&app, &admin, &request_id, id).await.map(Json)
 }
 
-/// Lets a held tenant's mail go on.
-pub(crate) async fn let_go(
-    app: &App,
+/// Activates a suspended tenant.
+pub(crate) async fn activate_tenant(
+    app: &AppState,
     admin: &Admin,
     request_id: &RequestId,
     id: TenantId,

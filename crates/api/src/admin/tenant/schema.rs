@@ -1,4 +1,5 @@
-//! What callers send, for the OpenAPI document; never filled. `edit` and `key` read the bodies.
+//! Request bodies as the OpenAPI document describes them. The structs are never filled; `edit` and `key` read
+//! the bodies.
 
 use serde::Serialize;
 use serde_json::json;
@@ -9,79 +10,83 @@ use utoipa::{
 
 use crate::http::schema_form::{When, forms, of_type, one_of, shown_as, words};
 
-/// A tenant to make or change. Unknown fields are refused.
+/// A tenant to create or change. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TenantRequest {
-    /// Its id, 1 to 64 of `A-Z a-z 0-9 . _ -`; needed when it is made, and fixed then.
+    /// The id, 1 to 64 of `A-Z a-z 0-9 . _ -`; required on creation, and fixed then.
     #[schema(example = "acme")]
     id: Option<String>,
-    /// Its name for people; the id when absent.
+    /// The display name; the id when absent.
     #[schema(example = "Acme Ltd")]
     name: Option<String>,
-    /// Its share where tenants compete, 1 to 10,000.
+    /// The weight when tenants compete, 1 to 10,000.
     #[schema(default = 100)]
     weight: Option<u32>,
-    /// The account its mail takes when it names none; it must exist.
+    /// The account for mail that names none; it must exist.
     #[schema(example = "sandbox")]
     default_account: Option<String>,
-    /// Bounds of what it may send.
+    /// Limits of the mail it may send.
     content: Option<ContentRequest>,
     /// The older spelling of `report_retention_seconds`, in days; only one of them may be given.
     #[schema(example = json!(null))]
     retention_days: Option<u32>,
-    /// How long messages are kept once they ended and were reported; 0 takes them away with the next sweep.
+    /// How long messages are kept once they ended and were completely reported; 0 removes them at the next
+    /// clean-up.
     #[schema(default = 604_800, maximum = 315_360_000)]
     report_retention_seconds: Option<u64>,
-    /// How many days messages are kept that ended and could not be reported, at most 3,650; never shorter than the
-    /// other.
+    /// How many days messages are kept that ended and could not be completely reported, at most 3,650; never
+    /// shorter than the other.
     #[schema(default = 90)]
     unreported_retention_days: Option<u32>,
-    /// Where its delivery reports go.
+    /// The endpoint for its delivery reports.
     client_sync: Option<RemoteRequest>,
-    /// Where attachments named by `endpoint` are fetched.
+    /// The endpoint for attachments named by `endpoint`.
     attachment_endpoint: Option<RemoteRequest>,
-    /// How its reports are written: `event` (default), `outbox` or `batch`.
+    /// The format of its reports: `event` (default), `outbox` or `batch`.
     callback_form: Option<String>,
-    /// What becomes of attachments too large to mail: all of it, or the policy alone, as a text.
+    /// What to do with attachments too large to mail: all settings, or the policy alone, as a text.
     #[schema(inline)]
     large_files: Option<LargeFilesForm>,
-    /// The domain its bounces come back to.
+    /// The domain that its bounces return to.
     #[schema(example = "bounces.example.com")]
     bounce_domain: Option<String>,
-    /// The envelope sender of mail that names none, by accounts that name none.
+    /// The envelope sender for mail and accounts that name none.
     #[schema(example = "bounces@example.com")]
     return_path: Option<String>,
-    /// Whom mail is from that names nobody.
+    /// The sender of mail that names none.
     #[schema(example = "Acme <mail@acme.example>")]
     default_from: Option<String>,
-    /// Who it is to receivers that count complaints (`Feedback-ID`): 5 to 15 of `A-Z a-z 0-9 . _ -`.
+    /// Its identity for receivers that count complaints (`Feedback-ID`): 5 to 15 of `A-Z a-z 0-9 . _ -`.
     #[schema(example = "acme-mail")]
     feedback_id: Option<String>,
-    /// Whether its mail says that a program sent it (`Auto-Submitted`), so that no holiday notice answers.
+    /// Whether its mail declares that a program sent it (`Auto-Submitted`), so that no holiday notice
+    /// answers.
     #[schema(default = false)]
     auto_submitted: Option<bool>,
-    /// Whether it is there for tests: what its sandbox captures counts as sent, and doors take mail for it.
+    /// Whether it is a test tenant: mail captured by its sandbox counts as sent, and compatibility APIs
+    /// accept mail for it.
     #[schema(default = false)]
     test: Option<bool>,
-    /// The name of a field in which its mail has the client's own id: `X-` and up to 60 of `A-Z a-z 0-9 -`.
+    /// The name of a header in which its mail carries the client's own id: `X-` and up to 60 of `A-Z a-z 0-9
+    /// -`.
     #[schema(example = "X-Genro-Mail-ID")]
     id_header: Option<String>,
-    /// What becomes of mail in doubt, where neither the mail nor its account says it: `resend` (default), or `hold`, which never
-    /// sends twice.
+    /// What to do with mail in doubt if neither the mail nor its account says: `resend` (default), or `hold`,
+    /// which never sends twice.
     #[schema(example = "hold")]
     on_doubt: Option<String>,
-    /// Whom its mail may be from (`From`, `Sender`, envelope sender), whichever way it comes in: addresses, domains, and patterns such as
-    /// `*.example.com`, 200 at most; anybody when empty.
+    /// The senders its mail may have (`From`, `Sender`, envelope sender), however it is submitted: addresses,
+    /// domains, and patterns such as `*.example.com`, at most 200; any when empty.
     #[schema(example = json!(["example.com", "*.example.com"]))]
     allowed_senders: Option<Vec<String>>,
     /// Whether `Reply-To` must be one of them, too.
     #[schema(default = false)]
     bind_reply_to: Option<bool>,
-    /// With `PATCH`: only if the tenant still has this version.
+    /// With `PATCH`: change only if the tenant still has this version.
     version: Option<i64>,
 }
 
-/// Bounds of composed mail.
+/// Limits of composed mail.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ContentRequest {
     /// The longest subject, in characters; 150 when absent.
@@ -89,25 +94,26 @@ pub(crate) struct ContentRequest {
     subject_chars: Option<u32>,
     /// The largest HTML part, in bytes; 524,288 when absent.
     html_bytes: Option<u32>,
-    /// The largest message, in bytes; the gateway's own bound when absent.
+    /// The largest message, in bytes; the gateway's own limit when absent.
     message_bytes: Option<u32>,
     /// Whether every composed message must have html.
     #[schema(default = false)]
     html_required: Option<bool>,
-    /// Whether a message with html and no text gets a text made of its html, unless its own `auto_text` is `false`.
+    /// Whether a message with html and no text gets a text derived from the html, unless its own `auto_text`
+    /// is `false`.
     #[schema(default = false)]
     auto_text: Option<bool>,
 }
 
 forms! {
-    /// What becomes of attachments too large to mail.
+    /// What to do with attachments too large to mail.
     LargeFilesForm => shown_as(
         one_of([policy(), large_files()]),
         json!({"policy": "rewrite", "above_bytes": 10_000_000, "link_days": 30}),
     );
 }
 
-/// All that is said of large files.
+/// The settings for large files.
 fn large_files() -> ObjectBuilder {
     let policies = "`reject` (default) the message, `warn` in its history and send it, or `rewrite` it with a link in the \
         file's place";
@@ -128,20 +134,20 @@ fn number() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::Integer, Type::Null])).minimum(Some(1))
 }
 
-/// Somewhere of the tenant's own to call. With `PATCH`, what is not given stays.
+/// An endpoint of the tenant's own. With `PATCH`, absent fields keep their values.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RemoteRequest {
-    /// The address, `http://` or `https://`; needed unless there is one already.
+    /// The URL, `http://` or `https://`; required unless one is set already.
     #[schema(example = "https://app.example.com")]
     url: Option<String>,
-    /// A path under it.
+    /// A path below it.
     #[schema(example = "/mail/reports")]
     path: Option<String>,
-    /// How to sign in there.
+    /// How to authenticate there.
     auth: Option<RemoteAuthRequest>,
 }
 
-/// How to sign in somewhere. Secrets are encrypted at rest and never shown again.
+/// How to authenticate at an endpoint. Secrets are encrypted at rest and never shown again.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RemoteAuthRequest {
     /// `none` (default), `bearer` with a `token`, or `basic` with `username` and `password`.
@@ -156,32 +162,33 @@ pub(crate) struct RemoteAuthRequest {
     /// For `basic`.
     #[schema(write_only)]
     password: Option<String>,
-    /// Whether there is a token or password; it may come back as it was shown, and changes nothing.
+    /// Whether a token or password is set; it may come back as it was shown, and changes nothing.
     #[schema(read_only)]
     has_secret: Option<bool>,
 }
 
-/// A key to make. Unknown fields are refused.
+/// A key to create. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct KeyRequest {
-    /// Its name for people.
+#[schema(as = KeyRequest)]
+pub(crate) struct ApiKeyRequest {
+    /// The display name.
     #[schema(example = "shop")]
     name: Option<String>,
     /// What it may do: `send` (hand over, cancel, retry), `read`, `manage` (accounts, batches, suppressions,
     /// templates, recipients, signing keys). All three when absent.
     #[schema(nullable = false, example = json!(["send", "read"]))]
     scopes: Option<Vec<String>>,
-    /// After which it does not open any more: RFC 3339 or Unix seconds.
+    /// When it expires: RFC 3339 or Unix seconds.
     #[schema(inline)]
     expires_at: Option<When>,
-    /// From where it may be used: addresses and networks; anywhere when absent.
+    /// The addresses and networks it may be used from; any when absent.
     #[schema(example = json!(["10.0.0.0/8"]))]
     allow_ips: Option<Vec<String>>,
-    /// Whom its mail may be from, besides what binds its tenant: addresses, domains, and patterns such as `*.example.com` or
-    /// `news-*@example.com`, 200 at most.
+    /// The senders its mail may have, besides the restrictions of its tenant: addresses, domains, and
+    /// patterns such as `*.example.com` or `news-*@example.com`, at most 200.
     #[schema(example = json!(["shop@example.com"]))]
     allowed_senders: Option<Vec<String>>,
-    /// Whom its mail may be to, as for test systems; anybody when absent.
+    /// The recipients its mail may have, for test systems; any when absent.
     #[schema(example = json!(["test.example.com"]))]
     allowed_recipients: Option<Vec<String>>,
 }

@@ -16,76 +16,76 @@ pub(crate) struct TenantView {
     /// Its id.
     #[schema(example = "acme")]
     id: String,
-    /// Its name for people.
+    /// The display name.
     #[schema(example = "Acme Ltd")]
     name: String,
-    /// Whether all its mail is held.
+    /// Whether all its mail is suspended.
     suspended: bool,
-    /// Since when.
+    /// When it was suspended.
     #[schema(value_type = Option<String>, format = DateTime)]
     suspended_since: Option<Time>,
-    /// The account its mail takes when it names none.
+    /// The account for mail that names none.
     default_account: Option<String>,
-    /// Its share where tenants compete, against the others' weights.
+    /// Its weight when tenants compete.
     weight: u32,
-    /// Bounds of what it may send; null means the gateway's own.
-    content: ContentView,
+    /// Limits of the mail it may send; null means the gateway's own.
+    content: ContentLimitsView,
     /// The older spelling of `report_retention_seconds`, in days.
     retention_days: Option<u32>,
-    /// How long messages are kept once they ended and were reported; null means as long as the gateway is
-    /// configured for, which is 604,800 unless it says otherwise.
+    /// How long messages are kept once they ended and were completely reported; null means as long as the
+    /// gateway is configured for, 604,800 by default.
     #[schema(example = 604_800)]
     report_retention_seconds: Option<u64>,
-    /// How many days messages are kept that ended and could not be reported; null means 90.
+    /// How many days messages are kept that ended and could not be completely reported; null means 90.
     #[schema(example = 90)]
     unreported_retention_days: Option<u32>,
-    /// Where its delivery reports go.
-    client_sync: Option<RemoteView>,
-    /// Where attachments named by `endpoint` are fetched.
-    attachment_endpoint: Option<RemoteView>,
-    /// How its reports are written: `event`, `outbox` or `batch`.
+    /// The endpoint for its delivery reports.
+    client_sync: Option<RemoteEndpointView>,
+    /// The endpoint for attachments named by `endpoint`.
+    attachment_endpoint: Option<RemoteEndpointView>,
+    /// The format of its reports: `event`, `outbox` or `batch`.
     #[schema(value_type = String, example = "event")]
     callback_form: CallbackForm,
-    /// What becomes of attachments too large to mail.
+    /// What to do with attachments too large to mail.
     large_files: LargeFilesView,
-    /// The domain its bounces come back to.
+    /// The domain that its bounces return to.
     bounce_domain: Option<String>,
-    /// The envelope sender of mail that names none, by accounts that name none.
+    /// The envelope sender for mail and accounts that name none.
     return_path: Option<String>,
-    /// Whom mail is from that names nobody.
+    /// The sender of mail that names none.
     #[schema(example = "Acme <mail@acme.example>")]
     default_from: Option<String>,
-    /// Who it is to receivers that count complaints (`Feedback-ID`).
+    /// Its identity for receivers that count complaints (`Feedback-ID`).
     feedback_id: Option<String>,
-    /// Whether its mail says that a program sent it (`Auto-Submitted`).
+    /// Whether its mail declares that a program sent it (`Auto-Submitted`).
     auto_submitted: bool,
-    /// Whether it is there for tests: what its sandbox captures counts as sent.
+    /// Whether it is a test tenant: mail captured by its sandbox counts as sent.
     test: bool,
-    /// The name of a field in which its mail has the client's own id.
+    /// The name of a header in which its mail carries the client's own id.
     #[schema(example = "X-Genro-Mail-ID")]
     id_header: Option<String>,
-    /// What becomes of mail in doubt, where neither the mail nor its account says it; null for `resend`.
+    /// What to do with mail in doubt if neither the mail nor its account says; null for `resend`.
     #[schema(value_type = Option<String>, example = "hold")]
     on_doubt: Option<OnDoubt>,
-    /// Whom its mail may be from: addresses, domains, patterns; anybody when empty.
+    /// The senders its mail may have: addresses, domains, patterns; any when empty.
     #[schema(value_type = Vec<String>, example = json!(["example.com"]))]
     allowed_senders: Vec<AddressPattern>,
     /// Whether `Reply-To` must be one of them, too.
     bind_reply_to: bool,
-    /// Rises with each change.
+    /// Increases with each change.
     version: i64,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
-    /// When it was changed last.
+    /// When it was last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
 }
 
-/// Bounds of composed mail.
+/// Limits of composed mail.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ContentLimits)]
-pub(crate) struct ContentView {
+pub(crate) struct ContentLimitsView {
     /// The longest subject, in characters.
     subject_chars: Option<u32>,
     /// The largest HTML part, in bytes.
@@ -94,18 +94,19 @@ pub(crate) struct ContentView {
     message_bytes: Option<u32>,
     /// Whether every composed message must have html.
     html_required: bool,
-    /// Whether a message with html and no text gets a text made of its html.
+    /// Whether a message with html and no text gets a text derived from the html.
     auto_text: bool,
 }
 
-/// What becomes of attachments too large to mail.
+/// What to do with attachments too large to mail.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LargeFiles)]
 pub(crate) struct LargeFilesView {
-    /// `reject` the message, `warn` in its history and send it, or `rewrite` it with a link in the file's place.
+    /// `reject` the message, `warn` in its history and send it, or `rewrite` it with a link in the file's
+    /// place.
     #[schema(value_type = String, example = "rewrite")]
     pub(crate) policy: LargeFilePolicy,
-    /// The largest file that is not too large, in bytes; null: only the message as a whole is bounded.
+    /// The largest file that is not too large, in bytes; null: only the complete message is limited.
     #[schema(example = 10_000_000)]
     pub(crate) above_bytes: Option<u64>,
     /// How many days a link works, at most 3,650; 30 when null.
@@ -113,20 +114,20 @@ pub(crate) struct LargeFilesView {
     pub(crate) link_days: Option<u32>,
 }
 
-/// Somewhere of the tenant's own to call.
+/// An endpoint of the tenant's own.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Remote)]
-pub(crate) struct RemoteView {
-    /// The address.
+pub(crate) struct RemoteEndpointView {
+    /// The URL.
     #[schema(example = "https://app.example.com")]
     url: String,
-    /// A path under it.
+    /// A path below it.
     path: Option<String>,
-    /// How to sign in there.
+    /// How to authenticate there.
     auth: RemoteAuthView,
 }
 
-/// How to sign in somewhere.
+/// How to authenticate at an endpoint.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RemoteAuth)]
 pub(crate) struct RemoteAuthView {
@@ -134,18 +135,18 @@ pub(crate) struct RemoteAuthView {
     #[serde(rename = "type")]
     #[schema(value_type = String, example = "bearer")]
     kind: RemoteAuth,
-    /// Who signs in, with `basic`.
+    /// The user name, with `basic`.
     username: Option<String>,
-    /// Whether there is a token or password; it is never shown.
+    /// Whether a token or password is set; it is never shown.
     has_secret: bool,
 }
 
 /// A page of tenants.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TenantList {
-    /// By id.
+    /// The tenants, by id.
     pub(crate) data: Vec<TenantView>,
-    /// Give this as `cursor` for the next; null at the end.
+    /// Pass this as `cursor` to read the next page; null on the last page.
     pub(crate) next_cursor: Option<String>,
 }
 
@@ -164,7 +165,7 @@ impl TenantView {
             suspended_since,
             default_account: tenant.default_account.as_ref().map(ToString::to_string),
             weight: settings.weight,
-            content: ContentView {
+            content: ContentLimitsView {
                 subject_chars: settings.content.subject_chars,
                 html_bytes: settings.content.html_bytes,
                 message_bytes: settings.content.message_bytes,
@@ -174,8 +175,8 @@ impl TenantView {
             retention_days: settings.retention_days,
             report_retention_seconds: settings.report_retention_seconds,
             unreported_retention_days: settings.unreported_retention_days,
-            client_sync: settings.client_sync.map(RemoteView::from),
-            attachment_endpoint: settings.attachment_endpoint.map(RemoteView::from),
+            client_sync: settings.client_sync.map(RemoteEndpointView::from),
+            attachment_endpoint: settings.attachment_endpoint.map(RemoteEndpointView::from),
             callback_form: settings.callback_form,
             large_files: LargeFilesView {
                 policy: settings.large_files.policy,
@@ -199,9 +200,9 @@ impl TenantView {
     }
 }
 
-impl From<Remote> for RemoteView {
+impl From<Remote> for RemoteEndpointView {
     fn from(Remote { url, path, auth, username }: Remote) -> Self {
-        // A way of signing in is stored only together with its secret.
+        // An authentication method is stored only together with its secret.
         let has_secret = auth != RemoteAuth::None;
         Self { url, path, auth: RemoteAuthView { kind: auth, username, has_secret } }
     }

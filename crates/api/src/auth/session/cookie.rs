@@ -1,8 +1,8 @@
-//! The cookies of a signed-in page: what they are called, and how they are set and found.
+//! The cookies of the dashboard: their names, and how they are set and read.
 //!
-//! Over TLS their names begin with `__Host-`: a browser takes such a cookie from this very host alone, with `Secure` and for all
-//! paths, so that no neighbour under the same domain can plant one. On this machine there is no TLS and a browser would refuse
-//! the name, so there they have the plain one.
+//! Over TLS the names begin with `__Host-`: a browser accepts such a cookie from this host only, with
+//! `Secure` and for all paths, so that no neighbour under the same domain can plant one. Without TLS, on this
+//! machine, a browser would refuse that name, so the plain name is used.
 
 use axum::http::{HeaderMap, HeaderValue, header, request::Parts};
 
@@ -11,27 +11,27 @@ use crate::{
     http::{error::ApiError, origin::RequestOrigin},
 };
 
-/// What the names begin with over TLS.
+/// The prefix of the names over TLS.
 const HOST_PREFIX: &str = "__Host-";
-/// The session's.
+/// The session cookie.
 const SESSION: &str = "postway_session";
-/// Which tenant an admin's page shows: for what a browser asks for without headers, such as a download. No secret. The page
-/// sets it.
+/// The tenant that an admin's dashboard shows, for requests a browser makes without headers, such as
+/// downloads. It is not a secret. The dashboard sets it.
 const TENANT: &str = "postway_tenant";
 /// The longest cookie that is read.
 const COOKIE_BYTES_MAX: usize = 1_024;
 
 /// The sealed session of a request, if it has one.
 pub(super) fn sealed(parts: &Parts) -> Option<&str> {
-    of(parts, SESSION)
+    cookie_value(parts, SESSION)
 }
 
-/// The tenant that a signed-in admin's page shows.
+/// The tenant that a signed-in admin's dashboard shows.
 pub(crate) fn shown_tenant(parts: &Parts) -> Option<&str> {
-    sealed(parts).and(of(parts, TENANT))
+    sealed(parts).and(cookie_value(parts, TENANT))
 }
 
-/// A header that sets the session's cookie; for no seconds, one that removes it.
+/// A header that sets the session cookie; zero seconds remove it.
 pub(super) fn set(value: &str, seconds: i64, parts: &Parts) -> Result<HeaderValue, ApiError> {
     let (prefix, secure) = if is_secure(parts) { (HOST_PREFIX, "; Secure") } else { ("", "") };
     let text =
@@ -39,19 +39,19 @@ pub(super) fn set(value: &str, seconds: i64, parts: &Parts) -> Result<HeaderValu
     HeaderValue::from_str(&text).map_err(|error| ApiError::internal(error.to_string()))
 }
 
-/// Whether the browser is to keep the cookie for TLS: everywhere but on this very machine, where there is none and nobody in
-/// between, unless a trusted proxy says that there is.
+/// Whether the cookie is set for TLS only: always, except on this machine without a proxy that uses TLS.
 fn is_secure(parts: &Parts) -> bool {
-    RequestOrigin::of(parts).is_some_and(|origin| origin.is_https) || !is_loopback_host(&parts.headers)
+    RequestOrigin::from_parts(parts).is_some_and(|origin| origin.is_https)
+        || !is_loopback_host(&parts.headers)
 }
 
-/// Over TLS nothing but a name that no neighbour can set is believed.
-fn of<'p>(parts: &'p Parts, name: &str) -> Option<&'p str> {
-    let guarded = named(&parts.headers, &format!("{HOST_PREFIX}{name}"));
-    guarded.or_else(|| if is_secure(parts) { None } else { named(&parts.headers, name) })
+/// Over TLS, only a cookie name that no neighbour can set is accepted.
+fn cookie_value<'p>(parts: &'p Parts, name: &str) -> Option<&'p str> {
+    let guarded = find_cookie(&parts.headers, &format!("{HOST_PREFIX}{name}"));
+    guarded.or_else(|| if is_secure(parts) { None } else { find_cookie(&parts.headers, name) })
 }
 
-fn named<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+fn find_cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let given = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = given.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     let (_, value) = pairs.find(|(found, _)| *found == name)?;
@@ -86,7 +86,7 @@ mod tests {
             let home = written(&request(home, ""));
             assert!(home.starts_with("postway_session=x;") && home.ends_with("SameSite=Strict"), "{home}");
         }
-        // A proxy that does not pass the host on, but says how the client came.
+        // A proxy that does not pass on the host, but says how the client connected.
         let mut parts = request("127.0.0.1:8520", "");
         let address = "192.0.2.1".parse().unwrap();
         parts.extensions.insert(RequestOrigin { address, is_shared: false, is_https: true });

@@ -1,7 +1,7 @@
-//! Sessions that were signed out, as this process knows them: the store's answer, remembered for a moment.
+//! Sessions that were signed out: a cache of the store's answers.
 //!
-//! A session signed out on another node works here for as long as an answer is believed, one signed out here not at all. Only
-//! sessions whose cookie opens are asked about, and the memory is bounded.
+//! A session signed out on another node works here for as long as an answer is trusted; one signed out here
+//! stops at once. Only sessions whose cookie opens are looked up, and the cache is bounded.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -13,21 +13,21 @@ use postway_store::{Store, StoreError};
 
 use crate::http::recent_map::RecentMap;
 
-/// How long it is believed that a session goes on: as long as a key is believed.
+/// How long a session is trusted to continue: as long as a key is.
 const FRESH_FOR: Duration = Duration::from_secs(5);
-/// Half of the sessions that are remembered.
+/// Half of the sessions that are cached.
 const REMEMBERED_HALF_MAX: usize = 8_192;
 
-/// What is known of a session.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SessionState {
-    /// It went on at this time.
+    /// The session was valid at this time.
     GoesOn(Instant),
-    /// It is over, for good.
+    /// The session was signed out.
     Ended,
 }
 
-/// The memory of sessions.
+/// The cache of sessions.
 pub(crate) struct EndedSessions(Mutex<RecentMap<SessionId, SessionState>>);
 
 impl Default for EndedSessions {
@@ -38,7 +38,7 @@ impl Default for EndedSessions {
 
 impl EndedSessions {
     /// Whether this session was signed out.
-    pub(crate) async fn has(&self, id: SessionId, store: &dyn Store) -> Result<bool, StoreError> {
+    pub(crate) async fn is_ended(&self, id: SessionId, store: &dyn Store) -> Result<bool, StoreError> {
         match self.sessions().get(&id) {
             Some(SessionState::Ended) => return Ok(true),
             Some(SessionState::GoesOn(seen)) if seen.elapsed() < FRESH_FOR => return Ok(false),
@@ -46,16 +46,17 @@ impl EndedSessions {
         }
         let asked_at = Instant::now();
         let is_ended = store.is_session_ended(id).await?;
-        Ok(self.learn(id, if is_ended { SessionState::Ended } else { SessionState::GoesOn(asked_at) }))
+        Ok(self.record_state(id, if is_ended { SessionState::Ended } else { SessionState::GoesOn(asked_at) }))
     }
 
     /// Remembers that a session was signed out here.
-    pub(crate) fn note(&self, id: SessionId) {
+    pub(crate) fn record_end(&self, id: SessionId) {
         self.sessions().insert(id, SessionState::Ended);
     }
 
-    /// Remembers what the store said, unless the session was signed out here meanwhile; whether it is over.
-    fn learn(&self, id: SessionId, state: SessionState) -> bool {
+    /// Caches the store's answer, unless the session was signed out here meanwhile; returns whether it has
+    /// ended.
+    fn record_state(&self, id: SessionId, state: SessionState) -> bool {
         let mut sessions = self.sessions();
         if sessions.get(&id) == Some(SessionState::Ended) {
             return true;
@@ -77,8 +78,8 @@ mod tests {
     fn an_older_answer_does_not_bring_a_session_back() {
         let (ended, id) = (EndedSessions::default(), SessionId::from_bytes([1; 16]));
         let before = SessionState::GoesOn(Instant::now());
-        ended.note(id);
-        assert!(ended.learn(id, before));
+        ended.record_end(id);
+        assert!(ended.record_state(id, before));
         assert_eq!(ended.sessions().get(&id), Some(SessionState::Ended));
     }
 }

@@ -1,8 +1,8 @@
-//! Our states in Postmark's words.
+//! Our states in Postmark's terms.
 
 use postway_domain::{EventKind, State};
 
-/// Where a message stands.
+/// The status of a message.
 pub(super) fn status(state: State) -> &'static str {
     match state {
         State::Accepted
@@ -12,7 +12,7 @@ pub(super) fn status(state: State) -> &'static str {
         | State::Sending { .. }
         | State::InDoubt => "Queued",
         State::Sent => "Sent",
-        // It was dealt with, and did not go out.
+        // It was processed, and not delivered.
         State::Failed
         | State::Invalid
         | State::Suppressed
@@ -22,7 +22,7 @@ pub(super) fn status(state: State) -> &'static str {
     }
 }
 
-/// What became of a recipient after the mail was sent, as an event's type; none where it has no word there.
+/// The outcome of a recipient as an event's type; `None` if there is no such type.
 pub(super) fn event(outcome: EventKind) -> Option<&'static str> {
     match outcome {
         EventKind::Delivered | EventKind::PecDelivered => Some("Delivered"),
@@ -33,12 +33,12 @@ pub(super) fn event(outcome: EventKind) -> Option<&'static str> {
     }
 }
 
-/// What kept a mail from somebody.
+/// Why a mail did not reach a recipient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BounceKind {
+pub(super) enum PostmarkBounceKind {
     /// The address does not work.
     HardBounce,
-    /// It did not work this time.
+    /// The address did not work this time.
     SoftBounce,
     /// A relay refused the mail.
     Blocked,
@@ -46,8 +46,8 @@ pub(super) enum BounceKind {
     SpamComplaint,
 }
 
-impl BounceKind {
-    /// Each with its word, its number, its name and what it means.
+impl PostmarkBounceKind {
+    /// Each with its name, number, title and description.
     const ALL: [(Self, &str, u32, &str, &str); 4] = [
         (Self::HardBounce, "HardBounce", 1, "Hard bounce", "The address does not exist, or takes no mail."),
         (Self::SoftBounce, "SoftBounce", 4_096, "Soft bounce", "The mail came back; the next may arrive."),

@@ -1,4 +1,4 @@
-//! Which words of reference 000 a message has: those of its state, of the callback about it, and of its history.
+//! The status terms of reference 000: of a message, of its callback, and of its history.
 
 use postway_domain::{
     Event, State, Status, Time,
@@ -6,16 +6,16 @@ use postway_domain::{
 };
 use postway_store::record::{Kept, MessageRecord};
 
-use crate::{compat::lookup::Whole, message::view::path};
+use crate::{compat::lookup::MessageWithStatus, message::view::path};
 
-/// Its word for how a message stands.
-pub(super) fn word(whole: &Whole) -> &'static str {
+/// The status of a message.
+pub(super) fn word(whole: &MessageWithStatus) -> &'static str {
     let (record, state) = (&whole.record, whole.record.summary.state);
-    status_000(state, told_000(&record.events, state, whole.is_to_be_told()))
+    status_000(state, told_000(&record.events, state, whole.has_pending_notification()))
 }
 
-/// Its version, and when it last changed. What its callbacks do is a change there, and none of our message; the views count
-/// them in the same way.
+/// The version and the time of the last change. Progress of callbacks is a change there, but not of our
+/// message; the views count in the same way.
 pub(super) fn changed(record: &MessageRecord) -> (i64, Time) {
     let calls = || record.events.iter().filter(|event| is_told_of(event.kind));
     let last_call = calls().map(|event| event.at).max();
@@ -26,7 +26,7 @@ pub(super) fn changed(record: &MessageRecord) -> (i64, Time) {
     )
 }
 
-/// Where bytes are, below the root of `storage.url`; none where they are in the database.
+/// The location of bytes below the root of `storage.url`; `None` if they are in the database.
 pub(super) fn file(kept: &Kept) -> Option<String> {
     match kept {
         Kept::Nowhere | Kept::Inline(_) => None,
@@ -34,7 +34,7 @@ pub(super) fn file(kept: &Kept) -> Option<String> {
     }
 }
 
-/// The states that a word may stand for; none for a word that is not its.
+/// The states that a status may mean; `None` if this API has no such status.
 pub(super) fn states(of: &str) -> Option<Vec<Status>> {
     let told = [Told::No, Told::Calling, Told::Acknowledged];
     let is_it = |state: &&State| told.iter().any(|told| status_000(**state, *told) == of);
@@ -43,7 +43,7 @@ pub(super) fn states(of: &str) -> Option<Vec<Status>> {
     (!statuses.is_empty()).then_some(statuses)
 }
 
-/// Its history of a mail: each event that is a change of state in its words.
+/// The history of a mail: each event that is a change of state in this API.
 pub(super) fn history(events: &[Event], state: State) -> impl Iterator<Item = (&'static str, &Event)> {
     let word = move |(at, event): (usize, _)| {
         let event: &Event = event;

@@ -1,4 +1,4 @@
-//! A message in the words of reference 001, which knows states by their times.
+//! A message as reference 001 shows it, which tells states by their times.
 
 use postway_domain::{
     Event, EventKind, State, Time,
@@ -7,15 +7,16 @@ use postway_domain::{
 };
 use serde_json::{Value, json};
 
-use crate::{compat::lookup::Whole, message::view::bounce_reported_at};
+use crate::{compat::lookup::MessageWithStatus, message::view::bounce_reported_at};
 
 /// Whether it ended without being sent.
 fn is_error(state: State) -> bool {
     state.status().is_final() && state != State::Sent
 }
 
-/// A message in its words, as it is `now`. Times are whole seconds since 1970, but for `created_at` and `updated_at`.
-pub(super) fn view(whole: &Whole, now: Time) -> Value {
+/// A message as this API shows it at `now`. Times are whole seconds since 1970, except `created_at` and
+/// `updated_at`.
+pub(super) fn view(whole: &MessageWithStatus, now: Time) -> Value {
     let message = &whole.record.summary;
     let happened =
         |kinds: &[EventKind]| whole.record.events.iter().rev().find(|event| kinds.contains(&event.kind));
@@ -25,7 +26,7 @@ pub(super) fn view(whole: &Whole, now: Time) -> Value {
     let bounce = bounce.as_ref();
     let reported_at = whole.acknowledged_at();
     let deferred_until = message.due_at.filter(|due_at| message.state.wait().is_some() && *due_at > now);
-    let standing = standing(whole, bounced.is_some(), reported_at.is_some(), now);
+    let standing = presented_state(whole, bounced.is_some(), reported_at.is_some(), now);
     let errored = is_error(message.state);
     let pec_failure = happened(&[EventKind::PecFailed, EventKind::PecTimeout]);
     let pec_said = pec_failure.map(|event| (event.kind, particulars(event)));
@@ -70,9 +71,9 @@ pub(super) fn seconds(time: Time) -> i64 {
     time.as_millis().div_euclid(1_000)
 }
 
-/// What it is called by, beside its state. It knows suspensions of batches and of tenants, and no other; what is held stays
-/// suspended when the time that it waited for has passed.
-fn standing(whole: &Whole, bounced: bool, reported: bool, now: Time) -> Standing {
+/// The state beside its status. This API knows suspensions of batches and tenants only; a suspended message
+/// stays suspended when its scheduled time has passed.
+fn presented_state(whole: &MessageWithStatus, bounced: bool, reported: bool, now: Time) -> Standing {
     let message = &whole.record.summary;
     let is_held = whole.held_by.iter().any(|held| held == "tenant" || held.starts_with("batch:"));
     let is_due = message.due_at.is_some_and(|due_at| due_at <= now);

@@ -1,4 +1,4 @@
-//! `GET /v1/emails/{id}` and `GET /v1/emails`: its log of a mail, with its events.
+//! `GET /v1/emails/{id}` and `GET /v1/emails`: the log of a mail, with its events.
 
 use axum::{Json, extract::State, http::Uri};
 use postway_domain::{RecipientKind, State as Stands, reference::sense};
@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 use super::{event, status};
 use crate::{
     auth::Reader,
-    compat::lookup::{self, Whole},
-    http::{error::ApiError, pagination::Paging, query::Parameters},
-    message::GivenId,
-    state::Shared,
+    compat::lookup::{self, MessageWithStatus},
+    http::{error::ApiError, pagination::PageRequest, query::QueryParameters},
+    message::MessagePathId,
+    state::SharedState,
 };
 
 pub(super) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
-    let whole = Whole::find(&app, &caller.tenant, &id).await?;
+    let whole = MessageWithStatus::find(&app, &caller.tenant, &id).await?;
     let (events, state) = (&whole.record.events, whole.record.summary.state);
     let uid = whole.record.summary.uid;
     let shown = |(at, one)| event::view(uid, one, sense(events, at, state));
@@ -30,11 +30,11 @@ pub(super) async fn show(
 }
 
 pub(super) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
+    let mut query = QueryParameters::from_uri(&uri)?;
     let wanted = query.parse("status", |text| match status::states(text) {
         Some(states) => Ok((text.to_owned(), states)),
         None => {
@@ -51,7 +51,7 @@ pub(super) async fn list(
     };
     let number = query.parse("page", page_number).unwrap_or(1);
     let page_size = lookup::page_size(&mut query, "pageSize");
-    let paging = Paging::take(&mut query);
+    let paging = PageRequest::take(&mut query);
     let size = page_size.unwrap_or(paging.limit);
     query.finish()?;
     let (wanted, states) = wanted.unzip();
@@ -62,7 +62,7 @@ pub(super) async fn list(
     };
     let page = match (number, &paging.cursor) {
         (1, _) => {
-            let paging = Paging { limit: size, ..paging };
+            let paging = PageRequest { limit: size, ..paging };
             lookup::page_where(&app, &caller.tenant, filter, &states, paging, is_wanted).await?
         }
         (_, Some(_)) => return Err(ApiError::field("page", "says the same as cursor: give one of them")),
@@ -78,8 +78,8 @@ fn page_number(text: &str) -> Result<u32, &'static str> {
     text.parse().ok().filter(|number| *number > 0).ok_or("must be a number, and the first page is 1")
 }
 
-/// A mail in its words.
-fn view(whole: &Whole) -> Value {
+/// A mail as this API shows it.
+fn view(whole: &MessageWithStatus) -> Value {
     let message = &whole.record.summary;
     let named = |kind| {
         let those = whole.record.recipients.iter().filter(move |recipient| recipient.kind == kind);
@@ -88,7 +88,7 @@ fn view(whole: &Whole) -> Value {
     let to = named(RecipientKind::To);
     let to = if let [only] = to.as_slice() { json!(only) } else { json!(to) };
     let failure = whole.failure();
-    // What somebody ended has no failure of its own.
+    // A message that was ended by an operator has no failure.
     let ended_unsent = message.state.status().is_final() && message.state != Stands::Sent;
     let ended_at = message.sent_at.or(message.failed_at);
     let failed_at = message.failed_at.or_else(|| ended_unsent.then_some(message.updated_at));

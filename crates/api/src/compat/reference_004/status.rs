@@ -1,4 +1,4 @@
-//! Which states a word of reference 004 stands for.
+//! The status terms of reference 004.
 
 use postway_domain::{
     State, Status,
@@ -6,13 +6,13 @@ use postway_domain::{
 };
 use postway_store::record::MessageSummary;
 
-/// The word for a message.
+/// The status of a message.
 pub(super) fn status(message: &MessageSummary) -> &'static str {
     let trial = Trial::of(message.state, message.attempt, message.due_at.is_some());
     status_004(message.state, trial)
 }
 
-/// The states that a word may stand for; none for a word that is not its.
+/// The states that a status may mean; `None` if this API has no such status.
 pub(super) fn states(of: &str) -> Option<Vec<Status>> {
     let stands_for =
         |state: &&State| [Trial::Plain, Trial::Again].iter().any(|trial| status_004(**state, *trial) == of);

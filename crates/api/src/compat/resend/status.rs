@@ -1,13 +1,13 @@
-//! Our states in Resend's words.
+//! Our states in Resend's terms.
 
 use postway_domain::{EventKind, State, message::Wait};
 
-/// The last that happened to an email: what became of it after it was sent, where somebody said so, or where it stands.
+/// The last event of an email: its outcome if one was reported, otherwise its state.
 pub(super) fn last_event(state: State, outcome: Option<EventKind>) -> &'static str {
-    outcome.and_then(after_sent).unwrap_or_else(|| standing(state))
+    outcome.and_then(after_sent).unwrap_or_else(|| state_word(state))
 }
 
-fn standing(state: State) -> &'static str {
+fn state_word(state: State) -> &'static str {
     match state {
         State::Accepted
         | State::Validating
@@ -18,14 +18,14 @@ fn standing(state: State) -> &'static str {
         State::Scheduled(Wait::SendAt) => "scheduled",
         State::Scheduled(Wait::Retry) => "delivery_delayed",
         State::Sent => "sent",
-        // It has no word for what never left.
+        // This API has no term for an email that never left.
         State::Failed | State::Invalid | State::Expired | State::Captured => "failed",
         State::Suppressed => "suppressed",
         State::Cancelled => "canceled",
     }
 }
 
-/// What only says that it is on its way has no word of its own.
+/// The term for an outcome; `None` for one that only says that it is on its way.
 fn after_sent(outcome: EventKind) -> Option<&'static str> {
     match outcome {
         EventKind::Delivered | EventKind::AutoReplied | EventKind::PecDelivered => Some("delivered"),

@@ -1,7 +1,7 @@
-//! Times as Resend's users write them.
+//! Times in Resend's formats.
 //!
-//! RFC 3339 and words such as `in 5 minutes` are the intake's to read: it knows a repeat by what was said, and not by the time that
-//! was meant. A time without a zone, which is one of UTC, is made into RFC 3339 here.
+//! RFC 3339 and words such as `in 5 minutes` are left to the intake: it recognises a repeated request by the
+//! text, not by the time it means. A time without a zone, which is UTC, is turned into RFC 3339 here.
 
 use std::borrow::Cow;
 
@@ -12,19 +12,19 @@ use postway_domain::{
 
 use crate::http::error::FieldError;
 
-/// The time as the intake reads it.
-pub(super) fn zoned(said: &str) -> Cow<'_, str> {
+/// The time in a form that the intake reads.
+pub(super) fn with_zone(said: &str) -> Cow<'_, str> {
     match has_no_zone(said) {
         true => Cow::Owned(format!("{}Z", said.trim())),
         false => Cow::Borrowed(said),
     }
 }
 
-/// The time that is meant, seen from `now`.
-pub(super) fn meant(said: &str, now: Time) -> Result<Time, FieldError> {
+/// The time that a text means at `now`.
+pub(super) fn parse_time(said: &str, now: Time) -> Result<Time, FieldError> {
     let refused =
         |error| FieldError::new("scheduled_at", format!("{error}, or words such as {SPOKEN_FORMS}"));
-    zoned(said).parse().or_else(|error| spoken_time(said, now).ok_or_else(|| refused(error)))
+    with_zone(said).parse().or_else(|error| spoken_time(said, now).ok_or_else(|| refused(error)))
 }
 
 /// Whether it is a date and a time of day, with nothing after them.
@@ -52,17 +52,17 @@ mod tests {
             ("2026-02-01T09:00:00+01:00", "2026-02-01T09:00:00+01:00"),
             ("2026-02-01T09:00:00Z", "2026-02-01T09:00:00Z"),
         ] {
-            assert_eq!(zoned(said), expected);
-            assert!(zoned(said).parse::<Time>().is_ok(), "{said}");
+            assert_eq!(with_zone(said), expected);
+            assert!(with_zone(said).parse::<Time>().is_ok(), "{said}");
         }
     }
 
     #[test]
     fn words_are_times_too_and_others_are_told_the_forms() {
         let now = NOW.parse().unwrap();
-        assert_eq!(meant("tomorrow at 9am", now).unwrap().to_string(), "2026-02-01T09:00:00.000Z");
-        assert_eq!(meant("2026-02-01T09:00:00", now).unwrap().to_string(), "2026-02-01T09:00:00.000Z");
-        let fault = meant("in a while", now).unwrap_err();
+        assert_eq!(parse_time("tomorrow at 9am", now).unwrap().to_string(), "2026-02-01T09:00:00.000Z");
+        assert_eq!(parse_time("2026-02-01T09:00:00", now).unwrap().to_string(), "2026-02-01T09:00:00.000Z");
+        let fault = parse_time("in a while", now).unwrap_err();
         assert!(fault.field == "scheduled_at" && fault.message.contains("`tomorrow at 9am`"), "{fault:?}");
     }
 }

@@ -1,27 +1,27 @@
-//! Contacts from what callers send: every field that is wrong is named, unknown ones too.
+//! Contacts from request bodies. Every faulty field is reported, including unknown ones.
 
 use postway_domain::{Contact, EmailAddress, id::ContactId};
 use serde_json::{Map, Value};
 
-use crate::http::{error::FieldError, json_fields::Fields};
+use crate::http::{error::FieldError, json_fields::JsonFieldReader};
 
-/// What a body says; of what is absent, nothing.
+/// The fields that a body sets; absent fields are `None`.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct ContactEdit {
     pub(super) id: Option<ContactId>,
     pub(super) name: Option<String>,
     pub(super) addresses: Option<Vec<String>>,
     pub(super) version: Option<i64>,
-    /// The names of the fields, for the audit log.
+    /// The names of the given fields, for the audit log.
     pub(super) fields: Vec<String>,
 }
 
 /// Reads a body.
-pub(super) fn read(body: Map<String, Value>, is_new: bool) -> Result<Given, Vec<FieldError>> {
+pub(super) fn read(body: Map<String, Value>, is_new: bool) -> Result<ContactEdit, Vec<FieldError>> {
     let names = body.keys().take(8).cloned().collect();
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(body, &mut wrong);
-    // Only shown; what GET shows may be sent back.
+    let mut fields = JsonFieldReader::new(body, &mut wrong);
+    // Read-only fields: a client may send back what GET showed.
     for shown in ["created_at", "updated_at"] {
         fields.take(shown);
     }
@@ -29,7 +29,7 @@ pub(super) fn read(body: Map<String, Value>, is_new: bool) -> Result<Given, Vec<
         true => fields.parsed("id"),
         false => fields.take("id").and(None),
     };
-    let given = Given {
+    let given = ContactEdit {
         id,
         name: name(&mut fields),
         addresses: addresses(&mut fields),
@@ -40,7 +40,7 @@ pub(super) fn read(body: Map<String, Value>, is_new: bool) -> Result<Given, Vec<
     if wrong.is_empty() { Ok(given) } else { Err(wrong) }
 }
 
-fn name(fields: &mut Fields<'_>) -> Option<String> {
+fn name(fields: &mut JsonFieldReader<'_>) -> Option<String> {
     let name = fields.text("name", Contact::NAME_CHARS_MAX)?;
     if Contact::key(&name).is_empty() {
         fields.refuse("name", "must not be empty: it is what the contact is found by");
@@ -48,8 +48,8 @@ fn name(fields: &mut Fields<'_>) -> Option<String> {
     Some(name.trim().to_owned())
 }
 
-/// Addresses, as a list or one alone, each once; `null` takes all away.
-fn addresses(fields: &mut Fields<'_>) -> Option<Vec<String>> {
+/// Addresses, as a list or a single one, each once; `null` removes all.
+fn addresses(fields: &mut JsonFieldReader<'_>) -> Option<Vec<String>> {
     if !fields.has("addresses") {
         return None;
     }

@@ -1,4 +1,4 @@
-//! `/v1/contacts`: a tenant's directory of names and the addresses behind them, which rules look up.
+//! `/v1/contacts`: a tenant's names and the addresses behind them, which rules look up.
 
 mod edit;
 mod view;
@@ -17,17 +17,17 @@ use crate::{
     auth::{Manager, Reader},
     http::{
         error::ApiError,
-        pagination::{self, Paging},
-        query::Parameters,
+        pagination::{self, PageRequest},
+        query::QueryParameters,
         request_id::RequestId,
     },
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
-/// How often a change is made anew when another one was faster.
+/// How often a change is retried when another one came first.
 const TRIES_MAX: u32 = 5;
 
-/// `{id}` in a path. What cannot be a contact's id names none.
+/// The contact that `{id}` in the path names. A text that cannot be an id is 404.
 pub(crate) struct NamedContact(ContactId);
 
 impl<S: Send + Sync> FromRequestParts<S> for NamedContact {
@@ -46,36 +46,36 @@ fn no_contact(given: &str) -> ApiError {
     ApiError::not_found(format!("there is no contact `{shown}`; ?name= finds one by its name"))
 }
 
-async fn find(app: &App, tenant: &TenantId, id: &ContactId) -> Result<Contact, ApiError> {
+async fn find(app: &AppState, tenant: &TenantId, id: &ContactId) -> Result<Contact, ApiError> {
     app.store.contact(tenant, id).await?.ok_or_else(|| no_contact(id.as_str()))
 }
 
 /// List contacts
 ///
-/// With `name`, the one of that name: neither case nor the amount of white space matters.
+/// With `name`, only the contact with that name; case and white space do not matter.
 #[utoipa::path(
     get,
     path = "/v1/contacts",
     operation_id = "listContacts",
     tag = "inbound",
     params(
-        ("name" = Option<String>, Query, description = "Only the one of this name"),
+        ("name" = Option<String>, Query, description = "Only the one with this name"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((status = 200, description = "One page, by id", body = ContactList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<ContactList>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
+    let mut query = QueryParameters::from_uri(&uri)?;
     let name = query.parse("name", |name| match name.chars().count() <= Contact::NAME_CHARS_MAX {
         true => Ok(name.to_owned()),
         false => Err(format!("must have at most {} characters", Contact::NAME_CHARS_MAX)),
     });
-    let Paging { limit, cursor } = Paging::take(&mut query);
+    let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
     let tenant = &caller.tenant;
     if let Some(name) = name {
@@ -84,7 +84,7 @@ pub(crate) async fn list(
         return Ok(Json(ContactList { data, next_cursor: None }));
     }
     let after: Option<ContactId> = cursor.as_deref().map(pagination::read_cursor).transpose()?;
-    // One more than asked for tells whether there is a next page.
+    // One item more than requested shows whether there is a next page.
     let mut found = app.store.contacts(tenant, after.as_ref(), limit + 1).await?;
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
@@ -94,7 +94,7 @@ pub(crate) async fn list(
 
 /// Show a contact
 ///
-/// One entry of the directory that rules look names up in.
+/// One name and its addresses.
 #[utoipa::path(
     get,
     path = "/v1/contacts/{id}",
@@ -104,7 +104,7 @@ pub(crate) async fn list(
     responses((status = 200, description = "The contact", body = ContactView))
 )]
 pub(crate) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     NamedContact(id): NamedContact,
 ) -> Result<Json<ContactView>, ApiError> {
@@ -113,17 +113,17 @@ pub(crate) async fn show(
 
 /// Delete a contact
 ///
-/// Rules that look its name up find nobody from then on; mail that was sent on stays as it is.
+/// Rules that look up its name find no address from then on; forwarded mail is not affected.
 #[utoipa::path(
     delete,
     path = "/v1/contacts/{id}",
     operation_id = "deleteContact",
     tag = "inbound",
     params(("id" = String, Path, description = "The contact")),
-    responses((status = 204, description = "It is gone"))
+    responses((status = 204, description = "Deleted"))
 )]
 pub(crate) async fn delete(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedContact(id): NamedContact,

@@ -1,4 +1,4 @@
-//! Contacts as JSON, and what callers send.
+//! Contacts as JSON, and their request bodies.
 
 use postway_domain::{Contact, Time};
 use serde::Serialize;
@@ -14,18 +14,18 @@ pub(crate) struct ContactView {
     /// Its id.
     #[schema(example = "acme")]
     id: String,
-    /// The name it is found by.
+    /// The name that rules look up.
     #[schema(example = "ACME Ltd")]
     name: String,
-    /// Where to; none means that the name is known and has no address.
+    /// The addresses; an empty list means that the name is known and has no address.
     #[schema(example = json!(["orders@acme.example"]))]
     addresses: Vec<String>,
-    /// Rises with each change.
+    /// Increases with each change.
     version: i64,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
-    /// When it was changed last.
+    /// When it was last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
 }
@@ -35,7 +35,7 @@ pub(crate) struct ContactView {
 pub(crate) struct ContactList {
     /// By id.
     pub(super) data: Vec<ContactView>,
-    /// Give this as `cursor` for the next; null at the end.
+    /// Pass this as `cursor` to read the next page; null on the last page.
     pub(super) next_cursor: Option<String>,
 }
 
@@ -52,23 +52,23 @@ impl From<Contact> for ContactView {
     }
 }
 
-/// A contact to make or change. Unknown fields are refused.
+/// A contact to create or change. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ContactRequest {
-    /// Its id, unique in your tenant; only when it is made. One is made when absent.
+    /// The id, unique in your tenant; on creation only. Generated when absent.
     #[schema(example = "acme")]
     id: Option<String>,
-    /// The name it is found by, at most 200 characters; needed when it is made.
+    /// The name that rules look up, at most 200 characters; required on creation.
     #[schema(example = "ACME Ltd")]
     name: Option<String>,
-    /// Where to, at most 100: a list, or one address.
+    /// The addresses, at most 100: a list or a single one.
     #[schema(inline)]
     addresses: Option<ContactAddresses>,
-    /// With `PATCH`: only if the contact still has this version.
+    /// With `PATCH`: change only if the contact still has this version.
     version: Option<i64>,
 }
 
 forms! {
-    /// Where to: one address, or a list of them.
+    /// The addresses: one, or a list.
     ContactAddresses => shown_as(text_or_list(), json!(["orders@acme.example"]));
 }

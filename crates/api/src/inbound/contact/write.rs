@@ -14,22 +14,22 @@ use super::{ContactView, NamedContact, TRIES_MAX, edit, find, view::ContactReque
 use crate::{
     auth::Manager,
     http::{body, error::ApiError, new_id::fresh_id, request_id::RequestId},
-    state::Shared,
+    state::SharedState,
 };
 
 /// Create a contact
 ///
-/// 409 where the id or the name is taken. Names are the same whatever their case and spacing.
+/// 409 if the id or the name is taken. Case and spacing of names do not matter.
 #[utoipa::path(
     post,
     path = "/v1/contacts",
     operation_id = "createContact",
     tag = "inbound",
     request_body = ContactRequest,
-    responses((status = 201, description = "It is made", body = ContactView))
+    responses((status = 201, description = "Created", body = ContactView))
 )]
 pub(crate) async fn create(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     request: Request,
@@ -53,8 +53,8 @@ pub(crate) async fn create(
 
 /// Change a contact
 ///
-/// Changes the fields given; `addresses` is replaced as a whole. With `version`, only if it still is that one; 409
-/// otherwise.
+/// Changes the given fields; `addresses` is replaced as a list. With `version`, the change is made only if
+/// the contact still has that version; 409 otherwise.
 #[utoipa::path(
     patch,
     path = "/v1/contacts/{id}",
@@ -62,10 +62,10 @@ pub(crate) async fn create(
     tag = "inbound",
     params(("id" = String, Path, description = "The contact")),
     request_body = ContactRequest,
-    responses((status = 200, description = "The contact as it is now", body = ContactView))
+    responses((status = 200, description = "The contact after the change", body = ContactView))
 )]
 pub(crate) async fn patch(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedContact(id): NamedContact,

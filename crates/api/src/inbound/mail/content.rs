@@ -5,24 +5,24 @@ use axum::{extract::State, response::Response};
 use super::{NamedInbound, bytes_of};
 use crate::{
     auth::Reader,
-    http::{error::ApiError, path::InPath},
-    message::content::mail_view::{self, ContentView},
-    state::Shared,
+    http::{error::ApiError, path::PathText},
+    message::content::mail_view::{self, MailContentView},
+    state::SharedState,
 };
 
 /// Read an inbound mail
 ///
-/// Its header fields and text, decoded, and what is attached.
+/// The decoded header fields and text, and the list of attachments.
 #[utoipa::path(
     get,
     path = "/v1/inbound/{id}/content",
     operation_id = "getInboundContent",
     tag = "inbound",
     params(("id" = String, Path, description = "The mail")),
-    responses((status = 200, description = "The mail", body = ContentView))
+    responses((status = 200, description = "The mail", body = MailContentView))
 )]
 pub(crate) async fn content(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     NamedInbound(uid): NamedInbound,
 ) -> Result<Response, ApiError> {
@@ -30,9 +30,9 @@ pub(crate) async fn content(
     mail_view::content(&app, &caller.tenant, raw).await
 }
 
-/// See an inbound mail
+/// Preview an inbound mail
 ///
-/// Its html with the images it brings along. Served so that no script runs and nothing is fetched from elsewhere.
+/// The html with its embedded images. It is served so that no script runs and nothing is fetched.
 #[utoipa::path(
     get,
     path = "/v1/inbound/{id}/preview",
@@ -42,7 +42,7 @@ pub(crate) async fn content(
     responses((status = 200, description = "The html", body = String, content_type = "text/html"))
 )]
 pub(crate) async fn preview(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     NamedInbound(uid): NamedInbound,
 ) -> Result<Response, ApiError> {
@@ -50,10 +50,10 @@ pub(crate) async fn preview(
     mail_view::preview(&app, &caller.tenant, raw).await
 }
 
-/// Get a file of an inbound mail
+/// Download a file of an inbound mail
 ///
-/// The bytes of one attachment as they came, to be saved: the answer never opens in a browser. `GET
-/// /v1/inbound/{id}/content` lists the files.
+/// The bytes of one attachment as they were received, as a download: the answer never opens in a browser.
+/// `GET /v1/inbound/{id}/content` lists the files.
 #[utoipa::path(
     get,
     path = "/v1/inbound/{id}/attachments/{index}",
@@ -61,14 +61,14 @@ pub(crate) async fn preview(
     tag = "inbound",
     params(
         ("id" = String, Path, description = "The mail"),
-        ("index" = usize, Path, description = "Its place among the attachments, from 0"),
+        ("index" = usize, Path, description = "The file's position among the attachments, from 0"),
     ),
     responses((status = 200, description = "The file", body = String, content_type = "application/octet-stream"))
 )]
 pub(crate) async fn attachment(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    InPath((id, index)): InPath<(String, String)>,
+    PathText((id, index)): PathText<(String, String)>,
 ) -> Result<Response, ApiError> {
     let NamedInbound(uid) = NamedInbound::parse(&id)?;
     let raw = bytes_of(&app, &caller.tenant, uid).await?;

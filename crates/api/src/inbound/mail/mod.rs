@@ -1,4 +1,4 @@
-//! `/v1/inbound`: mail that came into watched mailboxes, and what was done with it.
+//! `/v1/inbound`: mail that arrived in watched mailboxes, and what was done with it.
 
 pub(crate) mod content;
 pub(crate) mod operate;
@@ -15,21 +15,21 @@ use bytes::Bytes;
 use postway_domain::{InboundState, MessageUid, TenantId, id::MailboxId};
 use postway_store::record::{InboundFilter, InboundRecord};
 
-pub(crate) use self::view::{Inbound, InboundList, InboundSummary};
+pub(crate) use self::view::{InboundList, InboundMailView, InboundSummary};
 use crate::{
     auth::Reader,
     http::{
         error::ApiError,
-        pagination::{self, Paging},
-        query::Parameters,
+        pagination::{self, PageRequest},
+        query::QueryParameters,
     },
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
-/// What a mail can turn out to be.
+/// The kinds of inbound mail.
 const KINDS: [&str; 7] = ["bounce", "delay", "success", "complaint", "pec", "auto_reply", "ordinary"];
 
-/// `{id}` in a path. What is no uid names no mail.
+/// The inbound mail that `{id}` in the path names. A text that is not a uid is 404.
 pub(crate) struct NamedInbound(MessageUid);
 
 impl<S: Send + Sync> FromRequestParts<S> for NamedInbound {
@@ -54,12 +54,12 @@ fn no_mail(given: &str) -> ApiError {
     ApiError::not_found(format!("there is no inbound mail `{shown}`"))
 }
 
-async fn find(app: &App, tenant: &TenantId, uid: MessageUid) -> Result<InboundRecord, ApiError> {
+async fn find(app: &AppState, tenant: &TenantId, uid: MessageUid) -> Result<InboundRecord, ApiError> {
     app.store.inbound_one(tenant, uid).await?.ok_or_else(|| no_mail(&uid.to_string()))
 }
 
-/// The bytes of a mail that came in.
-pub(crate) async fn bytes_of(app: &App, tenant: &TenantId, uid: MessageUid) -> Result<Bytes, ApiError> {
+/// The bytes of an inbound mail.
+pub(crate) async fn bytes_of(app: &AppState, tenant: &TenantId, uid: MessageUid) -> Result<Bytes, ApiError> {
     let Some(body) = app.store.inbound_raw(tenant, uid).await? else {
         find(app, tenant, uid).await?;
         return Err(ApiError::not_found(format!(
@@ -71,7 +71,7 @@ pub(crate) async fn bytes_of(app: &App, tenant: &TenantId, uid: MessageUid) -> R
 
 /// List inbound mail
 ///
-/// Newest first. Every filter given must hold. Unknown parameters are refused.
+/// Newest first. A mail must match every filter. Unknown parameters are refused.
 #[utoipa::path(
     get,
     path = "/v1/inbound",
@@ -79,19 +79,19 @@ pub(crate) async fn bytes_of(app: &App, tenant: &TenantId, uid: MessageUid) -> R
     tag = "inbound",
     params(
         ("mailbox" = Option<String>, Query, description = "Only those of this mailbox"),
-        ("status" = Option<String>, Query, description = "Only those that stand so: `received`, `routing`, `routed`, `no_match`, `gone`, `waiting` or `dead`"),
+        ("status" = Option<String>, Query, description = "Only those with this status: `received`, `routing`, `routed`, `no_match`, `gone`, `waiting` or `dead`"),
         ("kind" = Option<String>, Query, description = "Only those of this kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary`"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((status = 200, description = "One page", body = InboundList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<InboundList>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
+    let mut query = QueryParameters::from_uri(&uri)?;
     let filter = InboundFilter {
         mailbox: query.parse("mailbox", str::parse::<MailboxId>),
         state: query.parse("status", |word| {
@@ -103,10 +103,10 @@ pub(crate) async fn list(
             false => Err(format!("must be one of {}", KINDS.join(", "))),
         }),
     };
-    let Paging { limit, cursor } = Paging::take(&mut query);
+    let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
     let before: Option<MessageUid> = cursor.as_deref().map(pagination::read_cursor).transpose()?;
-    // One more than asked for tells whether there is a next page.
+    // One item more than requested shows whether there is a next page.
     let mut found = app.store.inbound(&caller.tenant, &filter, before, limit + 1).await?;
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
@@ -116,19 +116,20 @@ pub(crate) async fn list(
 
 /// Show an inbound mail
 ///
-/// With what was found in it, what was done, and how the messages stand that were sent because of it.
+/// The mail with what it contained, what was done, and the status of the messages that were sent because of
+/// it.
 #[utoipa::path(
     get,
     path = "/v1/inbound/{id}",
     operation_id = "getInbound",
     tag = "inbound",
     params(("id" = String, Path, description = "The mail")),
-    responses((status = 200, description = "The mail", body = Inbound))
+    responses((status = 200, description = "The mail", body = InboundMailView))
 )]
 pub(crate) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     NamedInbound(uid): NamedInbound,
-) -> Result<Json<Inbound>, ApiError> {
+) -> Result<Json<InboundMailView>, ApiError> {
     find(&app, &caller.tenant, uid).await.map(|record| Json(record.into()))
 }

@@ -1,34 +1,34 @@
-//! `POST /v1/inbound/{id}/replay` and `/resolve`: an operator's word on a mail that came in.
+//! `POST /v1/inbound/{id}/replay` and `/resolve`: an operator's actions on an inbound mail.
 
 use axum::{Json, extract::State};
 use postway_domain::MessageUid;
 use postway_store::record::Changed;
 
-use super::{Inbound, NamedInbound, find, no_mail};
+use super::{InboundMailView, NamedInbound, find, no_mail};
 use crate::{
     auth::{Caller, Manager},
     http::{error::ApiError, request_id::RequestId},
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
 /// Replay an inbound mail
 ///
-/// It is looked at again, with all its tries and the rules of now. What was sent because of it is not sent again. 409 while
-/// it is not settled, or where it has no bytes.
+/// It is processed again, with all its tries and the current rules. What was sent because of it is not sent
+/// again. 409 while it is not settled, or if its bytes are gone.
 #[utoipa::path(
     post,
     path = "/v1/inbound/{id}/replay",
     operation_id = "replayInbound",
     tag = "inbound",
     params(("id" = String, Path, description = "The mail")),
-    responses((status = 200, description = "The mail as it is now", body = Inbound))
+    responses((status = 200, description = "The mail after the change", body = InboundMailView))
 )]
 pub(crate) async fn replay(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedInbound(uid): NamedInbound,
-) -> Result<Json<Inbound>, ApiError> {
+) -> Result<Json<InboundMailView>, ApiError> {
     match app.store.replay_inbound(&caller.tenant, uid, app.clock.now()).await? {
         Changed::Done | Changed::Already => {}
         Changed::Missing => return Err(no_mail(&uid.to_string())),
@@ -49,21 +49,21 @@ pub(crate) async fn replay(
 
 /// Resolve an inbound mail
 ///
-/// What it asked for is done: there are no more reminders of it.
+/// Declares that it was dealt with: there are no more reminders of it.
 #[utoipa::path(
     post,
     path = "/v1/inbound/{id}/resolve",
     operation_id = "resolveInbound",
     tag = "inbound",
     params(("id" = String, Path, description = "The mail")),
-    responses((status = 200, description = "The mail as it is now", body = Inbound))
+    responses((status = 200, description = "The mail after the change", body = InboundMailView))
 )]
 pub(crate) async fn resolve(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedInbound(uid): NamedInbound,
-) -> Result<Json<Inbound>, ApiError> {
+) -> Result<Json<InboundMailView>, ApiError> {
     match app.store.resolve_inbound(&caller.tenant, uid, app.clock.now()).await? {
         Changed::Done | Changed::Already => {}
         Changed::InUse | Changed::Stale => {
@@ -75,14 +75,14 @@ pub(crate) async fn resolve(
 }
 
 async fn done(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     request_id: &RequestId,
     uid: MessageUid,
     action: &str,
-) -> Result<Json<Inbound>, ApiError> {
+) -> Result<Json<InboundMailView>, ApiError> {
     let tenant = &caller.tenant;
     app.record(app.audit(&caller.actor, Some(tenant), action, uid.to_string(), request_id, None)).await?;
-    tracing::info!(%tenant, inbound = %uid, action, "an operator's word on a mail that came in");
+    tracing::info!(%tenant, inbound = %uid, action, "an operator acted on an inbound mail");
     find(app, tenant, uid).await.map(|record| Json(record.into()))
 }

@@ -1,4 +1,4 @@
-//! `GET /v1/inbound/{id}/raw`: the mail itself.
+//! `GET /v1/inbound/{id}/raw`: the complete mail.
 
 use axum::{
     extract::State,
@@ -9,14 +9,14 @@ use axum::{
 use super::{NamedInbound, bytes_of};
 use crate::{
     auth::Reader,
-    http::{body_budget::Counted, error::ApiError},
+    http::{body_budget::AlreadyCounted, error::ApiError},
     message::content::raw::{headers, kind_for},
-    state::Shared,
+    state::SharedState,
 };
 
-/// Get an inbound mail itself
+/// Get the complete inbound mail
 ///
-/// Its bytes as the server gave them. 404 where it could not be read, or is no longer kept.
+/// Its bytes as the server delivered them. 404 if it could not be read, or is no longer stored.
 #[utoipa::path(
     get,
     path = "/v1/inbound/{id}/raw",
@@ -26,12 +26,12 @@ use crate::{
     responses((status = 200, description = "The mail", body = String, content_type = "message/rfc822"))
 )]
 pub(crate) async fn raw(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     NamedInbound(uid): NamedInbound,
     asked: HeaderMap,
 ) -> Result<Response, ApiError> {
     let bytes = bytes_of(&app, &caller.tenant, uid).await?;
     let headers = headers(kind_for(&asked, "message/rfc822"), &format!("{uid}.eml"));
-    Ok((Counted, headers, bytes).into_response())
+    Ok((AlreadyCounted, headers, bytes).into_response())
 }

@@ -1,7 +1,8 @@
-//! `POST /v1/inbound/replay`: settled mail is dealt with once more, all of it that a filter names.
+//! `POST /v1/inbound/replay`: processes settled mail again, all of it that matches a filter.
 //!
-//! Bounded, and safe to repeat: a mail that was sent on by a rule is never sent on by it again. Whoever calls again with
-//! `settled_before` set to the first answer's `at` finds each mail once, also where replaying it changed nothing.
+//! The call is bounded, and safe to repeat: a rule never forwards the same mail twice. A caller that repeats
+//! it with `settled_before` set to the first answer's `at` reaches each mail once, even if replaying it
+//! changed nothing.
 
 use axum::{
     Json,
@@ -19,57 +20,59 @@ use crate::{
     http::{
         body,
         error::{ApiError, FieldError},
-        json_fields::Fields,
+        json_fields::JsonFieldReader,
         request_id::RequestId,
         schema_form::When,
     },
-    state::Shared,
+    state::SharedState,
 };
 
-/// Mails of one call, at most.
+/// The most mails of one call.
 const LIMIT_MAX: u32 = 1_000;
 
-/// Which mail to replay. Every condition given must hold. Unknown fields are refused.
+/// The mail to replay. A mail must match every condition. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct InboundReplayRequest {
-    /// Those that stand so: `no_match`, `dead` or `routed`. Needed.
+    /// The status: `no_match`, `dead` or `routed`. Required.
     #[schema(example = "no_match")]
     status: String,
-    /// Only those of this mailbox.
+    /// Only mail of this mailbox.
     #[schema(example = "support")]
     mailbox: Option<String>,
-    /// Only those of this kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary`.
+    /// Only mail of this kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary`.
     kind: Option<String>,
-    /// Only those that were registered at this time or later: RFC 3339 or Unix seconds.
+    /// Only mail registered at this time or later: RFC 3339 or Unix seconds.
     #[schema(inline)]
     since: Option<When>,
-    /// Only those that were registered before this time.
+    /// Only mail registered before this time.
     #[schema(inline)]
     until: Option<When>,
-    /// Only those that were settled before this time: give the `at` of the first answer to go on where `more` is true.
+    /// Only mail settled before this time: pass the `at` of the first answer to continue while `more` is
+    /// true.
     #[schema(inline)]
     settled_before: Option<When>,
-    /// How many at most, the newest first: 1 to 1,000.
+    /// The most mails, the newest first: 1 to 1,000.
     #[schema(default = 1_000)]
     limit: Option<u32>,
 }
 
-/// How many mails are looked at again.
+/// The result of a replay.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct InboundReplayed {
-    /// So many.
+    /// How many mails are processed again.
     replayed: u32,
-    /// Whether there may be more: the same call with `settled_before` goes on with them.
+    /// Whether there may be more: repeat the call with `settled_before`.
     more: bool,
-    /// When.
+    /// The time of the call.
     #[schema(value_type = String, format = DateTime)]
     at: Time,
 }
 
 /// Replay inbound mail
 ///
-/// Mail that is settled and fits the filter is looked at again, with all its tries and the rules of now. What was sent because of it
-/// is not sent again. At most 1,000 of them at a time; `more` says whether to call again.
+/// Settled mail that matches the filter is processed again, with all its tries and the current rules. What
+/// was sent because of it is not sent again. At most 1,000 mails at a time; `more` says whether to call
+/// again.
 #[utoipa::path(
     post,
     path = "/v1/inbound/replay",
@@ -79,7 +82,7 @@ pub(crate) struct InboundReplayed {
     responses((status = 200, description = "How many", body = InboundReplayed))
 )]
 pub(crate) async fn replay(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     request: Request,
@@ -92,13 +95,13 @@ pub(crate) async fn replay(
     let replayed = app.store.replay_inbound_all(replay).await?;
     let entry = app.audit(&caller.actor, Some(&tenant), "inbound.replay_all", "inbound", &request_id, detail);
     app.record(entry).await?;
-    tracing::info!(%tenant, replayed, "mail that came in is looked at again");
+    tracing::info!(%tenant, replayed, "inbound mail replayed");
     Ok(Json(InboundReplayed { replayed, more: replayed == limit, at }))
 }
 
 fn read(body: Map<String, Value>, tenant: &TenantId, at: Time) -> Result<InboundReplay, Vec<FieldError>> {
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(body, &mut wrong);
+    let mut fields = JsonFieldReader::new(body, &mut wrong);
     let word: Option<String> = fields.read("status", "must be a text");
     let state = word.as_deref().and_then(InboundState::from_word).filter(|state| state.can_be_replayed());
     if state.is_none() {
@@ -125,7 +128,7 @@ fn read(body: Map<String, Value>, tenant: &TenantId, at: Time) -> Result<Inbound
     }
 }
 
-fn time(fields: &mut Fields<'_>, name: &str) -> Option<Time> {
+fn time(fields: &mut JsonFieldReader<'_>, name: &str) -> Option<Time> {
     let text = match fields.take(name)? {
         Value::String(text) => text,
         other => other.to_string(),

@@ -1,4 +1,4 @@
-//! Mail that came in, as JSON.
+//! Inbound mail, as JSON.
 
 use std::fmt::Write;
 
@@ -10,35 +10,35 @@ use utoipa::ToSchema;
 
 use crate::message::view::EventView;
 
-/// A mail that came in, as in lists.
+/// An inbound mail, as in lists.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct InboundSummary {
     /// Its id.
     #[schema(value_type = String, format = "uuid")]
     id: MessageUid,
-    /// Its mailbox.
+    /// The mailbox.
     #[schema(example = "support")]
     mailbox: String,
     /// `received`, `routing`, `routed`, `no_match`, `gone`, `waiting` or `dead`.
     #[schema(example = "routed")]
     status: &'static str,
-    /// What it is: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary`; null before it was looked
-    /// at.
+    /// The kind: `bounce`, `delay`, `success`, `complaint`, `pec`, `auto_reply` or `ordinary`; null before it
+    /// was processed.
     kind: Option<String>,
-    /// Its author.
+    /// The author.
     from: Option<String>,
-    /// To whom.
+    /// The recipient.
     to: Option<String>,
-    /// Its subject.
+    /// The subject.
     subject: Option<String>,
-    /// Its Message-ID, without brackets.
+    /// The Message-ID, without brackets.
     message_id: Option<String>,
-    /// Its size in bytes.
+    /// The size in bytes.
     size: u64,
-    /// When it says that it was sent: its Date.
+    /// When it was sent, according to its Date.
     #[schema(value_type = Option<String>, format = DateTime)]
     date: Option<Time>,
-    /// When its server took it.
+    /// When its server received it.
     #[schema(value_type = Option<String>, format = DateTime)]
     arrived_at: Option<Time>,
     /// When it was registered here.
@@ -47,67 +47,69 @@ pub(crate) struct InboundSummary {
     /// When it was settled.
     #[schema(value_type = Option<String>, format = DateTime)]
     settled_at: Option<Time>,
-    /// When it is looked at next: another try, or a reminder.
+    /// When it is processed next: another try, or a reminder.
     #[schema(value_type = Option<String>, format = DateTime)]
     due_at: Option<Time>,
-    /// Tries used; begins anew once it is settled.
+    /// Tries used; starts again once it is settled.
     tries: i64,
-    /// How often it was dealt with in all, whatever came of it.
+    /// How often it was processed in all.
     attempts: i64,
     /// What went wrong, or why nothing matched.
     error: Option<String>,
-    /// Its labels.
+    /// The labels.
     tags: Vec<String>,
-    /// The rule that reminds of it.
+    /// The rule that sends reminders.
     follow_up: Option<String>,
     /// Reminders so far.
     reminders: i64,
-    /// When somebody said that it is resolved.
+    /// When it was resolved.
     #[schema(value_type = Option<String>, format = DateTime)]
     resolved_at: Option<Time>,
     /// The folder it was in.
     folder: String,
-    /// What UIDs were good for then.
+    /// The folder's UIDVALIDITY at that time.
     uid_validity: u32,
-    /// Its UID there.
+    /// The UID in the folder.
     imap_uid: u32,
-    /// The SHA-256 digest of its bytes; null where they were not read.
+    /// The SHA-256 digest of its bytes; null if they were not read.
     digest: Option<String>,
 }
 
-/// A mail that came in, with what was found and done.
+/// An inbound mail, with what it contained and what was done.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Inbound {
+#[schema(as = Inbound)]
+pub(crate) struct InboundMailView {
     #[serde(flatten)]
     summary: InboundSummary,
-    /// What was found in it and done with it.
+    /// What it contained, and what was done with it.
     #[schema(value_type = Option<Object>)]
     result: Option<Box<RawValue>>,
-    /// What was sent because of it.
-    messages: Vec<SentOn>,
-    /// Its history: what subscribers were told of it.
+    /// The messages that were sent because of it.
+    messages: Vec<ForwardedMessageView>,
+    /// The events that subscribers got about it.
     events: Vec<EventView>,
 }
 
-/// A message that was sent because of a mail that came in.
+/// A message that was sent because of an inbound mail.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SentOn {
-    /// The rule that asked for it.
+#[schema(as = SentOn)]
+pub(crate) struct ForwardedMessageView {
+    /// The rule that sent it.
     rule: String,
     /// The message.
     #[schema(value_type = String, format = "uuid")]
     uid: MessageUid,
-    /// Where it stands; null where it was removed.
+    /// The message's status; null if it was removed.
     #[schema(value_type = Option<String>, example = "sent")]
     status: Option<Status>,
 }
 
-/// Some mail that came in, and where to go on.
+/// A page of inbound mail.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct InboundList {
-    /// Newest first.
+    /// The mails, newest first.
     pub(super) data: Vec<InboundSummary>,
-    /// Give this as `cursor` for the next; null at the end.
+    /// Pass this as `cursor` to read the next page; null on the last page.
     pub(super) next_cursor: Option<String>,
 }
 
@@ -143,11 +145,11 @@ impl From<InboundView> for InboundSummary {
     }
 }
 
-impl From<InboundRecord> for Inbound {
+impl From<InboundRecord> for InboundMailView {
     fn from(InboundRecord { mut mail, messages, events }: InboundRecord) -> Self {
         let result = mail.result.take().and_then(|text| RawValue::from_string(text).ok());
         let sent_on = |(rule, uid, status): (postway_domain::id::RuleId, MessageUid, Option<Status>)| {
-            SentOn { rule: rule.to_string(), uid, status }
+            ForwardedMessageView { rule: rule.to_string(), uid, status }
         };
         Self {
             summary: mail.into(),
@@ -158,7 +160,7 @@ impl From<InboundRecord> for Inbound {
     }
 }
 
-/// A digest as people compare it.
+/// A digest in hexadecimal.
 pub(crate) fn hex(digest: &[u8; 32]) -> String {
     digest.iter().fold(String::with_capacity(64), |mut text, byte| {
         // Writing to a string cannot fail.

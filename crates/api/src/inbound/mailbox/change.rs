@@ -1,4 +1,4 @@
-//! `PATCH /v1/mailboxes/{id}`: changes what is given, and is made anew where another change was faster.
+//! `PATCH /v1/mailboxes/{id}`: changes the given fields.
 
 use axum::{
     Json,
@@ -14,10 +14,10 @@ use serde_json::json;
 use super::{
     MailboxView, NamedMailbox, TRIES_MAX, busy, check_target,
     create::watched_already,
-    edit::{self, Edited},
+    edit::{self, MailboxEdit},
     find,
     schema::MailboxRequest,
-    secret::{self, Change, Secrets},
+    secret::{self, MailboxSecretsEdit, SecretChange},
 };
 use crate::{
     auth::Manager,
@@ -26,15 +26,16 @@ use crate::{
         error::{ApiError, FieldError},
         request_id::RequestId,
     },
-    setting::secret_destination::Way,
-    state::Shared,
+    setting::secret_destination::SecretDestination,
+    state::SharedState,
 };
 
 /// Change a mailbox
 ///
-/// Changes the fields given and leaves the rest; `null` gives a setting its default. With `version`, only if it still is
-/// that one; 409 otherwise. Another host, username or folder is another place: it is read from its `start`. Another host,
-/// port or proxy, and less protection on the way, need the password or token again.
+/// Changes the given fields and leaves the others; `null` resets a setting to its default. With `version`,
+/// the change is made only if the mailbox still has that version; 409 otherwise. Another host, username or
+/// folder is another mailbox to read: it is read from its `start`. A change of host, port or proxy, and any
+/// reduction of TLS protection, requires the password or token again.
 #[utoipa::path(
     patch,
     path = "/v1/mailboxes/{id}",
@@ -42,10 +43,10 @@ use crate::{
     tag = "inbound",
     params(("id" = String, Path, description = "The mailbox")),
     request_body = MailboxRequest,
-    responses((status = 200, description = "The mailbox as it is now", body = MailboxView))
+    responses((status = 200, description = "The mailbox after the change", body = MailboxView))
 )]
 pub(crate) async fn patch(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedMailbox(id): NamedMailbox,
@@ -56,7 +57,7 @@ pub(crate) async fn patch(
     let tenant = &caller.tenant;
     for _ in 0..TRIES_MAX {
         let (current, _) = find(&app, tenant, &id).await?;
-        let Edited { mut settings, secrets, version } =
+        let MailboxEdit { mut settings, secrets, version } =
             edit::edit(Some(&current.settings), body.clone()).map_err(ApiError::invalid)?;
         let expected = current.version;
         if version.is_some_and(|version| version != expected) {
@@ -87,20 +88,35 @@ pub(crate) async fn patch(
     Err(busy())
 }
 
-/// Which stored secrets a change would have sent where they were not given for.
-fn exposed(current: &WatchedMailbox, settings: &MailboxSettings, secrets: &Secrets) -> Vec<FieldError> {
+/// The stored secrets that a change would send to another destination.
+fn exposed(
+    current: &WatchedMailbox,
+    settings: &MailboxSettings,
+    secrets: &MailboxSecretsEdit,
+) -> Vec<FieldError> {
     let before = &current.settings;
     let login = match (&before.oauth, settings.auth) {
         (Some(grant), _) => secrets.grant.kept_of(grant),
         (None, MailboxAuth::Password) => Some("password"),
         (None, MailboxAuth::Xoauth2) => Some("token"),
     };
-    // A grant that goes takes its secrets along, and one that comes takes the place of what there was.
+    // A removed grant takes its secrets along, and a new one replaces what was there.
     let stays = before.oauth.is_some() == settings.oauth.is_some();
     let login = login.filter(|_| current.secret.is_some() && secrets.login.is_none() && stays);
-    let keeps_proxy = edit::names_proxy_user(before) && secrets.proxy_password == Change::Keep;
-    let login = login.map(|name| Way::check(&Way::of_mailbox(before), &Way::of_mailbox(settings), name));
-    let proxy =
-        keeps_proxy.then(|| Way::check(&Way::of_proxy(before), &Way::of_proxy(settings), "proxy_password"));
+    let keeps_proxy = edit::names_proxy_user(before) && secrets.proxy_password == SecretChange::Keep;
+    let login = login.map(|name| {
+        SecretDestination::check(
+            &SecretDestination::of_mailbox(before),
+            &SecretDestination::of_mailbox(settings),
+            name,
+        )
+    });
+    let proxy = keeps_proxy.then(|| {
+        SecretDestination::check(
+            &SecretDestination::of_proxy(before),
+            &SecretDestination::of_proxy(settings),
+            "proxy_password",
+        )
+    });
     [login, proxy].into_iter().flatten().filter_map(Result::err).collect()
 }

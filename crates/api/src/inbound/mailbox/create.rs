@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     MailboxView, check_target,
-    edit::{self, Edited},
+    edit::{self, MailboxEdit},
     key_of,
     schema::MailboxRequest,
     secret,
@@ -26,7 +26,7 @@ use crate::{
         query::dry_run,
         request_id::RequestId,
     },
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
 /// The most mailboxes of one tenant.
@@ -34,7 +34,8 @@ const MAILBOXES_MAX: usize = 500;
 
 /// Create a mailbox
 ///
-/// It is watched within seconds. 409 where the id is taken, or another mailbox has the same host, username and folder.
+/// It is watched within seconds. 409 if the id is taken, or another mailbox has the same host, username and
+/// folder.
 #[utoipa::path(
     post,
     path = "/v1/mailboxes",
@@ -43,12 +44,12 @@ const MAILBOXES_MAX: usize = 500;
     params(("dry_run" = Option<bool>, Query, description = "Only check; store nothing")),
     request_body = MailboxRequest,
     responses(
-        (status = 201, description = "It is made", body = MailboxView),
+        (status = 201, description = "Created", body = MailboxView),
         (status = 200, description = "A dry run; nothing is stored", body = MailboxView),
     )
 )]
 pub(crate) async fn create(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     request: Request,
@@ -56,7 +57,7 @@ pub(crate) async fn create(
     let dry_run = dry_run(request.uri())?;
     let mut body = body::json_object(request).await?;
     let id = read_id(&mut body);
-    let (id, Edited { mut settings, secrets, .. }) = match (id, edit::edit(None, body)) {
+    let (id, MailboxEdit { mut settings, secrets, .. }) = match (id, edit::edit(None, body)) {
         (Ok(id), Ok(edited)) => (id, edited),
         (id, edited) => {
             let wrong = id.err().into_iter().chain(edited.err().into_iter().flatten());
@@ -98,8 +99,8 @@ fn read_id(body: &mut Map<String, Value>) -> Result<Option<MailboxId>, FieldErro
     }
 }
 
-/// Which of the two is taken: the id or the place.
-async fn taken(app: &App, tenant: &TenantId, id: &MailboxId) -> Result<ApiError, ApiError> {
+/// Which of the two is taken: the id, or host, username and folder.
+async fn taken(app: &AppState, tenant: &TenantId, id: &MailboxId) -> Result<ApiError, ApiError> {
     Ok(match app.store.mailbox(&key_of(tenant, id)).await? {
         Some(_) => ApiError::conflict(format!(
             "there is a mailbox `{id}` already: change that one, or choose another id"
@@ -108,7 +109,7 @@ async fn taken(app: &App, tenant: &TenantId, id: &MailboxId) -> Result<ApiError,
     })
 }
 
-/// Two readers of one folder would each have its mail.
+/// Two readers of one folder would each process its mail.
 pub(super) fn watched_already() -> ApiError {
     ApiError::conflict(
         "another mailbox watches this folder of this user on this host and port; change that one",

@@ -1,4 +1,4 @@
-//! Mailboxes from what callers send: every field that is wrong is named, unknown ones too.
+//! Mailboxes from request bodies. Every faulty field is reported, including unknown ones.
 
 use postway_domain::{
     mailbox::{MailboxAuth, MailboxRole, MailboxSettings, MailboxTls, Start},
@@ -7,9 +7,9 @@ use postway_domain::{
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::secret::{Change, Secrets};
+use super::secret::{MailboxSecretsEdit, SecretChange};
 use crate::{
-    http::{error::FieldError, json_fields::Fields},
+    http::{error::FieldError, json_fields::JsonFieldReader},
     outgoing::account::value::ca_pem,
     setting::oauth::{self, OAuthSecretsEdit},
 };
@@ -21,18 +21,18 @@ const DESCRIPTION_CHARS_MAX: usize = 500;
 const PROXY_CHARS_MAX: usize = 600;
 /// Tokens of large identity providers have several thousand bytes.
 const SECRET_BYTES_MAX: usize = 16 * 1024;
-/// What SOCKS5 can carry.
+/// The longest password that SOCKS5 can carry.
 const PROXY_PASSWORD_BYTES_MAX: usize = 255;
 
-/// What an edit makes.
+/// The result of an edit.
 #[derive(Debug)]
-pub(super) struct Edited {
+pub(super) struct MailboxEdit {
     pub(super) settings: MailboxSettings,
-    pub(super) secrets: Secrets,
+    pub(super) secrets: MailboxSecretsEdit,
     pub(super) version: Option<i64>,
 }
 
-/// What is shown only; what GET shows may be sent back.
+/// Read-only fields: a client may send back what GET showed.
 const SHOWN: [&str; 13] = [
     "id",
     "tenant",
@@ -49,7 +49,7 @@ const SHOWN: [&str; 13] = [
     "updated_at",
 ];
 
-/// The settings of a mailbox about which nothing is said.
+/// The settings of a new mailbox.
 fn defaults() -> MailboxSettings {
     MailboxSettings {
         host: String::new(),
@@ -73,20 +73,20 @@ fn defaults() -> MailboxSettings {
     }
 }
 
-/// The settings of `before` with the fields of a body; those of a new mailbox where there is none.
+/// The settings of `before`, or of a new mailbox, with the fields of a body.
 pub(super) fn edit(
     before: Option<&MailboxSettings>,
     body: Map<String, Value>,
-) -> Result<Edited, Vec<FieldError>> {
+) -> Result<MailboxEdit, Vec<FieldError>> {
     let is_new = before.is_none();
     let mut settings = before.cloned().unwrap_or_else(defaults);
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(body, &mut wrong);
+    let mut fields = JsonFieldReader::new(body, &mut wrong);
     for shown in SHOWN {
         fields.take(shown);
     }
-    place(&mut fields, &mut settings);
-    habits(&mut fields, &mut settings);
+    read_location(&mut fields, &mut settings);
+    read_watch_settings(&mut fields, &mut settings);
     let given = fields.has("oauth").then(|| fields.take("oauth").unwrap_or(Value::Null));
     let (grant, wrong_grant) = grant(given, &mut settings);
     let loses_grant = before.is_some_and(|before| before.oauth.is_some()) && settings.oauth.is_none();
@@ -96,16 +96,20 @@ pub(super) fn edit(
     let version = fields.read("version", "must be a whole number");
     fields.finish("is not a field of a mailbox");
     wrong.extend(wrong_grant);
-    // What cannot be read is missing, too; the first says why.
+    // A field that cannot be read is also missing; the first fault says why.
     wrong.dedup_by(|later, first| later.field == first.field);
     match wrong.is_empty() {
-        true => Ok(Edited { settings, secrets: Secrets { login, proxy_password, grant }, version }),
+        true => Ok(MailboxEdit {
+            settings,
+            secrets: MailboxSecretsEdit { login, proxy_password, grant },
+            version,
+        }),
         false => Err(wrong),
     }
 }
 
-/// Where it is.
-fn place(fields: &mut Fields<'_>, settings: &mut MailboxSettings) {
+/// Reads the server, the user and the folder.
+fn read_location(fields: &mut JsonFieldReader<'_>, settings: &mut MailboxSettings) {
     if fields.has("host") {
         let host = fields.text("host", HOST_BYTES_MAX).unwrap_or_default();
         settings.host = host.trim().to_ascii_lowercase();
@@ -144,8 +148,8 @@ fn place(fields: &mut Fields<'_>, settings: &mut MailboxSettings) {
     }
 }
 
-/// What it is for, and how it is watched.
-fn habits(fields: &mut Fields<'_>, settings: &mut MailboxSettings) {
+/// Reads what the mailbox is for, and how it is watched.
+fn read_watch_settings(fields: &mut JsonFieldReader<'_>, settings: &mut MailboxSettings) {
     if let Some(given) = roles(fields) {
         settings.roles = given;
     }
@@ -194,8 +198,8 @@ fn habits(fields: &mut Fields<'_>, settings: &mut MailboxSettings) {
     }
 }
 
-/// Roles, by either name, as a list or alone.
-fn roles(fields: &mut Fields<'_>) -> Option<Vec<MailboxRole>> {
+/// Reads the roles, by either name, as a list or a single one.
+fn roles(fields: &mut JsonFieldReader<'_>) -> Option<Vec<MailboxRole>> {
     let (name, value) = match (fields.take("roles"), fields.take("role")) {
         (Some(_), Some(_)) => {
             fields.refuse("role", "is another name of `roles`: give one of them");
@@ -219,7 +223,7 @@ fn roles(fields: &mut Fields<'_>) -> Option<Vec<MailboxRole>> {
     }
 }
 
-/// How it comes by its tokens.
+/// Reads how it obtains its tokens.
 fn grant(given: Option<Value>, settings: &mut MailboxSettings) -> (OAuthSecretsEdit, Vec<FieldError>) {
     let mut wrong = Vec::new();
     let Some(given) = given else { return (OAuthSecretsEdit::default(), wrong) };
@@ -229,10 +233,10 @@ fn grant(given: Option<Value>, settings: &mut MailboxSettings) -> (OAuthSecretsE
     (secrets, wrong)
 }
 
-/// With what it is signed in to. A new mailbox needs it, and so does one that loses its grant, and
-/// another way to sign in.
+/// Reads the credentials. A new mailbox needs them, and so does one that loses its grant or changes its way
+/// to sign in.
 fn login(
-    fields: &mut Fields<'_>,
+    fields: &mut JsonFieldReader<'_>,
     settings: &mut MailboxSettings,
     needs_login: bool,
 ) -> Option<(MailboxAuth, String)> {
@@ -275,7 +279,7 @@ fn login(
     login
 }
 
-fn secret(fields: &mut Fields<'_>, name: &str, bytes_max: usize) -> Option<String> {
+fn secret(fields: &mut JsonFieldReader<'_>, name: &str, bytes_max: usize) -> Option<String> {
     let secret: String = fields.read(name, "must be a text")?;
     if !(1..=bytes_max).contains(&secret.len()) {
         fields.refuse(name, format!("must have 1 to {bytes_max} bytes"));
@@ -285,8 +289,8 @@ fn secret(fields: &mut Fields<'_>, name: &str, bytes_max: usize) -> Option<Strin
     Some(secret)
 }
 
-/// The way there. A password belongs to a name, and goes away with it.
-fn proxy(fields: &mut Fields<'_>, settings: &mut MailboxSettings) -> Change {
+/// Reads the proxy. Its password belongs to a user name, and is removed with it.
+fn proxy(fields: &mut JsonFieldReader<'_>, settings: &mut MailboxSettings) -> SecretChange {
     let removes = fields.has("proxy_password");
     let password = secret(fields, "proxy_password", PROXY_PASSWORD_BYTES_MAX);
     if fields.has("proxy") {
@@ -299,21 +303,21 @@ fn proxy(fields: &mut Fields<'_>, settings: &mut MailboxSettings) -> Change {
     match password {
         Some(_) if !has_name => {
             fields.refuse("proxy_password", "needs a proxy with a user name: socks5://user@host:port");
-            Change::Keep
+            SecretChange::Keep
         }
-        Some(password) => Change::Set(password),
-        None if removes || !has_name => Change::Remove,
-        None => Change::Keep,
+        Some(password) => SecretChange::Set(password),
+        None if removes || !has_name => SecretChange::Remove,
+        None => SecretChange::Keep,
     }
 }
 
-/// Whether somebody signs in to the proxy, so that there can be a password.
+/// Whether the proxy has a user name, so that it can have a password.
 pub(super) fn names_proxy_user(settings: &MailboxSettings) -> bool {
     let url = settings.proxy.as_deref().and_then(|proxy| Url::parse(proxy).ok());
     url.is_some_and(|url| !url.username().is_empty())
 }
 
-/// What is wrong with the URL of a proxy.
+/// The fault of a proxy's URL.
 fn wrong_proxy(proxy: &str) -> Option<&'static str> {
     let form =
         "must be socks5://host:port or http://host:port, with user@ before the host where it is needed";

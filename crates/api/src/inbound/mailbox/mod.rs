@@ -1,7 +1,7 @@
-//! `/v1/mailboxes`: folders on IMAP servers that are watched, for rules, for bounces, for receipts.
+//! `/v1/mailboxes`: IMAP folders that are watched, for rules, bounces and receipts.
 //!
-//! Passwords and tokens go in, sealed before they are stored, and never come out. A mailbox is shown with how the last
-//! look at it went: how far it was read, how far behind that is, and what is wrong with it.
+//! Passwords and tokens are encrypted before they are stored, and never shown. A mailbox is shown with the
+//! result of its last scan: how far it was read, how far behind that is, and what is wrong with it.
 
 pub(crate) mod change;
 pub(crate) mod create;
@@ -25,16 +25,16 @@ use url::{Host, Url};
 
 pub(crate) use self::view::{MailboxList, MailboxView};
 use crate::{
-    auth::{Actor, Manager, Reader},
-    http::{error::ApiError, pagination::Part, request_id::RequestId},
+    auth::{CallerActor, Manager, Reader},
+    http::{error::ApiError, pagination::ListPart, request_id::RequestId},
     setting::{callback_url, oauth},
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
-/// How often a change is made anew when another one was faster.
+/// How often a change is retried when another one came first.
 const TRIES_MAX: u32 = 5;
 
-/// `{id}` in a path. What cannot be a mailbox's id names none.
+/// The mailbox that `{id}` in the path names. A text that cannot be an id is 404.
 pub(crate) struct NamedMailbox(MailboxId);
 
 impl<S: Send + Sync> FromRequestParts<S> for NamedMailbox {
@@ -58,7 +58,7 @@ fn key_of(tenant: &TenantId, id: &MailboxId) -> MailboxKey {
 }
 
 async fn find(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     id: &MailboxId,
 ) -> Result<(WatchedMailbox, MailboxState), ApiError> {
@@ -69,11 +69,11 @@ fn busy() -> ApiError {
     ApiError::conflict("the mailbox is being changed by others; read it and try again")
 }
 
-/// Checks where a new or moved mailbox is, whichever key names it. A tenant's key must not say that reports in its mailbox
-/// may be about other tenants' messages.
+/// Checks the host of a new or changed mailbox, whichever key names it. A tenant's key must not allow reports
+/// in its mailbox to be about other tenants' messages.
 fn check_target(
-    app: &App,
-    actor: &Actor,
+    app: &AppState,
+    actor: &CallerActor,
     before: Option<&MailboxSettings>,
     settings: &MailboxSettings,
 ) -> Result<(), ApiError> {
@@ -95,7 +95,7 @@ fn check_target(
     callback_url::check_hosts(app, named)
 }
 
-/// The host of a proxy's URL, seen through its spelling. Only URLs of the web are read so by `url` itself.
+/// The host of a proxy's URL, in whatever spelling. `url` itself normalises only hosts of web URLs.
 fn proxy_host(proxy: &str) -> Option<String> {
     let url = Url::parse(proxy).ok()?;
     let host = url.host_str()?;
@@ -104,7 +104,7 @@ fn proxy_host(proxy: &str) -> Option<String> {
 
 /// List mailboxes
 ///
-/// All watched mailboxes of your tenant, without their secrets, each with how the last look at it went.
+/// All watched mailboxes of your tenant, without their secrets, each with the result of its last scan.
 #[utoipa::path(
     get,
     path = "/v1/mailboxes",
@@ -112,17 +112,17 @@ fn proxy_host(proxy: &str) -> Option<String> {
     tag = "inbound",
     params(
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((status = 200, description = "By id", body = MailboxList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    part: Part,
+    part: ListPart,
 ) -> Result<Json<MailboxList>, ApiError> {
     let mailboxes = app.store.mailboxes(Some(&caller.tenant)).await?;
-    let (mailboxes, next_cursor) = part.of(mailboxes, |mailbox| mailbox.id.to_string())?;
+    let (mailboxes, next_cursor) = part.select(mailboxes, |mailbox| mailbox.id.to_string())?;
     let states = app.store.mailbox_states(Some(&caller.tenant)).await?;
     let states: HashMap<MailboxId, MailboxState> =
         states.into_iter().map(|state| (state.key.mailbox.clone(), state)).collect();
@@ -145,7 +145,7 @@ pub(crate) async fn list(
     responses((status = 200, description = "The mailbox, without its secrets", body = MailboxView))
 )]
 pub(crate) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     NamedMailbox(id): NamedMailbox,
 ) -> Result<Json<MailboxView>, ApiError> {
@@ -155,17 +155,17 @@ pub(crate) async fn show(
 
 /// Delete a mailbox
 ///
-/// With its rules, and all that is kept of its mail. Nothing happens to the mail on its server.
+/// With its rules, and everything stored about its mail. The mail on its server is not touched.
 #[utoipa::path(
     delete,
     path = "/v1/mailboxes/{id}",
     operation_id = "deleteMailbox",
     tag = "inbound",
     params(("id" = String, Path, description = "The mailbox")),
-    responses((status = 204, description = "It is gone"))
+    responses((status = 204, description = "Deleted"))
 )]
 pub(crate) async fn delete(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedMailbox(id): NamedMailbox,

@@ -1,4 +1,4 @@
-//! `POST /v1/mailboxes/{id}/suspend` and `/activate`: a mailbox left alone, and watched again.
+//! `POST /v1/mailboxes/{id}/suspend` and `/activate`: whether a mailbox is watched.
 
 use axum::{Json, extract::State};
 use postway_domain::{WatchedMailbox, id::MailboxId};
@@ -8,22 +8,22 @@ use super::{MailboxView, NamedMailbox, TRIES_MAX, busy, find};
 use crate::{
     auth::{Caller, Manager},
     http::{error::ApiError, request_id::RequestId},
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
 /// Suspend a mailbox
 ///
-/// Nothing new is read from it. Mail that is here already is still dealt with.
+/// Nothing new is read from it. Mail that was read before is still processed.
 #[utoipa::path(
     post,
     path = "/v1/mailboxes/{id}/suspend",
     operation_id = "suspendMailbox",
     tag = "inbound",
     params(("id" = String, Path, description = "The mailbox")),
-    responses((status = 200, description = "The mailbox as it is now", body = MailboxView))
+    responses((status = 200, description = "The mailbox after the change", body = MailboxView))
 )]
 pub(crate) async fn suspend(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedMailbox(id): NamedMailbox,
@@ -33,17 +33,17 @@ pub(crate) async fn suspend(
 
 /// Activate a mailbox
 ///
-/// It is read on from where reading ended: what came meanwhile is not missed.
+/// Reading continues where it ended: mail that arrived meanwhile is not missed.
 #[utoipa::path(
     post,
     path = "/v1/mailboxes/{id}/activate",
     operation_id = "activateMailbox",
     tag = "inbound",
     params(("id" = String, Path, description = "The mailbox")),
-    responses((status = 200, description = "The mailbox as it is now", body = MailboxView))
+    responses((status = 200, description = "The mailbox after the change", body = MailboxView))
 )]
 pub(crate) async fn activate(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedMailbox(id): NamedMailbox,
@@ -52,7 +52,7 @@ pub(crate) async fn activate(
 }
 
 async fn switch(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     request_id: &RequestId,
     id: &MailboxId,

@@ -1,6 +1,6 @@
-//! `POST /v1/mailboxes/{id}/test`: can this mailbox be read?
+//! `POST /v1/mailboxes/{id}/test`: tests a mailbox.
 //!
-//! The steps are tried by whoever knows how to, through [`InboundProbe`]. Nothing is stored, and no mail is touched.
+//! The binary makes the steps, through [`InboundProbe`]. Nothing is stored, and no mail is touched.
 
 use std::time::Instant;
 
@@ -13,15 +13,15 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{NamedMailbox, find};
-use crate::{auth::Manager, http::error::ApiError, inbound::rule::trial::RuleTrial, state::Shared};
+use crate::{auth::Manager, http::error::ApiError, inbound::rule::trial::RuleTrial, state::SharedState};
 
-/// Somebody who can try mailboxes and rules as they would be used.
+/// Tests mailboxes and rules the way they are used.
 #[async_trait]
 pub trait InboundProbe: Send + Sync {
-    /// Connects, secures, signs in and opens the folder, step by step up to the first that fails.
+    /// Connects, secures, signs in and opens the folder, step by step up to the first failure.
     async fn probe_mailbox(&self, mailbox: &WatchedMailbox) -> Vec<MailboxStep>;
 
-    /// What is wrong with a rule, by field: `match[0].regex`, `actions[1].to[0]`.
+    /// The faults of a rule, by field: `match[0].regex`, `actions[1].to[0]`.
     fn check_rule(&self, rule: &RuleContent) -> Vec<(String, String)>;
 
     /// What a rule would do with a mail. Contacts are looked up; nothing is done.
@@ -33,26 +33,26 @@ pub trait InboundProbe: Send + Sync {
     ) -> Result<RuleTrial, StoreError>;
 }
 
-/// One step of a trial of a mailbox.
+/// One step of a mailbox test.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = MailboxTestStep)]
 pub struct MailboxStep {
     /// `settings`, `connect`, `tls`, `login`, `folder` or `mail`.
     #[schema(example = "login")]
     pub step: &'static str,
-    /// Whether it went well.
+    /// Whether the step succeeded.
     pub ok: bool,
-    /// What was found, or what to do.
+    /// What happened, or what to do.
     #[schema(example = "signed in as bounces@example.com")]
     pub detail: String,
 }
 
-/// How a trial of a mailbox went.
+/// The result of a mailbox test.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MailboxTest {
-    /// Whether every step went well.
+    /// Whether every step succeeded.
     ok: bool,
-    /// In order, up to the first that failed.
+    /// The steps in order, up to the first that failed.
     steps: Vec<MailboxStep>,
     /// How long it took.
     duration_ms: u64,
@@ -60,17 +60,17 @@ pub(crate) struct MailboxTest {
 
 /// Test a mailbox
 ///
-/// Connects, secures, signs in and opens the folder. The answer is 200 also where a step fails: `ok` says so.
+/// Connects, secures, signs in and opens the folder. The answer is 200 even if a step fails: see `ok`.
 #[utoipa::path(
     post,
     path = "/v1/mailboxes/{id}/test",
     operation_id = "testMailbox",
     tag = "inbound",
     params(("id" = String, Path, description = "The mailbox")),
-    responses((status = 200, description = "How each step went", body = MailboxTest))
+    responses((status = 200, description = "The result of each step", body = MailboxTest))
 )]
 pub(crate) async fn test(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     NamedMailbox(id): NamedMailbox,
 ) -> Result<Json<MailboxTest>, ApiError> {

@@ -1,4 +1,5 @@
-//! What callers send, for the OpenAPI document; never filled. `edit` reads the bodies.
+//! Request bodies as the OpenAPI document describes them. The structs are never filled; `edit` reads the
+//! bodies.
 
 use serde::Serialize;
 use serde_json::json;
@@ -9,16 +10,16 @@ use crate::{
     setting::oauth::OAuthRequest,
 };
 
-/// A mailbox to make or change. Unknown fields are refused.
+/// A mailbox to create or change. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MailboxRequest {
-    /// Its id, unique in your tenant; only when it is made. One is made when absent.
+    /// The id, unique in your tenant; on creation only. Generated when absent.
     #[schema(example = "bounces")]
     id: Option<String>,
-    /// The IMAP server. Private ones can be set with the admin key alone.
+    /// The IMAP server. Private ones require the admin key.
     #[schema(example = "imap.example.com")]
     host: Option<String>,
-    /// Its port; 993, or 143 where `tls` is not `implicit`, when absent.
+    /// The port; 993, or 143 if `tls` is not `implicit`, when absent.
     #[schema(example = 993)]
     port: Option<u16>,
     /// `implicit` (default), `starttls` or `none`.
@@ -26,23 +27,25 @@ pub(crate) struct MailboxRequest {
     tls: Option<String>,
     /// More certificate authorities to trust, in PEM form.
     ca_pem: Option<String>,
-    /// Who signs in.
+    /// The user name.
     #[schema(example = "bounces@example.com")]
     username: Option<String>,
     /// The password: encrypted at rest, never shown again.
     #[schema(write_only, example = "correct horse battery staple")]
     password: Option<String>,
-    /// In the place of a password, an OAuth 2 bearer token (XOAUTH2): encrypted at rest, never shown again.
+    /// Instead of a password, an OAuth 2 bearer token (XOAUTH2): encrypted at rest, never shown again.
     #[schema(write_only)]
     token: Option<String>,
-    /// In the place of either, how it comes by the tokens that it signs in with (XOAUTH2, OAUTHBEARER). `null` removes it.
+    /// Instead of either, how it obtains the tokens it signs in with (XOAUTH2, OAUTHBEARER). `null` removes
+    /// it.
     oauth: Option<OAuthRequest>,
-    /// `password` or `xoauth2`; goes by which of the two is given.
+    /// `password` or `xoauth2`; follows from which of the two is given.
     auth: Option<String>,
     /// The folder that is watched.
     #[schema(default = "INBOX")]
     folder: Option<String>,
-    /// What its mail is looked at for: `forward` (rules; the default), `bounces`, `pec`. A list, or one of them.
+    /// What its mail is processed for: `forward` (rules; the default), `bounces`, `pec`. A list or a single
+    /// one.
     #[schema(inline)]
     roles: Option<Roles>,
     /// Another name for `roles`; only one of them may be given.
@@ -51,16 +54,16 @@ pub(crate) struct MailboxRequest {
     /// Whether it is watched at all.
     #[schema(default = true)]
     active: Option<bool>,
-    /// What it is for, at most 500 characters.
+    /// The purpose, at most 500 characters.
     description: Option<String>,
-    /// Seconds between two looks where the server does not tell of new mail by itself, 5 to 86,400.
+    /// Seconds between two scans when the server does not announce new mail by itself, 5 to 86,400.
     #[schema(default = 60)]
     poll_seconds: Option<u32>,
-    /// Where watching begins: `"now"` (default), `"beginning"`, `{"newest": 100}`, `{"since": "2026-01-31T00:00:00Z"}` or
-    /// `{"after_uid": 4711}`, where another program left off.
+    /// Where watching begins: `"now"` (default), `"beginning"`, `{"newest": 100}`, `{"since":
+    /// "2026-01-31T00:00:00Z"}` or `{"after_uid": 4711}`, where another program left off.
     #[schema(inline)]
     start: Option<StartForm>,
-    /// A proxy on the way: `socks5://user@host:port` or `http://user@host:port`.
+    /// A proxy to connect through: `socks5://user@host:port` or `http://user@host:port`.
     #[schema(example = "socks5://proxy.example.com:1080")]
     proxy: Option<String>,
     /// The proxy's password: encrypted at rest, never shown again.
@@ -69,22 +72,22 @@ pub(crate) struct MailboxRequest {
     /// Whether reports in it may be about any tenant's messages. For the admin key.
     #[schema(default = false)]
     all_tenants: Option<bool>,
-    /// How often a mail that could not be dealt with is tried before it is dead, 1 to 20.
+    /// How often a mail that cannot be processed is tried before it is dead, 1 to 20.
     #[schema(default = 3)]
     attempts_max: Option<u32>,
-    /// What becomes of forwarded mail in doubt, where the rule does not say it: `resend`, or `hold`, which never sends twice. As its
-    /// account says when absent.
+    /// What to do with forwarded mail in doubt if the rule does not say: `resend`, or `hold`, which never
+    /// sends twice. The account's setting applies when absent.
     #[schema(example = "hold")]
     on_doubt: Option<String>,
     /// The largest mail that is read, in bytes: 65,536 to 67,108,864.
     #[schema(default = 26_214_400)]
     mail_bytes_max: Option<u32>,
-    /// With `PATCH`: only if the mailbox still has this version.
+    /// With `PATCH`: change only if the mailbox still has this version.
     version: Option<i64>,
 }
 
 forms! {
-    /// What a mailbox's mail is looked at for.
+    /// What a mailbox's mail is processed for.
     Roles => shown_as(text_or_list(), json!(["bounces"]));
     /// Where watching begins.
     StartForm => shown_as(

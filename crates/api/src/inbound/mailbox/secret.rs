@@ -1,5 +1,5 @@
-//! A mailbox's secrets: the password or token it is signed in to with, and the password of its proxy. They are sealed as
-//! one JSON object, for the mailbox's own place.
+//! A mailbox's secrets: its password or token, and the password of its proxy. They are sealed as one JSON
+//! object, for this mailbox only.
 
 use postway_domain::{
     TenantId, WatchedMailbox,
@@ -13,38 +13,38 @@ use serde::{Deserialize, Serialize};
 use crate::{
     http::error::ApiError,
     setting::oauth::{self, OAuthSecretsEdit},
-    state::App,
+    state::AppState,
 };
 
-/// What becomes of one secret.
+/// The change to one secret.
 #[derive(Default, PartialEq)]
-pub(super) enum Change {
-    /// It stays as it is.
+pub(super) enum SecretChange {
+    /// The secret stays.
     #[default]
     Keep,
-    /// It goes away.
+    /// The secret is removed.
     Remove,
-    /// It is this from now on.
+    /// The secret is replaced.
     Set(String),
 }
 
-/// What becomes of a mailbox's secrets.
+/// The changes to a mailbox's secrets.
 #[derive(Default)]
-pub(super) struct Secrets {
+pub(super) struct MailboxSecretsEdit {
     pub(super) login: Option<(MailboxAuth, String)>,
-    pub(super) proxy_password: Change,
+    pub(super) proxy_password: SecretChange,
     pub(super) grant: OAuthSecretsEdit,
 }
 
-impl std::fmt::Debug for Secrets {
+impl std::fmt::Debug for MailboxSecretsEdit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Secrets(***)")
     }
 }
 
-/// What is sealed.
+/// The sealed content.
 #[derive(Default, Deserialize, Serialize)]
-struct Stored {
+struct StoredMailboxSecrets {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     password: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,16 +55,16 @@ struct Stored {
     oauth: Option<OAuthSecrets>,
 }
 
-/// The stored secret with these changes, sealed.
+/// The stored secrets with these changes, sealed.
 pub(super) fn seal(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     id: &MailboxId,
     settings: &mut MailboxSettings,
-    secrets: Secrets,
+    secrets: MailboxSecretsEdit,
     sealed: Option<Sealed>,
 ) -> Result<Option<Sealed>, ApiError> {
-    let is_same = secrets.login.is_none() && secrets.proxy_password == Change::Keep;
+    let is_same = secrets.login.is_none() && secrets.proxy_password == SecretChange::Keep;
     if is_same && settings.oauth.is_none() {
         return Ok(sealed);
     }
@@ -72,18 +72,18 @@ pub(super) fn seal(
     let mut stored = match &sealed {
         Some(sealed) => match app.secret_key.open(&place, sealed).map(|text| serde_json::from_str(&text)) {
             Ok(Ok(stored)) => stored,
-            // What no key opens any more is not in the way of a new one.
-            _ if secrets.login.is_some() || secrets.grant.gives_any() => Stored::default(),
+            // A secret that no key opens any more does not prevent setting a new one.
+            _ if secrets.login.is_some() || secrets.grant.gives_any() => StoredMailboxSecrets::default(),
             _ => {
                 return Err(ApiError::conflict("the stored secret cannot be opened: give the password anew"));
             }
         },
-        None => Stored::default(),
+        None => StoredMailboxSecrets::default(),
     };
     stored.oauth = match &mut settings.oauth {
         Some(oauth) => {
             (stored.password, stored.token) = (None, None);
-            Some(oauth::settle(oauth, stored.oauth.unwrap_or_default(), secrets.grant)?)
+            Some(oauth::apply_secrets(oauth, stored.oauth.unwrap_or_default(), secrets.grant)?)
         }
         None => None,
     };
@@ -93,9 +93,9 @@ pub(super) fn seal(
         None => {}
     }
     match secrets.proxy_password {
-        Change::Keep => {}
-        Change::Remove => stored.proxy_password = None,
-        Change::Set(password) => stored.proxy_password = Some(password),
+        SecretChange::Keep => {}
+        SecretChange::Remove => stored.proxy_password = None,
+        SecretChange::Set(password) => stored.proxy_password = Some(password),
     }
     let text = serde_json::to_string(&stored).map_err(ApiError::internal)?;
     app.secret_key.seal(&place, &text).map(Some).map_err(ApiError::internal)

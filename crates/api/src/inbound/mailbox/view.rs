@@ -23,7 +23,7 @@ pub(crate) struct MailboxView {
     /// Its id.
     #[schema(example = "bounces")]
     id: String,
-    /// Whose it is.
+    /// The tenant it belongs to.
     tenant: String,
     /// The IMAP server.
     #[schema(example = "imap.example.com")]
@@ -36,55 +36,55 @@ pub(crate) struct MailboxView {
     tls: MailboxTls,
     /// More certificate authorities to trust.
     ca_pem: Option<String>,
-    /// Who signs in.
+    /// The user name.
     #[schema(example = "bounces@example.com")]
     username: String,
     /// `password` or `xoauth2`.
     #[schema(value_type = String, example = "password")]
     auth: MailboxAuth,
-    /// Whether there is a password; it is never shown.
+    /// Whether a password is set; it is never shown.
     password_set: bool,
-    /// Whether there is a token; it is never shown.
+    /// Whether a token is set; it is never shown.
     token_set: bool,
-    /// How it comes by the tokens that it signs in with; without its secrets.
+    /// How it obtains the tokens it signs in with; without the secrets.
     oauth: Option<OAuthView>,
     /// The folder that is watched.
     #[schema(example = "INBOX")]
     folder: String,
-    /// What its mail is looked at for: `forward`, `bounces`, `pec`.
+    /// What its mail is processed for: `forward`, `bounces`, `pec`.
     #[schema(value_type = Vec<String>, example = json!(["bounces"]))]
     roles: Vec<MailboxRole>,
     /// Whether it is watched at all.
     active: bool,
-    /// What it is for.
+    /// The purpose.
     description: Option<String>,
-    /// Seconds between two looks where the server does not tell of new mail by itself.
+    /// Seconds between two scans when the server does not announce new mail by itself.
     poll_seconds: u32,
     #[schema(schema_with = start_shown)]
     start: Start,
-    /// The proxy on the way, without its password.
+    /// The proxy to connect through, without its password.
     proxy: Option<String>,
     /// Whether reports in it may be about any tenant's messages.
     all_tenants: bool,
-    /// How often a mail that could not be dealt with is tried before it is dead.
+    /// How often a mail that cannot be processed is tried before it is dead.
     attempts_max: u32,
-    /// What becomes of forwarded mail in doubt, where the rule does not say it; null where its account decides.
+    /// What to do with forwarded mail in doubt if the rule does not say; null if the account decides.
     #[schema(value_type = Option<String>, example = "hold")]
     on_doubt: Option<OnDoubt>,
     /// The largest mail that is read, in bytes.
     mail_bytes_max: usize,
-    /// When it was last read to its end without a fault; null before the first time.
+    /// When it was last read to its end without a failure; null before the first time.
     #[schema(value_type = Option<String>, format = DateTime)]
     last_scanned_at: Option<Time>,
     /// How many UIDs it is behind: `uid_next` − 1 − `last_seen_uid`.
     #[schema(value_type = Option<i64>, example = 0)]
     lag: Option<u32>,
-    /// What was wrong at the last look; null where it went well.
+    /// The failure of the last scan; null if it succeeded.
     error: Option<String>,
-    /// Since when something has been wrong.
+    /// When the failure first occurred.
     #[schema(value_type = Option<String>, format = DateTime)]
     error_since: Option<Time>,
-    /// What the server says its UIDs are good for. Where it changes, the folder is read anew, and known mail is passed over.
+    /// The folder's UIDVALIDITY. If it changes, the folder is read again, and known mail is skipped.
     #[schema(value_type = Option<i64>)]
     uid_validity: Option<u32>,
     /// The last UID that was read.
@@ -93,31 +93,31 @@ pub(crate) struct MailboxView {
     /// The UID that the next mail will get, as the server last said.
     #[schema(value_type = Option<i64>)]
     uid_next: Option<u32>,
-    /// Rises with each change.
+    /// Increases with each change.
     version: i64,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
-    /// When it was changed last.
+    /// When it was last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
 }
 
 fn start_shown() -> RefOr<Schema> {
-    schema_form::told::<StartForm>("Where watching began.", None)
+    schema_form::described::<StartForm>("Where watching began.", None)
 }
 
 /// A tenant's mailboxes.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MailboxList {
-    /// By id.
+    /// The mailboxes, by id.
     pub(super) data: Vec<MailboxView>,
-    /// Give this as `cursor` for the next; null at the end.
+    /// Pass this as `cursor` to read the next page; null on the last page.
     pub(super) next_cursor: Option<String>,
 }
 
 impl MailboxView {
-    /// A mailbox, and how the last look at it went.
+    /// The view of a mailbox and its last scan.
     pub(super) fn new(mailbox: WatchedMailbox, state: Option<&MailboxState>) -> Self {
         let (settings, has_secret) = (mailbox.settings, mailbox.secret.is_some());
         let cursor = state.and_then(|state| state.cursor);

@@ -1,4 +1,4 @@
-//! `PATCH /v1/rules/{id}`: changes what is given, and is made anew where another change was faster.
+//! `PATCH /v1/rules/{id}`: changes the given fields.
 
 use axum::{
     Json,
@@ -10,20 +10,20 @@ use serde_json::json;
 
 use super::{
     NamedRule, RuleView, TRIES_MAX, check,
-    edit::{self, Given},
+    edit::{self, RuleEdit},
     find, no_such_mailbox,
     schema::RuleRequest,
 };
 use crate::{
     auth::Manager,
     http::{body, error::ApiError, request_id::RequestId},
-    state::Shared,
+    state::SharedState,
 };
 
 /// Change a rule
 ///
-/// Changes the fields given and leaves the rest; `match` and `actions` are replaced as a whole. With `version`, only if it
-/// still is that one; 409 otherwise.
+/// Changes the given fields and leaves the others; `match` and `actions` are replaced as lists. With
+/// `version`, the change is made only if the rule still has that version; 409 otherwise.
 #[utoipa::path(
     patch,
     path = "/v1/rules/{id}",
@@ -31,10 +31,10 @@ use crate::{
     tag = "inbound",
     params(("id" = String, Path, description = "The rule")),
     request_body = RuleRequest,
-    responses((status = 200, description = "The rule as it is now", body = RuleView))
+    responses((status = 200, description = "The rule after the change", body = RuleView))
 )]
 pub(crate) async fn patch(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedRule(id): NamedRule,
@@ -51,7 +51,7 @@ pub(crate) async fn patch(
         }
         let before = current.mailbox.clone();
         let (version, updated_at) = (expected + 1, app.clock.now());
-        let rule = Given::put(given.clone(), Rule { version, updated_at, ..current });
+        let rule = RuleEdit::apply_to(given.clone(), Rule { version, updated_at, ..current });
         check(&app, tenant, &rule.content).await?;
         if rule.mailbox != before {
             let key = MailboxKey { tenant: tenant.clone(), mailbox: rule.mailbox.clone() };

@@ -12,32 +12,32 @@ use serde_json::json;
 
 use super::{
     RuleView, check,
-    edit::{self, Given},
+    edit::{self, RuleEdit},
     no_such_mailbox,
     schema::RuleRequest,
 };
 use crate::{
     auth::Manager,
     http::{body, error::ApiError, new_id::fresh_id, request_id::RequestId},
-    state::Shared,
+    state::SharedState,
 };
 
-/// The most rules of one mailbox: each is asked about each of its mails.
+/// The most rules of one mailbox: each is evaluated for each of its mails.
 const RULES_MAX: usize = 200;
 
 /// Create a rule
 ///
-/// Without a `position` it is asked last. It holds for mail that is dealt with from now on.
+/// Without a `position` it is evaluated last. It applies to mail that is processed from now on.
 #[utoipa::path(
     post,
     path = "/v1/rules",
     operation_id = "createRule",
     tag = "inbound",
     request_body = RuleRequest,
-    responses((status = 201, description = "It is made", body = RuleView))
+    responses((status = 201, description = "Created", body = RuleView))
 )]
 pub(crate) async fn create(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     request: Request,
@@ -61,7 +61,7 @@ pub(crate) async fn create(
         created_at: now,
         updated_at: now,
     };
-    let rule = Given::put(given, rule);
+    let rule = RuleEdit::apply_to(given, rule);
     check(&app, &rule.tenant, &rule.content).await?;
     let view = RuleView::from(rule.clone());
     let (tenant, id, mailbox) = (rule.tenant.clone(), rule.id.clone(), rule.mailbox.clone());

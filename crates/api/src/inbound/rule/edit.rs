@@ -1,4 +1,5 @@
-//! Rules from what callers send. Each condition and action is read by itself, so that what is wrong is named by its place.
+//! Rules from request bodies. Each condition and action is read by itself, so that a fault is reported under
+//! its path.
 
 use postway_domain::{
     Rule,
@@ -8,11 +9,11 @@ use postway_domain::{
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::http::{error::FieldError, json_fields::Fields};
+use crate::http::{error::FieldError, json_fields::JsonFieldReader};
 
-/// What a body says; of what is absent, nothing.
+/// The fields that a body sets; absent fields are `None`.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Given {
+pub(super) struct RuleEdit {
     pub(super) id: Option<RuleId>,
     pub(super) mailbox: Option<MailboxId>,
     pub(super) position: Option<i64>,
@@ -21,13 +22,13 @@ pub(super) struct Given {
     pub(super) actions: Option<Vec<Action>>,
     pub(super) follow_up: Option<Option<FollowUp>>,
     pub(super) version: Option<i64>,
-    /// The names of the fields, for the audit log.
+    /// The names of the given fields, for the audit log.
     pub(super) fields: Vec<String>,
 }
 
-impl Given {
-    /// A rule with what is given.
-    pub(super) fn put(given: Self, mut rule: Rule) -> Rule {
+impl RuleEdit {
+    /// Applies the edit to a rule.
+    pub(super) fn apply_to(given: Self, mut rule: Rule) -> Rule {
         rule.mailbox = given.mailbox.unwrap_or(rule.mailbox);
         rule.position = given.position.unwrap_or(rule.position);
         rule.active = given.active.unwrap_or(rule.active);
@@ -37,7 +38,7 @@ impl Given {
         rule
     }
 
-    /// What the rule says, of one that is not stored.
+    /// The content of a rule that is not stored.
     pub(super) fn content(self) -> RuleContent {
         RuleContent {
             conditions: self.conditions.unwrap_or_default(),
@@ -48,11 +49,11 @@ impl Given {
 }
 
 /// Reads a body.
-pub(super) fn read(body: Map<String, Value>, is_new: bool) -> Result<Given, Vec<FieldError>> {
+pub(super) fn read(body: Map<String, Value>, is_new: bool) -> Result<RuleEdit, Vec<FieldError>> {
     let names = body.keys().take(12).cloned().collect();
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(body, &mut wrong);
-    // Only shown; what GET shows may be sent back.
+    let mut fields = JsonFieldReader::new(body, &mut wrong);
+    // Read-only fields: a client may send back what GET showed.
     for shown in ["created_at", "updated_at"] {
         fields.take(shown);
     }
@@ -60,7 +61,7 @@ pub(super) fn read(body: Map<String, Value>, is_new: bool) -> Result<Given, Vec<
         true => fields.parsed("id"),
         false => fields.take("id").and(None),
     };
-    let given = Given {
+    let given = RuleEdit {
         id,
         mailbox: fields.parsed("mailbox"),
         position: fields.read("position", "must be a whole number"),
@@ -75,15 +76,15 @@ pub(super) fn read(body: Map<String, Value>, is_new: bool) -> Result<Given, Vec<
     if wrong.is_empty() { Ok(given) } else { Err(wrong) }
 }
 
-/// What is wrong with one item: where in it, and what.
-type Fault = (String, String);
+/// The fault of one item: its path, and the message.
+type RuleFault = (String, String);
 
 /// A list, item by item; `null` is an empty one.
 fn items<T>(
-    fields: &mut Fields<'_>,
+    fields: &mut JsonFieldReader<'_>,
     name: &str,
     count_max: usize,
-    read: impl Fn(&Map<String, Value>) -> Result<T, Fault>,
+    read: impl Fn(&Map<String, Value>) -> Result<T, RuleFault>,
 ) -> Option<Vec<T>> {
     if !fields.has(name) {
         return None;
@@ -113,7 +114,7 @@ fn items<T>(
     Some(read_items)
 }
 
-fn condition(item: &Map<String, Value>) -> Result<Condition, Fault> {
+fn condition(item: &Map<String, Value>) -> Result<Condition, RuleFault> {
     const WAYS: [&str; 3] = ["contains", "equals", "regex"];
     let known: &[&str] = match item.get("field").and_then(Value::as_str) {
         Some("from" | "to" | "cc" | "subject") => &WAYS,
@@ -132,7 +133,7 @@ fn condition(item: &Map<String, Value>) -> Result<Condition, Fault> {
     if known == WAYS && item.len() != 2 {
         return Err((String::new(), "needs exactly one of contains, equals and regex".to_owned()));
     }
-    // What is left to be wrong is the kind of a value.
+    // What can still be wrong is the type of a value.
     let wrong_value = known.iter().copied().find(|name| match (*name, item.get(*name)) {
         (_, None) => false,
         ("min" | "max", Some(value)) => !value.is_u64(),
@@ -164,12 +165,12 @@ fn is_text_match(value: &Value) -> bool {
     })
 }
 
-fn action(item: &Map<String, Value>) -> Result<Action, Fault> {
+fn action(item: &Map<String, Value>) -> Result<Action, RuleFault> {
     match item.get("do").and_then(Value::as_str) {
         Some("forward") => {
             let mut forward = item.clone();
             forward.remove("do");
-            // One address may stand alone.
+            // A single address may be written without a list.
             if let Some(to) = forward.get_mut("to").filter(|to| to.is_string()) {
                 *to = Value::Array(vec![to.take()]);
             }
@@ -178,7 +179,8 @@ fn action(item: &Map<String, Value>) -> Result<Action, Fault> {
         }
         Some("tag" | "move") => from_object(item).map_err(|message| (String::new(), message)),
         Some("webhook" | "mark_seen" | "stop") => match item.keys().find(|name| *name != "do") {
-            // What has no parts is not read closely enough to be found by itself.
+            // A condition or action without parts is not read closely enough for serde to find unknown
+            // fields.
             Some(unknown) => {
                 Err((unknown.chars().take(100).collect(), "is not a part of this action".to_owned()))
             }
@@ -191,7 +193,7 @@ fn action(item: &Map<String, Value>) -> Result<Action, Fault> {
     }
 }
 
-fn follow_up(fields: &mut Fields<'_>) -> Option<FollowUp> {
+fn follow_up(fields: &mut JsonFieldReader<'_>) -> Option<FollowUp> {
     match read_at(fields.take("follow_up")?) {
         Ok(follow_up) => Some(follow_up),
         Err((within, message)) => {
@@ -206,8 +208,8 @@ fn from_object<T: DeserializeOwned>(item: &Map<String, Value>) -> Result<T, Stri
     serde_json::from_value(Value::Object(item.clone())).map_err(|error| error.to_string())
 }
 
-/// A value, or where in it something is wrong.
-fn read_at<T: DeserializeOwned>(value: Value) -> Result<T, Fault> {
+/// Parses a value; an error has the path of the fault.
+fn read_at<T: DeserializeOwned>(value: Value) -> Result<T, RuleFault> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = error.path().to_string();
         (if path == "." { String::new() } else { path }, error.inner().to_string())
@@ -276,8 +278,9 @@ mod tests {
             created_at: postway_domain::Time::from_millis(0),
             updated_at: postway_domain::Time::from_millis(0),
         };
-        let put =
-            |body: Value| Given::put(read(body.as_object().unwrap().clone(), false).unwrap(), rule.clone());
+        let put = |body: Value| {
+            RuleEdit::apply_to(read(body.as_object().unwrap().clone(), false).unwrap(), rule.clone())
+        };
         assert_eq!(put(json!({})), rule);
         let changed = put(json!({"follow_up": null, "active": false}));
         assert_eq!((changed.content.follow_up, changed.active, changed.position), (None, false, 3));

@@ -1,8 +1,8 @@
-//! `/v1/rules`: what is done with mail that comes into a mailbox.
+//! `/v1/rules`: what is done with mail that arrives in a mailbox.
 //!
-//! A rule's conditions and actions are checked when it is made or changed, as far as that can be told without a mail; what
-//! is wrong is named by its place (`match[0].regex`). What a rule would do with a mail can be tried without doing it
-//! (`trial.rs`).
+//! Conditions and actions are checked when a rule is created or changed, as far as possible without a mail;
+//! faults are reported under their paths (`match[0].regex`). A rule can be tested with a mail without doing
+//! anything (`trial.rs`).
 
 pub(crate) mod change;
 pub(crate) mod create;
@@ -28,17 +28,17 @@ use crate::{
     auth::{Manager, Reader},
     http::{
         error::{ApiError, FieldError},
-        pagination::Part,
-        query::Parameters,
+        pagination::ListPart,
+        query::QueryParameters,
         request_id::RequestId,
     },
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
-/// How often a change is made anew when another one was faster.
+/// How often a change is retried when another one came first.
 const TRIES_MAX: u32 = 5;
 
-/// `{id}` in a path. What cannot be a rule's id names none.
+/// The rule that `{id}` in the path names. A text that cannot be an id is 404.
 pub(crate) struct NamedRule(RuleId);
 
 impl<S: Send + Sync> FromRequestParts<S> for NamedRule {
@@ -57,7 +57,7 @@ fn no_rule(given: &str) -> ApiError {
     ApiError::not_found(format!("there is no rule `{shown}`"))
 }
 
-async fn find(app: &App, tenant: &TenantId, id: &RuleId) -> Result<Rule, ApiError> {
+async fn find(app: &AppState, tenant: &TenantId, id: &RuleId) -> Result<Rule, ApiError> {
     app.store.rule(tenant, id).await?.ok_or_else(|| no_rule(id.as_str()))
 }
 
@@ -65,14 +65,18 @@ fn no_such_mailbox(id: &MailboxId) -> ApiError {
     ApiError::field("mailbox", format!("there is no mailbox `{id}`"))
 }
 
-/// Whether a rule says what can be done.
-async fn check(app: &App, tenant: &TenantId, content: &RuleContent) -> Result<(), ApiError> {
+/// Refuses a rule that has faults.
+async fn check(app: &AppState, tenant: &TenantId, content: &RuleContent) -> Result<(), ApiError> {
     let wrong = faults(app, tenant, content).await?;
     if wrong.is_empty() { Ok(()) } else { Err(ApiError::invalid(wrong)) }
 }
 
-/// What is wrong with a rule: its patterns, its addresses, the accounts it names.
-async fn faults(app: &App, tenant: &TenantId, content: &RuleContent) -> Result<Vec<FieldError>, ApiError> {
+/// The faults of a rule: its patterns, its addresses, the accounts it names.
+async fn faults(
+    app: &AppState,
+    tenant: &TenantId,
+    content: &RuleContent,
+) -> Result<Vec<FieldError>, ApiError> {
     let found = app.inbound.check_rule(content).into_iter();
     let mut wrong: Vec<FieldError> = found.map(|(field, message)| FieldError::new(field, message)).collect();
     for (place, action) in content.actions.iter().enumerate() {
@@ -89,7 +93,7 @@ async fn faults(app: &App, tenant: &TenantId, content: &RuleContent) -> Result<V
 
 /// List rules
 ///
-/// In the order in which they are asked, mailbox by mailbox.
+/// In the order of evaluation, mailbox by mailbox.
 #[utoipa::path(
     get,
     path = "/v1/rules",
@@ -98,22 +102,22 @@ async fn faults(app: &App, tenant: &TenantId, content: &RuleContent) -> Result<V
     params(
         ("mailbox" = Option<String>, Query, description = "Only those of this mailbox"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((status = 200, description = "In order", body = RuleList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<RuleList>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
+    let mut query = QueryParameters::from_uri(&uri)?;
     let mailbox = query.parse("mailbox", str::parse::<MailboxId>);
-    let part = Part::take(&mut query);
+    let part = ListPart::take(&mut query);
     query.finish()?;
     let rules = app.store.rules(&caller.tenant, mailbox.as_ref()).await?;
     let place = |rule: &Rule| (rule.mailbox.to_string(), rule.position, rule.id.to_string());
-    let (rules, next_cursor) = part.of(rules, place)?;
+    let (rules, next_cursor) = part.select(rules, place)?;
     Ok(Json(RuleList { data: rules.into_iter().map(RuleView::from).collect(), next_cursor }))
 }
 
@@ -129,7 +133,7 @@ pub(crate) async fn list(
     responses((status = 200, description = "The rule", body = RuleView))
 )]
 pub(crate) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     NamedRule(id): NamedRule,
 ) -> Result<Json<RuleView>, ApiError> {
@@ -138,17 +142,17 @@ pub(crate) async fn show(
 
 /// Delete a rule
 ///
-/// Its reminders end. What it has sent on stays sent.
+/// Its reminders end. Mail that it forwarded is not affected.
 #[utoipa::path(
     delete,
     path = "/v1/rules/{id}",
     operation_id = "deleteRule",
     tag = "inbound",
     params(("id" = String, Path, description = "The rule")),
-    responses((status = 204, description = "It is gone"))
+    responses((status = 204, description = "Deleted"))
 )]
 pub(crate) async fn delete(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedRule(id): NamedRule,

@@ -1,4 +1,5 @@
-//! What callers send, for the OpenAPI document; never filled. `edit` reads the bodies.
+//! Request bodies as the OpenAPI document describes them. The structs are never filled; `edit` reads the
+//! bodies.
 
 use serde::Serialize;
 use utoipa::{
@@ -8,50 +9,52 @@ use utoipa::{
 
 use crate::http::schema_form::{forms, of_type, one_of, text, text_or_list, words};
 
-/// A rule to make or change. Unknown fields are refused.
+/// A rule to create or change. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RuleRequest {
-    /// Its id, unique in your tenant; only when it is made. One is made when absent.
+    /// The id, unique in your tenant; on creation only. Generated when absent.
     #[schema(example = "orders")]
     id: Option<String>,
-    /// The mailbox whose mail it is asked about; needed when it is made.
+    /// The mailbox whose mail it applies to; required on creation.
     #[schema(example = "support")]
     mailbox: Option<String>,
-    /// Its place; lower ones come first. The last when absent.
+    /// The position; lower ones come first. The last when absent.
     position: Option<i64>,
-    /// Whether it is asked at all.
+    /// Whether it is evaluated at all.
     #[schema(default = true)]
     active: Option<bool>,
-    /// At most 50 conditions. `field` is `from`, `to`, `cc` or `subject`, each with one of `contains`, `equals` (both
-    /// without regard to case) and `regex` (its named groups are captures); `header` with `name` and perhaps `value`,
-    /// such as `{"contains": "x"}`; `size` with `min` and `max` in bytes; or `has_attachment` with `value`.
+    /// At most 50 conditions. `field` is `from`, `to`, `cc` or `subject`, each with one of `contains`,
+    /// `equals` (both without regard to case) and `regex` (its named groups are captures); `header` with
+    /// `name` and perhaps `value`, such as `{"contains": "x"}`; `size` with `min` and `max` in bytes; or
+    /// `has_attachment` with `value`.
     #[serde(rename = "match")]
     #[schema(example = json!([{"field": "subject", "regex": "order (?<order>[0-9]+)"}]))]
     conditions: Option<Vec<RuleCondition>>,
-    /// At most 20 actions. `do` is `forward` (with `to`, one address or a list, or `contact`, a name to look up; `as`, one
-    /// of `compose`, `redirect` and `attachment`; `from`; `account`), `tag` (with `tag`), `webhook`, `mark_seen`, `move`
-    /// (with `folder`) or `stop`. Addresses, names and tags may name captures as `{order}`.
+    /// At most 20 actions. `do` is `forward` (with `to`, one address or a list, or `contact`, a name to look
+    /// up; `as`, one of `compose`, `redirect` and `attachment`; `from`; `account`), `tag` (with `tag`),
+    /// `webhook`, `mark_seen`, `move` (with `folder`) or `stop`. Addresses, names and tags may name captures
+    /// as `{order}`.
     #[schema(example = json!([{"do": "forward", "to": ["orders@example.com"]}, {"do": "stop"}]))]
     actions: Option<Vec<RuleAction>>,
-    /// Sends what was sent on again every so many hours, until the mail is resolved.
+    /// Sends reminders of forwarded mail at this interval, until the mail is resolved.
     follow_up: Option<FollowUpRequest>,
-    /// With `PATCH`: only if the rule still has this version.
+    /// With `PATCH`: change only if the rule still has this version.
     version: Option<i64>,
 }
 
-/// Reminders of what was sent on.
+/// Reminders of forwarded mail.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FollowUpRequest {
-    /// Hours between two, at most 2,160.
+    /// Hours between two reminders, at most 2,160.
     #[schema(example = 24)]
     every_hours: u32,
-    /// How many there are at most, up to 100.
+    /// The most reminders, up to 100.
     #[schema(nullable = false, default = 10)]
     times_max: Option<u32>,
 }
 
 forms! {
-    /// What must hold for a mail.
+    /// A condition on a mail.
     RuleCondition => one_of([
         ways(tagged("field", &["from", "to", "cc", "subject"])).min_properties(Some(2)).max_properties(Some(2)),
         tagged("field", &["header"])
@@ -61,7 +64,7 @@ forms! {
         tagged("field", &["size"]).property("min", bytes()).property("max", bytes()),
         tagged("field", &["has_attachment"]).property("value", of_type(Type::Boolean)).required("value"),
     ]);
-    /// What is done with a mail.
+    /// An action on a mail.
     RuleAction => one_of([
         tagged("do", &["forward"])
             .property("to", text_or_list().item(of_type(Type::Null)))
@@ -76,12 +79,12 @@ forms! {
     ]);
 }
 
-/// An object that is told from the others by one of its fields.
+/// An object whose kind is given by one of its fields.
 fn tagged(name: &str, values: &[&str]) -> ObjectBuilder {
     of_type(Type::Object).property(name, words(values)).required(name)
 }
 
-/// With the ways to compare a text, of which exactly one is given.
+/// Adds the ways to compare a text, of which exactly one is given.
 fn ways(object: ObjectBuilder) -> ObjectBuilder {
     ["contains", "equals", "regex"].into_iter().fold(object, |object, way| object.property(way, text()))
 }

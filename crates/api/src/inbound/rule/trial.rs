@@ -19,45 +19,45 @@ use crate::{
     auth::Reader,
     http::{
         body,
-        body_budget::{RequestShare, in_its_place},
+        body_budget::{RequestShare, with_reading_slot},
         error::{ApiError, FieldError},
-        json_fields::Fields,
+        json_fields::JsonFieldReader,
     },
     inbound::mail,
-    state::Shared,
+    state::SharedState,
 };
 
-/// The largest mail that is tried, and the body that brings it in base64.
+/// The largest mail that is tested, and the body that carries it in base64.
 const MAIL_BYTES_MAX: usize = 25 * 1024 * 1024;
 const BODY_BYTES_MAX: usize = MAIL_BYTES_MAX / 3 * 4 + body::SMALL_BYTES_MAX;
 
 /// What a rule would do with a mail.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RuleTrial {
-    /// Whether all conditions hold, and it could be applied.
+    /// Whether all conditions match and the rule could be applied.
     pub matched: bool,
     /// Each condition, in order.
     pub conditions: Vec<TriedCondition>,
-    /// What named groups of patterns found.
+    /// The captures of the patterns' named groups.
     #[schema(example = json!({"order": "17"}))]
     pub captures: BTreeMap<String, String>,
-    /// What would be done, in order, in the words of rules.
+    /// What would be done, in order, as rules describe actions.
     #[schema(value_type = Vec<Object>, example = json!([{"do": "forward", "to": ["orders@example.com"], "as": "compose"}]))]
     pub actions: Vec<Value>,
-    /// Why nothing would be done although all conditions hold: no contact of that name, a loop.
+    /// Why nothing would be done although all conditions match: no contact with that name, or a loop.
     pub reason: Option<String>,
 }
 
-/// How a condition fared.
+/// The result of one condition.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct TriedCondition {
-    /// Whether it holds.
+    /// Whether it matches.
     pub holds: bool,
-    /// Why, or why not.
+    /// The explanation.
     pub why: String,
 }
 
-/// A rule and a mail to try it on. Unknown fields are refused.
+/// A rule, and a mail to test it with. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TrialRequest {
     /// A rule that need not be stored; its `match` and `actions` are enough. This or `id`.
@@ -65,16 +65,17 @@ pub(crate) struct TrialRequest {
     /// A stored rule.
     #[schema(example = "orders")]
     id: Option<String>,
-    /// A mail that came in, by its id. This or `raw`.
+    /// An inbound mail, by its id. This or `raw`.
     #[schema(example = "0192d3a4-5b6c-7d8e-9f01-23456789abcd")]
     inbound: Option<String>,
     /// A mail of at most 25 MiB, in base64. Everything else has at most 1 MiB and 20,000 values.
     raw: Option<String>,
 }
 
-/// Try a rule
+/// Test a rule
 ///
-/// Says whether its conditions hold for a mail, what its patterns find, and what would be done. Nothing is done.
+/// Returns whether its conditions match a mail, what its patterns capture, and what would be done. Nothing is
+/// done.
 #[utoipa::path(
     post,
     path = "/v1/rules/dry-run",
@@ -84,7 +85,7 @@ pub(crate) struct TrialRequest {
     responses((status = 200, description = "What would be done", body = RuleTrial))
 )]
 pub(crate) async fn dry_run(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     request: Request,
 ) -> Result<Json<RuleTrial>, ApiError> {
@@ -93,15 +94,15 @@ pub(crate) async fn dry_run(
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, BODY_BYTES_MAX).await?;
     let (fields, raw) = body::json_beside(&bytes, "raw", body::SMALL_BYTES_MAX)?;
-    // The mail comes out of its base64 beside it.
-    let held = app.room.hold(tenant, raw.map_or(0, |raw| raw.get().len() / 4 * 3))?;
+    // The decoded mail takes memory beside its base64.
+    let held = app.body_budget.reserve_answer(tenant, raw.map_or(0, |raw| raw.get().len() / 4 * 3))?;
     let (rule, mail) = weighed(bytes.len(), || read(fields, raw)).map_err(ApiError::invalid)?;
     drop(bytes);
     if let Some(share) = parts.extensions.get::<RequestShare>() {
         share.release();
     }
     let content = match rule {
-        TriedRule::Given(content) => {
+        RuleToTry::Given(content) => {
             let mut wrong = faults(&app, tenant, &content).await?;
             wrong.iter_mut().for_each(|one| one.field.insert_str(0, "rule."));
             if !wrong.is_empty() {
@@ -109,40 +110,40 @@ pub(crate) async fn dry_run(
             }
             content
         }
-        TriedRule::Stored(id) => find(&app, tenant, &id).await?.content,
+        RuleToTry::Stored(id) => find(&app, tenant, &id).await?.content,
     };
     let raw = match mail {
-        TriedMail::Given(raw) => held.around(raw),
-        TriedMail::Stored(uid) => mail::bytes_of(&app, tenant, uid).await?,
+        MailToTry::Given(raw) => held.attach_to(raw),
+        MailToTry::Stored(uid) => mail::bytes_of(&app, tenant, uid).await?,
     };
-    let raw = in_its_place(raw, app.room.look(tenant).await?);
+    let raw = with_reading_slot(raw, app.body_budget.reserve_reading(tenant).await?);
     Ok(Json(app.inbound.try_rule(tenant, &content, raw).await?))
 }
 
-enum TriedRule {
+enum RuleToTry {
     Given(RuleContent),
     Stored(RuleId),
 }
 
-enum TriedMail {
+enum MailToTry {
     Given(Bytes),
     Stored(MessageUid),
 }
 
-fn read(body: Map<String, Value>, raw: Option<&RawValue>) -> Result<(TriedRule, TriedMail), Vec<FieldError>> {
+fn read(body: Map<String, Value>, raw: Option<&RawValue>) -> Result<(RuleToTry, MailToTry), Vec<FieldError>> {
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(body, &mut wrong);
+    let mut fields = JsonFieldReader::new(body, &mut wrong);
     let given: Option<Map<String, Value>> = fields.read("rule", "must be an object");
     let id: Option<RuleId> = fields.parsed("id");
     let rule = match (given, id) {
         (Some(given), None) => match edit::read(given, true) {
-            Ok(given) => Some(TriedRule::Given(given.content())),
+            Ok(given) => Some(RuleToTry::Given(given.content())),
             Err(within) => {
                 within.into_iter().for_each(|one| fields.refuse(&format!("rule.{}", one.field), one.message));
                 None
             }
         },
-        (None, Some(id)) => Some(TriedRule::Stored(id)),
+        (None, Some(id)) => Some(RuleToTry::Stored(id)),
         (Some(_), Some(_)) => {
             fields.refuse("id", "stands in the place of `rule`: give one of them");
             None
@@ -154,9 +155,9 @@ fn read(body: Map<String, Value>, raw: Option<&RawValue>) -> Result<(TriedRule, 
     };
     let inbound: Option<MessageUid> = fields.parsed("inbound");
     let mail = match (inbound, raw) {
-        (Some(uid), None) => Some(TriedMail::Stored(uid)),
+        (Some(uid), None) => Some(MailToTry::Stored(uid)),
         (None, Some(raw)) => match decoded(raw) {
-            Some(raw) => Some(TriedMail::Given(raw.into())),
+            Some(raw) => Some(MailToTry::Given(raw.into())),
             None => {
                 fields.refuse("raw", "must be a mail in base64");
                 None
@@ -179,7 +180,7 @@ fn read(body: Map<String, Value>, raw: Option<&RawValue>) -> Result<(TriedRule, 
     }
 }
 
-/// The mail of a text in base64, which is read where it stands unless something in it is escaped.
+/// The mail in a base64 text, decoded in place unless the text contains escapes.
 fn decoded(raw: &RawValue) -> Option<Vec<u8>> {
     #[derive(Deserialize)]
     struct Base64Text<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -14,29 +14,29 @@ pub(crate) struct RuleView {
     /// Its id.
     #[schema(example = "orders")]
     id: String,
-    /// The mailbox whose mail it is asked about.
+    /// The mailbox whose mail it applies to.
     #[schema(example = "support")]
     mailbox: String,
-    /// Its place; lower ones come first.
+    /// The position; lower ones come first.
     position: i64,
-    /// Whether it is asked at all.
+    /// Whether it is evaluated at all.
     active: bool,
-    /// All of them must hold; none holds always.
+    /// The conditions, all of which must match; an empty list matches every mail.
     #[serde(rename = "match")]
     #[schema(value_type = Vec<Object>, example = json!([{"field": "subject", "regex": "order (?<order>[0-9]+)"}]))]
     conditions: Vec<Condition>,
-    /// Done in order where they do.
+    /// The actions, in order.
     #[schema(value_type = Vec<Object>, example = json!([{"do": "forward", "to": ["orders@example.com"]}, {"do": "stop"}]))]
     actions: Vec<Action>,
-    /// Reminds of what was sent on until somebody says that it is resolved.
+    /// Reminders of forwarded mail until the mail is resolved.
     #[schema(value_type = Option<Object>, example = json!({"every_hours": 24, "times_max": 10}))]
     follow_up: Option<FollowUp>,
-    /// Rises with each change.
+    /// Increases with each change.
     version: i64,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
-    /// When it was changed last.
+    /// When it was last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
 }
@@ -44,9 +44,9 @@ pub(crate) struct RuleView {
 /// A tenant's rules.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RuleList {
-    /// In the order in which they are asked, mailbox by mailbox.
+    /// The rules in the order of evaluation, mailbox by mailbox.
     pub(super) data: Vec<RuleView>,
-    /// Give this as `cursor` for the next; null at the end.
+    /// Pass this as `cursor` to read the next page; null on the last page.
     pub(super) next_cursor: Option<String>,
 }
 

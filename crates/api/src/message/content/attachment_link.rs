@@ -1,6 +1,7 @@
-//! A link to a file of one mail, for whoever has it and for a short while.
+//! A signed, short-lived link to one file of a mail.
 //!
-//! It says whose mail, which file and until when, and is signed: it needs no key, opens nothing else, and nothing is stored for it.
+//! It contains the mail, the file and the expiry, and is signed: it needs no key, opens nothing else, and
+//! nothing is stored for it.
 
 use std::time::Duration;
 
@@ -14,18 +15,18 @@ const MAC_BYTES: usize = 32;
 /// Longer tokens are not even decoded.
 const TOKEN_CHARS_MAX: usize = 256;
 
-/// What a link stands for.
+/// The content of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AttachmentLink {
     pub(crate) tenant: TenantId,
     pub(crate) uid: MessageUid,
-    /// The file's place in the mail, from 0.
+    /// The file's position in the mail, from 0.
     pub(crate) place: u16,
     pub(crate) until: Time,
 }
 
 impl AttachmentLink {
-    /// What stands in the address.
+    /// The token that goes into the URL.
     pub(crate) fn token(&self, key: &SecretKey) -> String {
         let mut bytes = Vec::new();
         bytes.extend_from_slice(self.uid.as_bytes());
@@ -37,7 +38,7 @@ impl AttachmentLink {
         BASE64_URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The link that a token is, if it is one of ours, ended or not.
+    /// The link behind a token, expired or not, if its signature is ours.
     pub(crate) fn read(token: &str, key: &SecretKey) -> Option<Self> {
         if token.len() > TOKEN_CHARS_MAX {
             return None;

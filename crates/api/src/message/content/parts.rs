@@ -6,20 +6,20 @@ use postway_domain::TenantId;
 
 use crate::{
     auth::Reader,
-    http::{error::ApiError, path::InPath},
+    http::{error::ApiError, path::PathText},
     message::{
-        GivenId,
+        MessagePathId,
         content::{
-            mail_view::{self, ContentView},
+            mail_view::{self, MailContentView},
             raw,
         },
         find,
     },
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
-/// The mail's bytes, unless they are sensitive, not made yet, or gone.
-pub(crate) async fn bytes(app: &App, tenant: &TenantId, id: &str) -> Result<Bytes, ApiError> {
+/// The mail's bytes, unless they are sensitive, not composed yet, or removed.
+pub(crate) async fn bytes(app: &AppState, tenant: &TenantId, id: &str) -> Result<Bytes, ApiError> {
     let message = find(app, tenant, id).await?.summary;
     raw::refuse_sensitive(&message)?;
     match app.store.raw(tenant, message.uid).await? {
@@ -30,63 +30,63 @@ pub(crate) async fn bytes(app: &App, tenant: &TenantId, id: &str) -> Result<Byte
 
 /// Read the mail
 ///
-/// Its header fields and text, decoded, and what is attached.
+/// The decoded header fields and text, and the list of attachments.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/content",
     operation_id = "getMessageContent",
     tag = "messages",
-    params(("id" = String, Path, description = "Your id of it, or its uid")),
-    responses((status = 200, description = "The mail", body = ContentView))
+    params(("id" = String, Path, description = "Your id of the message, or its uid")),
+    responses((status = 200, description = "The mail", body = MailContentView))
 )]
 pub(crate) async fn content(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Response, ApiError> {
     let raw = bytes(&app, &caller.tenant, &id).await?;
     mail_view::content(&app, &caller.tenant, raw).await
 }
 
-/// See the mail
+/// Preview the mail
 ///
-/// Its html with the images it brings along. Served so that no script runs and nothing is fetched from elsewhere.
+/// The html with its embedded images. It is served so that no script runs and nothing is fetched.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/preview",
     operation_id = "previewMessage",
     tag = "messages",
-    params(("id" = String, Path, description = "Your id of it, or its uid")),
+    params(("id" = String, Path, description = "Your id of the message, or its uid")),
     responses((status = 200, description = "The html", body = String, content_type = "text/html"))
 )]
 pub(crate) async fn preview(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Response, ApiError> {
     let raw = bytes(&app, &caller.tenant, &id).await?;
     mail_view::preview(&app, &caller.tenant, raw).await
 }
 
-/// Get a file of the mail
+/// Download a file of the mail
 ///
-/// The bytes of one attachment, to be saved: the answer never opens in a browser. `GET /v1/messages/{id}/content`
-/// lists the files. 403 for a sensitive message.
+/// The bytes of one attachment, as a download: the answer never opens in a browser. `GET
+/// /v1/messages/{id}/content` lists the files. 403 for a sensitive message.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/attachments/{index}",
     operation_id = "getMessageAttachment",
     tag = "messages",
     params(
-        ("id" = String, Path, description = "Your id of it, or its uid"),
-        ("index" = usize, Path, description = "Its place among the attachments, from 0"),
+        ("id" = String, Path, description = "Your id of the message, or its uid"),
+        ("index" = usize, Path, description = "The file's position among the attachments, from 0"),
     ),
     responses((status = 200, description = "The file", body = String, content_type = "application/octet-stream"))
 )]
 pub(crate) async fn attachment(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    InPath((id, index)): InPath<(String, String)>,
+    PathText((id, index)): PathText<(String, String)>,
 ) -> Result<Response, ApiError> {
     let raw = bytes(&app, &caller.tenant, &id).await?;
     mail_view::attachment(&app, &caller.tenant, raw, &index).await

@@ -1,4 +1,4 @@
-//! `GET /v1/messages/{id}/payload`: the request that brought a message, as it was submitted.
+//! `GET /v1/messages/{id}/payload`: the request that created a message, as it was submitted.
 
 use axum::{
     extract::State,
@@ -8,21 +8,21 @@ use axum::{
 
 use crate::{
     auth::Reader,
-    http::{body_budget::Counted, error::ApiError},
-    message::{GivenId, content::raw, find},
-    state::Shared,
+    http::{body_budget::AlreadyCounted, error::ApiError},
+    message::{MessagePathId, content::raw, find},
+    state::SharedState,
 };
 
 /// Get the submitted request
 ///
-/// As it came, for as long as the message is kept: JSON, or the mail that was handed over ready-made. Of a message in a
-/// batch, the message alone. 403 for a sensitive message.
+/// The request as it was received, for as long as the message is kept: JSON, or the ready-made mail. For a
+/// message of a batch, the message alone. 403 for a sensitive message.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/payload",
     operation_id = "getMessagePayload",
     tag = "messages",
-    params(("id" = String, Path, description = "Your id of it, or its uid")),
+    params(("id" = String, Path, description = "Your id of the message, or its uid")),
     responses((
         status = 200,
         description = "The request, as `application/json` or `message/rfc822`",
@@ -30,9 +30,9 @@ use crate::{
     ))
 )]
 pub(crate) async fn payload(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
     asked: HeaderMap,
 ) -> Result<Response, ApiError> {
     let message = find(&app, &caller.tenant, &id).await?.summary;
@@ -47,7 +47,7 @@ pub(crate) async fn payload(
         true => ("application/json", "json"),
         false => (raw::kind_for(&asked, "message/rfc822"), "eml"),
     };
-    Ok((Counted, raw::headers(kind, &format!("{uid}.{ending}")), bytes).into_response())
+    Ok((AlreadyCounted, raw::headers(kind, &format!("{uid}.{ending}")), bytes).into_response())
 }
 
 /// A request is a JSON object or a mail, and no mail begins with a brace.

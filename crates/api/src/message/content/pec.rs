@@ -1,4 +1,4 @@
-//! `GET /v1/messages/{id}/pec`: the receipts of certified mail that came for a message.
+//! `GET /v1/messages/{id}/pec`: the receipts of certified mail (PEC) for a message.
 
 use std::{fmt, str::FromStr};
 
@@ -13,37 +13,38 @@ use crate::{
     auth::Reader,
     http::{
         error::ApiError,
-        pagination::{self, Paging},
-        query::Parameters,
+        pagination::{self, PageRequest},
+        query::QueryParameters,
     },
     inbound::mail::view::hex,
-    message::{GivenId, find, view::object_or_empty},
-    state::Shared,
+    message::{MessagePathId, find, view::object_or_empty},
+    state::SharedState,
 };
 
 /// A receipt of certified mail.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PecReceipt {
-    /// What it is, in the words of the rules: `accettazione`, `avvenuta-consegna`, …
+#[schema(as = PecReceipt)]
+pub(crate) struct PecReceiptView {
+    /// The kind of receipt, as the PEC rules name it: `accettazione`, `avvenuta-consegna`, …
     #[schema(example = "avvenuta-consegna")]
     pub(crate) kind: String,
-    /// The recipient it is about; null where it is about the whole message.
+    /// The recipient it is about; null if it is about the complete message.
     #[schema(example = "ada@pec.example.it")]
     pub(crate) address: Option<String>,
-    /// When it says that it happened.
+    /// When it happened, according to the receipt.
     #[schema(value_type = String, format = DateTime)]
     pub(crate) at: Time,
     /// `verified`, `unverified` or `absent`.
     #[schema(example = "verified")]
     pub(crate) signature: String,
-    /// The mail that brought it: `GET /v1/inbound/{id}/raw` has its bytes.
+    /// The inbound mail that contained it: `GET /v1/inbound/{id}/raw` has its bytes.
     #[schema(value_type = String, format = "uuid")]
     pub(crate) inbound: MessageUid,
-    /// The size of its bytes.
+    /// The size of the receipt's bytes.
     pub(crate) size: u64,
-    /// The SHA-256 digest of its bytes.
+    /// The SHA-256 digest of the receipt's bytes.
     pub(crate) sha256: String,
-    /// Its particulars.
+    /// Further data of the receipt.
     #[serde(serialize_with = "object_or_empty")]
     #[schema(value_type = Object)]
     pub(crate) detail: Option<Box<RawValue>>,
@@ -52,23 +53,23 @@ pub(crate) struct PecReceipt {
 /// A page of a message's receipts.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PecReceiptList {
-    /// In the order in which they came.
-    data: Vec<PecReceipt>,
-    /// Give this as `cursor` for the next; null at the end.
+    /// The receipts, in the order of their arrival.
+    data: Vec<PecReceiptView>,
+    /// Pass this as `cursor` to read the next page; null on the last page.
     next_cursor: Option<String>,
 }
 
-/// Where a page of receipts ends.
-struct Place(ReceiptPlace);
+/// The position of a page of receipts.
+struct ReceiptCursor(ReceiptPlace);
 
-impl fmt::Display for Place {
+impl fmt::Display for ReceiptCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (inbound, digest) = &self.0;
         write!(f, "{inbound}/{}", hex(digest))
     }
 }
 
-impl FromStr for Place {
+impl FromStr for ReceiptCursor {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -79,7 +80,7 @@ impl FromStr for Place {
     }
 }
 
-impl From<&ReceiptView> for PecReceipt {
+impl From<&ReceiptView> for PecReceiptView {
     fn from(receipt: &ReceiptView) -> Self {
         Self {
             kind: receipt.kind.clone(),
@@ -96,36 +97,39 @@ impl From<&ReceiptView> for PecReceipt {
 
 /// List a message's receipts
 ///
-/// Of certified mail (PEC): acceptance, delivery, failure. `/pec/export` gives them as evidence.
+/// Receipts of certified mail (PEC): acceptance, delivery, failure. `/pec/export` returns them as evidence.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/pec",
     operation_id = "listPecReceipts",
     tag = "messages",
     params(
-        ("id" = String, Path, description = "Your id of it, or its uid"),
+        ("id" = String, Path, description = "Your id of the message, or its uid"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((status = 200, description = "One page", body = PecReceiptList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
     uri: Uri,
 ) -> Result<Json<PecReceiptList>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
-    let Paging { limit, cursor } = Paging::take(&mut query);
+    let mut query = QueryParameters::from_uri(&uri)?;
+    let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
-    let after =
-        cursor.as_deref().map(pagination::read_cursor::<Place>).transpose()?.map(|Place(place)| place);
+    let after = cursor
+        .as_deref()
+        .map(pagination::read_cursor::<ReceiptCursor>)
+        .transpose()?
+        .map(|ReceiptCursor(place)| place);
     let uid = find(&app, &caller.tenant, &id).await?.summary.uid;
-    // One more than asked for tells whether there is a next page.
+    // One item more than requested shows whether there is a next page.
     let mut receipts = app.store.receipt_page(&caller.tenant, uid, after, limit + 1).await?;
     let more = receipts.len() > limit as usize;
     receipts.truncate(limit as usize);
     let last = receipts.last().filter(|_| more);
-    let next_cursor = last.map(|last| pagination::write_cursor(&Place(last.place())));
-    Ok(Json(PecReceiptList { data: receipts.iter().map(PecReceipt::from).collect(), next_cursor }))
+    let next_cursor = last.map(|last| pagination::write_cursor(&ReceiptCursor(last.place())));
+    Ok(Json(PecReceiptList { data: receipts.iter().map(PecReceiptView::from).collect(), next_cursor }))
 }

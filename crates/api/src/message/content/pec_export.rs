@@ -1,8 +1,9 @@
-//! `GET /v1/messages/{id}/pec/export`: the evidence of a certified mail as one zip.
+//! `GET /v1/messages/{id}/pec/export`: the evidence for a certified mail as a zip file.
 //!
-//! `original.eml` is the mail as it was sent, `receipts/NN-kind.eml` each receipt as it came, and `manifest.json` names
-//! them all with times, signatures and SHA-256 digests. Nothing is compressed: what was signed stays as it was, byte for
-//! byte. The whole is made in memory, so it is bounded, and few are made at once.
+//! `original.eml` is the mail as it was sent, `receipts/NN-kind.eml` each receipt as it was received, and
+//! `manifest.json` lists them all with times, signatures and SHA-256 digests. Nothing is compressed: signed
+//! bytes stay as they were. The archive is built in memory, so its size and the number of simultaneous
+//! exports are bounded.
 
 use std::io::{Cursor, Write};
 
@@ -21,34 +22,34 @@ use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use crate::{
     auth::Reader,
-    http::{body_budget::Counted, error::ApiError},
+    http::{body_budget::AlreadyCounted, error::ApiError},
     inbound::mail::view::hex,
     message::{
-        GivenId,
+        MessagePathId,
         content::{
-            pec::PecReceipt,
+            pec::PecReceiptView,
             raw::{headers, kind_for, refuse_sensitive},
         },
         find,
     },
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
 /// The most bytes of mail in one export.
 const EXPORT_BYTES_MAX: u64 = 96 * 1024 * 1024;
-/// What an archive has besides its mails, about.
+/// Roughly what an archive has besides its mails.
 const BESIDE_MAILS_BYTES: usize = 64 * 1024;
-/// The most exports made at once.
+/// The most simultaneous exports.
 static EXPORTS: Semaphore = Semaphore::const_new(3);
 /// The longest part of a file's name that comes from a receipt.
 const KIND_CHARS_MAX: usize = 40;
 
-/// What an export holds.
+/// The content of an export.
 #[derive(Debug, Serialize)]
-struct Manifest {
+struct ExportManifest {
     message: ManifestMessage,
     exported_at: Time,
-    /// Absent where the mail's bytes are no longer kept.
+    /// Absent if the mail's bytes are no longer stored.
     original: Option<ManifestFile>,
     receipts: Vec<ManifestReceipt>,
 }
@@ -82,29 +83,29 @@ struct ManifestFile {
 #[derive(Debug, Serialize)]
 struct ManifestReceipt {
     file: String,
-    /// Whether its bytes are still those that were received.
+    /// Whether the stored bytes are still those that were received.
     intact: bool,
     #[serde(flatten)]
-    receipt: PecReceipt,
+    receipt: PecReceiptView,
 }
 
 /// Export a message's receipts
 ///
-/// A zip with the mail as it was sent, each receipt as it came, and a manifest with times, signatures and SHA-256 digests.
-/// 413 where all of it has more than 96 MiB: `/v1/inbound/{id}/raw` gives each receipt by itself. 403 for a sensitive
-/// message.
+/// A zip file with the mail as it was sent, each receipt as it was received, and a manifest with times,
+/// signatures and SHA-256 digests. 413 if they have more than 96 MiB together: `/v1/inbound/{id}/raw` returns
+/// each receipt by itself. 403 for a sensitive message.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/pec/export",
     operation_id = "exportPecReceipts",
     tag = "messages",
-    params(("id" = String, Path, description = "Your id of it, or its uid")),
+    params(("id" = String, Path, description = "Your id of the message, or its uid")),
     responses((status = 200, description = "The evidence", body = Vec<u8>, content_type = "application/zip"))
 )]
 pub(crate) async fn export(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
     asked: HeaderMap,
 ) -> Result<Response, ApiError> {
     let record = find(&app, &caller.tenant, &id).await?;
@@ -113,10 +114,10 @@ pub(crate) async fn export(
     let _place = EXPORTS.acquire().await.map_err(ApiError::internal)?;
     let archive = archive(&app, &caller.tenant, record).await?;
     let headers = headers(kind_for(&asked, "application/zip"), &format!("{uid}-pec.zip"));
-    Ok((Counted, headers, archive).into_response())
+    Ok((AlreadyCounted, headers, archive).into_response())
 }
 
-async fn archive(app: &App, tenant: &TenantId, record: MessageRecord) -> Result<Bytes, ApiError> {
+async fn archive(app: &AppState, tenant: &TenantId, record: MessageRecord) -> Result<Bytes, ApiError> {
     let uid = record.summary.uid;
     let original = app.store.raw(tenant, uid).await?;
     let receipts = app.store.receipts(tenant, uid).await?;
@@ -126,9 +127,9 @@ async fn archive(app: &App, tenant: &TenantId, record: MessageRecord) -> Result<
             "the mails have {size} bytes together, more than {EXPORT_BYTES_MAX}; get each receipt from /v1/inbound/{{id}}/raw"
         )));
     }
-    let held = app.room.hold(tenant, size as usize)?;
-    let mut archive = Archive::with_room_for(size as usize);
-    let mut manifest = Manifest {
+    let held = app.body_budget.reserve_answer(tenant, size as usize)?;
+    let mut archive = ExportArchive::with_room_for(size as usize);
+    let mut manifest = ExportManifest {
         message: ManifestMessage::new(record),
         exported_at: app.clock.now(),
         original: None,
@@ -139,20 +140,21 @@ async fn archive(app: &App, tenant: &TenantId, record: MessageRecord) -> Result<
         manifest.original = Some(archive.put("original.eml".to_owned(), bytes)?);
     }
     for (number, receipt) in (1..).zip(&receipts) {
-        // Gone with its message, which is being removed.
+        // The receipt was removed together with its message.
         let gone = || ApiError::not_found("the message's receipts were removed");
         let body = app.store.receipt_raw(tenant, uid, receipt.digest).await?.ok_or_else(gone)?;
         let bytes = app.door.resolve(tenant, body).await?;
         let ManifestFile { file, sha256, .. } = archive.put(file_name(number, receipt), bytes)?;
-        let shown = PecReceipt::from(receipt);
+        let shown = PecReceiptView::from(receipt);
         manifest.receipts.push(ManifestReceipt { file, intact: shown.sha256 == sha256, receipt: shown });
     }
     let manifest = serde_json::to_vec_pretty(&manifest).map_err(ApiError::internal)?;
     archive.put("manifest.json".to_owned(), manifest.into())?;
-    Ok(held.around(archive.finish()?.into()))
+    Ok(held.attach_to(archive.finish()?.into()))
 }
 
-/// A receipt's name in the archive. Its kind comes from a stranger: only what a file's name may safely hold is kept.
+/// A receipt's name in the archive. Its kind comes from a stranger: only characters that are safe in a file
+/// name are used.
 fn file_name(number: u32, receipt: &ReceiptView) -> String {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let kind: String = receipt
@@ -165,11 +167,11 @@ fn file_name(number: u32, receipt: &ReceiptView) -> String {
     format!("receipts/{number:02}-{kind}.eml")
 }
 
-/// A zip under way.
-struct Archive(ZipWriter<Cursor<Vec<u8>>>);
+/// A zip file being written.
+struct ExportArchive(ZipWriter<Cursor<Vec<u8>>>);
 
-impl Archive {
-    /// Makes one with room for mails of `bytes` bytes, so that it need not grow.
+impl ExportArchive {
+    /// An archive with capacity for mails of `bytes` bytes, so that it need not grow.
     fn with_room_for(bytes: usize) -> Self {
         Self(ZipWriter::new(Cursor::new(Vec::with_capacity(bytes + BESIDE_MAILS_BYTES))))
     }

@@ -1,4 +1,4 @@
-//! `GET /v1/messages/{id}/raw`: the mail itself.
+//! `GET /v1/messages/{id}/raw`: the complete mail.
 
 use axum::{
     extract::State,
@@ -10,27 +10,27 @@ use postway_store::record::MessageSummary;
 
 use crate::{
     auth::Reader,
-    http::{body::OCTETS, body_budget::Counted, error::ApiError},
-    message::{GivenId, find},
-    state::Shared,
+    http::{body::OCTETS, body_budget::AlreadyCounted, error::ApiError},
+    message::{MessagePathId, find},
+    state::SharedState,
 };
 
-/// Get the mail itself
+/// Get the complete mail
 ///
-/// The RFC 5322 bytes as they are sent. Bcc is never among the headers. 404 while it is not composed yet, and 403 for a
-/// sensitive message.
+/// The RFC 5322 bytes as they are sent. Bcc is never among the headers. 404 while the mail is not composed
+/// yet, 403 for a sensitive message.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/raw",
     operation_id = "getRawMessage",
     tag = "messages",
-    params(("id" = String, Path, description = "Your id of it, or its uid")),
+    params(("id" = String, Path, description = "Your id of the message, or its uid")),
     responses((status = 200, description = "The mail", body = String, content_type = "message/rfc822"))
 )]
 pub(crate) async fn raw(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
     asked: HeaderMap,
 ) -> Result<Response, ApiError> {
     let message = find(&app, &caller.tenant, &id).await?.summary;
@@ -40,21 +40,21 @@ pub(crate) async fn raw(
     };
     let bytes = app.load(&caller.tenant, body).await?;
     let headers = headers(kind_for(&asked, "message/rfc822"), &format!("{}.eml", message.uid));
-    Ok((Counted, headers, bytes).into_response())
+    Ok((AlreadyCounted, headers, bytes).into_response())
 }
 
-/// What is sensitive is for its recipients alone; no key opens it.
+/// Refuses a sensitive message: its content is for the recipients only.
 pub(crate) fn refuse_sensitive(message: &MessageSummary) -> Result<(), ApiError> {
     match message.sensitive {
         true => Err(ApiError::sensitive(format!(
-            "message `{}` is marked sensitive: nobody can read it here, and it is removed once it is sent",
+            "message `{}` is marked sensitive: its content cannot be read here, and is removed once it is sent",
             message.uid
         ))),
         false => Ok(()),
     }
 }
 
-/// Somebody else's text: a browser must save it, never show it as a page of ours.
+/// Headers for a stranger's content: a browser must save it, never show it as a page of ours.
 pub(crate) fn headers(kind: &'static str, filename: &str) -> [(HeaderName, String); 3] {
     [
         (header::CONTENT_TYPE, kind.to_owned()),
@@ -63,7 +63,7 @@ pub(crate) fn headers(kind: &'static str, filename: &str) -> [(HeaderName, Strin
     ]
 }
 
-/// As what bytes of this kind are given to whoever asked: as plain octets where nothing else was asked for.
+/// The media type to answer with: the content's own if the client accepts it by name, otherwise plain octets.
 pub(crate) fn kind_for(asked: &HeaderMap, own: &'static str) -> &'static str {
     let accepted: Vec<&str> = asked
         .get_all(header::ACCEPT)

@@ -1,8 +1,8 @@
 //! The feed as server-sent events.
 //!
-//! Each entry is one event; its id is the cursor, so a browser that reconnects goes on where it was. A comment every
-//! fifteen seconds keeps the connection from looking dead. A stream ends after some minutes, also with a key that was
-//! revoked meanwhile; readers come back by themselves, and their keys are asked for anew.
+//! Each entry is one event whose id is the cursor, so a browser that reconnects continues where it was. A
+//! comment every fifteen seconds keeps the connection from looking dead. A stream ends after some minutes, so
+//! that a revoked key stops working; readers reconnect by themselves, and their keys are checked again.
 
 use std::{collections::VecDeque, convert::Infallible, time::Duration};
 
@@ -15,8 +15,8 @@ use postway_domain::TenantId;
 use postway_store::record::FeedPosition;
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
-use super::{awaited, view::Entry};
-use crate::{http::error::ApiError, state::Shared};
+use super::{view::FeedEntry, wait_for_events};
+use crate::{http::error::ApiError, state::SharedState};
 
 /// Entries read at once.
 const PAGE: u32 = 100;
@@ -24,27 +24,27 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long one stream lasts.
 const STREAM_MAX: Duration = Duration::from_secs(600);
 
-/// One reader's stream.
-struct FeedReading {
-    app: Shared,
+/// The stream of one reader.
+struct FeedStream {
+    app: SharedState,
     tenant: TenantId,
     after: FeedPosition,
-    /// Read and not yet sent.
-    ahead: VecDeque<Entry>,
+    /// Entries that were read and not sent yet.
+    ahead: VecDeque<FeedEntry>,
     ends_at: Instant,
     _seat: OwnedSemaphorePermit,
 }
 
-/// The answer. A store that is away now is an error of its own and no empty stream.
+/// Begins the stream. If the store does not answer now, this is an error and not an empty stream.
 pub(super) async fn streamed(
-    app: Shared,
+    app: SharedState,
     tenant: TenantId,
     after: FeedPosition,
     seat: OwnedSemaphorePermit,
 ) -> Result<Response, ApiError> {
     let now = Instant::now();
-    let found = awaited(&app, &tenant, after, PAGE, now).await?;
-    let reading = FeedReading {
+    let found = wait_for_events(&app, &tenant, after, PAGE, now).await?;
+    let reading = FeedStream {
         app,
         tenant,
         after: found.position,
@@ -59,11 +59,11 @@ pub(super) async fn streamed(
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response())
 }
 
-impl FeedReading {
-    /// The next event; none at the end of the stream's time, or where the store went away.
+impl FeedStream {
+    /// The next event; `None` when the stream's time is over or the store does not answer.
     async fn next(&mut self) -> Option<Event> {
         if self.ahead.is_empty() {
-            match awaited(&self.app, &self.tenant, self.after, PAGE, self.ends_at).await {
+            match wait_for_events(&self.app, &self.tenant, self.after, PAGE, self.ends_at).await {
                 Ok(found) => {
                     self.after = found.position;
                     self.ahead = found.entries.into();

@@ -8,70 +8,71 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{Cursor, Found};
+use super::{FeedCursor, FeedPage};
 use crate::message::view::object_or_empty;
 
-/// Something that happened to a message.
+/// An event of a message.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = FeedEntry)]
-pub(crate) struct Entry {
-    /// Give this as `after` for what comes next.
+pub(crate) struct FeedEntry {
+    /// Pass this as `after` to read what follows.
     #[schema(example = "MTIuMw")]
     pub(super) cursor: String,
-    /// Its place in the message's history; null where the message was removed.
+    /// The event's position in the message's history; null if the message was removed.
     sequence: Option<i64>,
-    /// When; null where the message was removed.
+    /// When it happened; null if the message was removed.
     #[schema(value_type = Option<String>, format = DateTime)]
     at: Option<Time>,
-    /// What, as webhooks name it.
+    /// The event's name, as webhooks use it.
     #[serde(rename = "type")]
     #[schema(example = "email.sent")]
     name: &'static str,
-    /// What, as the message's history names it.
+    /// The event's name, as the message's history uses it.
     #[schema(value_type = String, example = "sent")]
     event: EventKind,
-    /// To which message; null where it is mail that came in.
-    message: Option<Named>,
-    /// Which mail came in, for `email.received`: its id in `/v1/inbound`.
+    /// The message; null for inbound mail.
+    message: Option<FeedMessage>,
+    /// The inbound mail, for `email.received`: its id in `/v1/inbound`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = "uuid")]
     inbound: Option<MessageUid>,
-    /// Particulars; empty where there are none.
+    /// Further data; an empty object if absent.
     #[serde(serialize_with = "object_or_empty")]
     #[schema(value_type = Object)]
     data: Option<Box<RawValue>>,
 }
 
-/// A message by its names.
+/// A message by its ids.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = NamedMessage)]
-pub(crate) struct Named {
-    /// Your id of it, or its uid; null where it was removed.
+pub(crate) struct FeedMessage {
+    /// Your id of the message, or its uid; null if it was removed.
     #[schema(example = "order-1")]
     id: Option<String>,
-    /// Its own id.
+    /// The message's own id.
     #[schema(value_type = String, format = "uuid")]
     uid: MessageUid,
 }
 
-/// What came next.
+/// The entries that follow.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Feed {
-    /// In order, oldest first.
-    data: Vec<Entry>,
-    /// Give this as `after` for the next; there is always one.
+#[schema(as = Feed)]
+pub(crate) struct FeedAnswer {
+    /// The entries, oldest first.
+    data: Vec<FeedEntry>,
+    /// Pass this as `after` to continue; it is always present.
     #[schema(example = "MTIuMw")]
     next_cursor: String,
 }
 
-impl Feed {
-    pub(super) fn new(Found { entries, position }: Found) -> Self {
-        Self { data: entries, next_cursor: Cursor(position).write() }
+impl FeedAnswer {
+    pub(super) fn new(FeedPage { entries, position }: FeedPage) -> Self {
+        Self { data: entries, next_cursor: FeedCursor(position).write() }
     }
 }
 
-impl Entry {
-    /// An entry, unless it is of what happens inside and nobody is told.
+impl FeedEntry {
+    /// The entry of an event; `None` for internal events, which subscribers do not get.
     pub(super) fn new(found: FeedEvent, ids: &HashMap<MessageUid, String>) -> Option<Self> {
         let name = event_name(found.kind, found.deferred)?;
         let (sequence, at, data) = match found.event {
@@ -80,12 +81,12 @@ impl Entry {
         };
         let is_inbound = found.kind == EventKind::Received;
         Some(Self {
-            cursor: Cursor(found.position).write(),
+            cursor: FeedCursor(found.position).write(),
             sequence,
             at,
             name,
             event: found.kind,
-            message: (!is_inbound).then(|| Named { id: ids.get(&found.uid).cloned(), uid: found.uid }),
+            message: (!is_inbound).then(|| FeedMessage { id: ids.get(&found.uid).cloned(), uid: found.uid }),
             inbound: is_inbound.then_some(found.uid),
             data: data.and_then(|text| RawValue::from_string(text).ok()),
         })
@@ -105,7 +106,7 @@ mod tests {
             data.map(|data| Event { seq: 3, at: Time::from_millis(0), kind, data: Some(data.to_owned()) });
         let found = FeedEvent { position: FeedPosition { page: 1, entry: 0 }, uid, kind, deferred, event };
         let ids = HashMap::from([(uid, "order-1".to_owned())]);
-        Entry::new(found, &ids).map(|entry| serde_json::to_value(entry).unwrap())
+        FeedEntry::new(found, &ids).map(|entry| serde_json::to_value(entry).unwrap())
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! An operator's word on a message: asks the state machine, and writes what it says under a fence.
+//! Applies an operator's action to a message: asks the state machine, and writes the result under a fence.
 //!
-//! Somebody else may move the message between our reading and our writing; then the fence does not hold, nothing is
-//! written, and the whole is decided anew from what is there now. What the state machine does not allow is a 409 that
-//! names the state.
+//! If the message changes between our read and our write, the fence does not match, nothing is written, and
+//! the decision is made again from the new state. An action that the state machine does not allow is a 409
+//! that names the state.
 
 use postway_domain::{
     RecipientStatus, State, TenantId, Time,
@@ -13,24 +13,24 @@ use serde_json::json;
 
 use crate::{
     http::{error::ApiError, request_id::RequestId},
-    message::{find, read::summaries::summaries, view::Summary},
-    state::App,
+    message::{find, read::summaries::summaries, view::MessageSummaryView},
+    state::AppState,
 };
 
-/// How often a decision is made anew before we say that the message is busy.
+/// How often the decision is repeated before the message is reported as busy.
 const TRIES_MAX: u32 = 5;
 
-/// What is asked of a message. Where it goes is a matter of its recipients, too, so the state machine's input is made
-/// of both.
+/// An operator's action on a message. Its result also depends on the recipients, so the state machine's input
+/// is made of both.
 #[derive(Clone, Copy, Debug)]
 pub enum Asked {
-    /// Not to be sent to those it was not sent to yet.
+    /// Do not send to the recipients that it was not sent to yet.
     Cancel,
-    /// To be sent now.
+    /// Send it now.
     Replay,
-    /// To be sent at this time.
+    /// Send it at this time.
     Reschedule(Time),
-    /// To be taken for sent, for failed, or sent again, as far as it is in doubt.
+    /// Declare the recipients in doubt sent or failed, or send to them again.
     Resolve(Resolution),
 }
 
@@ -46,25 +46,25 @@ impl Asked {
     }
 }
 
-/// Does what is asked to the message that `id` names; what it is then.
+/// Applies an action to the message that `id` names, and returns the message after it.
 pub(crate) async fn operate(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     id: &str,
     asked: Asked,
     request_id: &RequestId,
-) -> Result<Summary, ApiError> {
+) -> Result<MessageSummaryView, ApiError> {
     move_on(app, tenant, id, asked, request_id, |_| true).await
 }
 
-/// Gives a message that waits for its time another one; a time that has passed is now.
+/// Gives a waiting message another time; a time in the past means now.
 pub(crate) async fn reschedule(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     id: &str,
     send_at: Time,
     request_id: &RequestId,
-) -> Result<Summary, ApiError> {
+) -> Result<MessageSummaryView, ApiError> {
     let ahead_max = app.door.limits().send_at_ahead_max;
     if send_at.since(app.clock.now()) > ahead_max {
         let days = ahead_max.as_secs() / (24 * 60 * 60);
@@ -77,24 +77,24 @@ pub(crate) async fn reschedule(
     move_on(app, tenant, id, Asked::Reschedule(send_at), request_id, |_| true).await
 }
 
-/// Puts a dead letter back in the queue. Any other message is left as it is.
+/// Puts a dead letter back in the queue. Any other message is left unchanged.
 pub(crate) async fn replay(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     id: &str,
     request_id: &RequestId,
-) -> Result<Summary, ApiError> {
+) -> Result<MessageSummaryView, ApiError> {
     move_on(app, tenant, id, Asked::Replay, request_id, |state| state == State::Failed).await
 }
 
 async fn move_on(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     id: &str,
     asked: Asked,
     request_id: &RequestId,
     concerns: impl Fn(State) -> bool,
-) -> Result<Summary, ApiError> {
+) -> Result<MessageSummaryView, ApiError> {
     for _ in 0..TRIES_MAX {
         let record = find(app, tenant, id).await?;
         let state = record.summary.state;
@@ -108,7 +108,7 @@ async fn move_on(
         let (uid, to) = (record.summary.uid, change.to);
         if app.store.apply(vec![change]).await?.first() == Some(&true) {
             if to != state {
-                count(to);
+                count_transition(to);
             }
             let now_is = to.status().as_str();
             tracing::info!(%uid, %tenant, state = now_is, request_id = request_id.as_str(), "operator moved it");
@@ -120,7 +120,7 @@ async fn move_on(
     Err(ApiError::conflict("the message is moving too fast to be changed; try again"))
 }
 
-/// What is asked of this message, as the change that does it.
+/// The store's change that applies this action to this message.
 pub fn change(
     record: &MessageRecord,
     asked: Asked,
@@ -141,7 +141,7 @@ pub fn change(
     let to = step.to;
     let due_at = match asked {
         Asked::Reschedule(send_at) => Some(send_at.max(now)),
-        // Those that the doubt was not about have waited for it.
+        // Recipients that were not in doubt have waited for the decision.
         Asked::Replay | Asked::Resolve(_) => matches!(to, State::Ready | State::Scheduled(_)).then_some(now),
         Asked::Cancel => None,
     };
@@ -151,14 +151,14 @@ pub fn change(
         lost_leases: starts_afresh.then_some(0),
         error: step.error.clone().or_else(|| failure(record, asked, to)),
         recipients: recipients(record, input),
-        // Only one that was never composed was refused by a check.
+        // Only a message that was never composed was refused by a check.
         preparation: (to == State::Accepted).then_some(Preparation::Again(now)),
         erases_bodies: to == State::Sent && summary.sensitive,
         ..step.telling(&data)
     })
 }
 
-/// The recipients that the operator's word is about. Those that a relay took are never touched.
+/// The recipients that the action applies to. Those that a relay accepted are never changed.
 fn recipients(record: &MessageRecord, input: Input) -> Vec<RecipientChange> {
     let (from, to) = match input {
         Input::Replay if matches!(record.summary.state, State::Failed | State::Invalid) => {
@@ -166,7 +166,8 @@ fn recipients(record: &MessageRecord, input: Input) -> Vec<RecipientChange> {
         }
         Input::Resolve(Resolution::Sent, _) => (RecipientStatus::InDoubt, RecipientStatus::Sent),
         Input::Resolve(Resolution::Failed, _) => (RecipientStatus::InDoubt, RecipientStatus::Failed),
-        // An attempt is for the open, and for those in doubt only where nobody is: so that all go, all are open.
+        // An attempt is for open recipients, and for those in doubt only if none is open: so that all are
+        // sent to, all become open.
         Input::Resolve(Resolution::Resend, Rest::Open) => {
             (RecipientStatus::InDoubt, RecipientStatus::Pending)
         }
@@ -176,7 +177,8 @@ fn recipients(record: &MessageRecord, input: Input) -> Vec<RecipientChange> {
     moved.map(|(_, position)| RecipientChange { position, status: to, reply: None }).collect()
 }
 
-/// The failure to show from now on: a withdrawn message keeps its last one, a settled or renewed one begins afresh.
+/// The failure to show from now on: a cancelled message keeps its last one, a resolved or replayed one starts
+/// without.
 fn failure(record: &MessageRecord, asked: Asked, to: State) -> Option<String> {
     match (asked, to) {
         (Asked::Cancel, State::Cancelled) => record.summary.error.clone(),
@@ -222,7 +224,7 @@ fn refuse(InvalidTransition { state, input }: InvalidTransition) -> ApiError {
     })
 }
 
-fn count(to: State) {
+fn count_transition(to: State) {
     let status = to.status();
     metrics::counter!("postway_state_transitions_total", "state" => status.as_str()).increment(1);
     if status.is_final() {

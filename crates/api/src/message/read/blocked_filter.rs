@@ -1,4 +1,4 @@
-//! `held_by` as a filter: the messages that something holds back, in the words in which they say so themselves.
+//! The filter `held_by`: the messages that something blocks, named as in the field `held_by`.
 
 use std::str::FromStr;
 
@@ -8,12 +8,12 @@ use postway_store::{
     record::{AccountGate, Filter, LaneHolders, Suspension, SuspensionScope},
 };
 
-/// What holds messages.
+/// What blocks messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum HeldBy {
-    /// Any of what follows, but for a doubt.
+pub(crate) enum BlockedBy {
+    /// Anything of the following, except a doubt.
     Anything,
-    /// A lost answer that somebody must resolve.
+    /// A message in doubt that waits for an operator.
     Doubt,
     /// A suspension of the tenant.
     Tenant,
@@ -25,7 +25,7 @@ pub(crate) enum HeldBy {
     Gate(AccountGate, AccountId),
 }
 
-impl FromStr for HeldBy {
+impl FromStr for BlockedBy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -44,8 +44,8 @@ impl FromStr for HeldBy {
     }
 }
 
-impl HeldBy {
-    /// The filter, narrowed to what this holds now. Nothing matches while it holds nothing.
+impl BlockedBy {
+    /// The filter, narrowed to what is blocked by this now. Nothing matches while it blocks nothing.
     pub(crate) async fn narrow(
         &self,
         store: &dyn Store,
@@ -85,7 +85,7 @@ impl HeldBy {
     }
 }
 
-/// All accounts and batches of a tenant that hold something back.
+/// All accounts and batches of a tenant that block something.
 async fn all(
     store: &dyn Store,
     tenant: &TenantId,
@@ -116,10 +116,10 @@ mod tests {
         for right in
             ["any", "doubt", "tenant", "batch:spring", "account:relay-1", "limit:relay-1", "circuit:relay-1"]
         {
-            assert!(right.parse::<HeldBy>().is_ok(), "{right}");
+            assert!(right.parse::<BlockedBy>().is_ok(), "{right}");
         }
         for wrong in ["", "held", "tenant:acme", "account:", "account", "batch", "circuit:", "limit: x"] {
-            assert!(wrong.parse::<HeldBy>().is_err(), "{wrong}");
+            assert!(wrong.parse::<BlockedBy>().is_err(), "{wrong}");
         }
     }
 }

@@ -1,7 +1,8 @@
-//! What holds a message back: the facts from the store, and the gates they make.
+//! What blocks a message: the facts from the store, and the blockers they imply.
 //!
-//! Suspensions are facts of the lane, limits and circuits of the account; they show in `held_by` too, which
-//! [`postway_store::Holds`] reads for many messages at once. The rest the message knows by itself.
+//! Suspensions are facts of the lane; limits and circuits are facts of the account. They also appear in
+//! `held_by`, which [`postway_store::Holds`] reads for many messages at once. Everything else is known from
+//! the message itself.
 
 use std::time::Duration;
 
@@ -12,45 +13,46 @@ use postway_store::record::{AccountKey, Circuit, MessageSummary, Suspension, Sus
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{http::error::ApiError, message::view::FailureView, state::App};
+use crate::{http::error::ApiError, message::view::FailureView, state::AppState};
 
-/// The code under which dispatch gives back a message that its receiving domain cannot take now.
+/// The code of a message that dispatch returned because its receiving domain is at its limit.
 const DESTINATION_LIMIT: &str = "destination_limit";
 
-/// A message that is due for this long waits for a turn; before, it is just about to go.
+/// A message that has been due for this long waits for its turn; before, it is about to be sent.
 const TURN_AFTER: Duration = Duration::from_secs(2);
 
-/// One thing that holds a message.
+/// One thing that a message waits for.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
-pub(crate) struct Gate {
-    /// `tenant`, `batch`, `account`, `limit`, `circuit`, `destination`, `schedule`, `retry`, `doubt`, `clock`,
-    /// `node` or `turn`.
+#[schema(as = Gate)]
+pub(crate) struct MessageBlocker {
+    /// `tenant`, `batch`, `account`, `limit`, `circuit`, `destination`, `schedule`, `retry`, `doubt`,
+    /// `clock`, `node` or `turn`.
     #[schema(example = "retry")]
     pub(crate) gate: &'static str,
-    /// Why, for people.
+    /// The reason, as a sentence.
     pub(crate) reason: String,
-    /// Until when; null when somebody must act.
+    /// When it ends; null if someone must act.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) until: Option<Time>,
 }
 
-/// What the store knows about a message's way out.
+/// What the store knows about the message's lane and account.
 #[derive(Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct BlockerFacts {
     pub(crate) suspensions: Vec<Suspension>,
     pub(crate) account: Option<Account>,
     pub(crate) circuit: Option<Circuit>,
     pub(crate) limits: AccountLimits,
     pub(crate) used: Vec<(Span, Used)>,
-    /// Messages of its tenant that are being sent.
+    /// The tenant's messages that are being sent.
     pub(crate) sending: i64,
-    /// Whether the node that answers is isolated and sends nothing.
+    /// Whether the answering node is isolated and sends nothing.
     pub(crate) is_isolated: bool,
 }
 
-impl Facts {
-    /// Those about this message.
-    pub(crate) async fn about(app: &App, message: &MessageSummary, now: Time) -> Result<Self, ApiError> {
+impl BlockerFacts {
+    /// The facts about this message.
+    pub(crate) async fn about(app: &AppState, message: &MessageSummary, now: Time) -> Result<Self, ApiError> {
         let lane = &message.lane;
         let Some(account) = app.store.account(&lane.tenant, &lane.account).await? else {
             let suspensions = app.store.suspensions(&lane.tenant).await?;
@@ -73,14 +75,14 @@ impl Facts {
         })
     }
 
-    /// Every gate that is shut for this message.
-    pub(crate) fn gates(&self, message: &MessageSummary, now: Time) -> Vec<Gate> {
+    /// Everything that blocks this message.
+    pub(crate) fn gates(&self, message: &MessageSummary, now: Time) -> Vec<MessageBlocker> {
         let mut gates = self.suspended(message);
         match &self.account {
             None => {
                 let account = &message.lane.account;
                 let reason = format!("there is no account `{account}`: create it, or cancel the message");
-                gates.push(Gate { gate: "account", reason, until: None });
+                gates.push(MessageBlocker { gate: "account", reason, until: None });
             }
             Some(account) => {
                 gates.extend(self.used_up(account));
@@ -97,7 +99,7 @@ impl Facts {
         if gates.is_empty() && is_due && self.is_isolated {
             let reason = "the node that answers is isolated: its heartbeat does not reach the database, so it sends nothing \
                  until it does; another node may send it";
-            gates.push(Gate { gate: "node", reason: reason.to_owned(), until: None });
+            gates.push(MessageBlocker { gate: "node", reason: reason.to_owned(), until: None });
         }
         if gates.is_empty() && is_overdue(message, now) {
             gates.push(self.turn());
@@ -105,8 +107,8 @@ impl Facts {
         gates
     }
 
-    /// Nothing else holds it: it waits behind others, of its tenant or of all.
-    fn turn(&self) -> Gate {
+    /// Nothing else blocks it: it waits behind other messages, of its tenant or of all.
+    fn turn(&self) -> MessageBlocker {
         let reason = match self.sending {
             0 => "it is due and waits for its turn: other mail is being sent".to_owned(),
             sending => format!(
@@ -114,10 +116,10 @@ impl Facts {
                  a tenant or an account whose mail does not end gets no more places until some of it does"
             ),
         };
-        Gate { gate: "turn", reason, until: None }
+        MessageBlocker { gate: "turn", reason, until: None }
     }
 
-    fn suspended(&self, message: &MessageSummary) -> Vec<Gate> {
+    fn suspended(&self, message: &MessageSummary) -> Vec<MessageBlocker> {
         let holding = self.suspensions.iter().filter(|suspension| suspension.scope.holds(&message.lane));
         let gate = |suspension: &Suspension| {
             let what = match &suspension.scope {
@@ -126,13 +128,13 @@ impl Facts {
                 SuspensionScope::Account(id) => format!("its account `{id}`"),
             };
             let reason = format!("{what} is suspended since {} until it is activated", suspension.since);
-            Gate { gate: suspension.scope.as_str(), reason, until: None }
+            MessageBlocker { gate: suspension.scope.as_str(), reason, until: None }
         };
         holding.map(gate).collect()
     }
 
-    fn used_up(&self, account: &Account) -> Vec<Gate> {
-        // Beyond such a limit mail does not wait: it fails.
+    fn used_up(&self, account: &Account) -> Vec<MessageBlocker> {
+        // Beyond a rejecting limit mail does not wait: it fails.
         if self.limits.behavior == LimitBehavior::Reject {
             return Vec::new();
         }
@@ -145,12 +147,12 @@ impl Facts {
                 span.as_str(),
                 if *span == Span::Day { meanwhile(account) } else { String::new() }
             );
-            is_used_up.then_some(Gate { gate: "limit", reason, until: used.frees_at })
+            is_used_up.then_some(MessageBlocker { gate: "limit", reason, until: used.frees_at })
         };
         self.used.iter().filter_map(gate).collect()
     }
 
-    fn open_circuit(&self, account: &Account, now: Time) -> Option<Gate> {
+    fn open_circuit(&self, account: &Account, now: Time) -> Option<MessageBlocker> {
         let circuit = self.circuit.as_ref()?;
         let Circuit { code, reason, opened_at, open_until, .. } = circuit;
         let reason = format!(
@@ -158,8 +160,8 @@ impl Facts {
             account.id,
             meanwhile(account)
         );
-        // When its time is up, one message at a time tries.
-        Some(Gate { gate: "circuit", reason, until: Some((*open_until).max(now)) })
+        // When the time is over, one message at a time is tried.
+        Some(MessageBlocker { gate: "circuit", reason, until: Some((*open_until).max(now)) })
     }
 }
 
@@ -169,10 +171,10 @@ fn is_beyond(message: &MessageSummary, latest: Time) -> bool {
     waits && message.due_at.is_some_and(|due_at| due_at > latest)
 }
 
-fn set_back(message: &MessageSummary) -> Gate {
+fn set_back(message: &MessageSummary) -> MessageBlocker {
     let reason = "its time was set by a clock that was ahead, and is later than any attempt can be; it is made due as soon as \
                   that is noticed";
-    Gate { gate: "clock", reason: reason.to_owned(), until: message.due_at }
+    MessageBlocker { gate: "clock", reason: reason.to_owned(), until: message.due_at }
 }
 
 /// Whether it could have been sent a while ago.
@@ -185,34 +187,38 @@ fn meanwhile(account: &Account) -> String {
     fallback.map_or_else(String::new, |other| format!("; its fallback `{other}` may send it meanwhile"))
 }
 
-/// What holds it of its own.
-fn own_gate(message: &MessageSummary, has_circuit: bool, now: Time) -> Option<Gate> {
-    // What is due already is held by nothing but its turn.
+/// What the message itself waits for.
+fn own_gate(message: &MessageSummary, has_circuit: bool, now: Time) -> Option<MessageBlocker> {
+    // A message that is due waits for nothing but its turn.
     let until = message.due_at.filter(|due| *due > now);
     let failure = message.error.as_deref().map(FailureView::read);
     match message.state {
-        Stands::Scheduled(Wait::SendAt) if until.is_some() => {
-            Some(Gate { gate: "schedule", reason: "its send_at has not come yet".to_owned(), until })
-        }
+        Stands::Scheduled(Wait::SendAt) if until.is_some() => Some(MessageBlocker {
+            gate: "schedule",
+            reason: "its send_at has not come yet".to_owned(),
+            until,
+        }),
         Stands::Scheduled(Wait::Retry) if until.is_some() => {
-            Some(Gate { gate: "retry", reason: last_failure(message, failure.as_ref()), until })
+            Some(MessageBlocker { gate: "retry", reason: last_failure(message, failure.as_ref()), until })
         }
         Stands::Scheduled(Wait::Fetch) if until.is_some() => {
-            Some(Gate { gate: "retry", reason: failed_fetch(failure.as_ref()), until })
+            Some(MessageBlocker { gate: "retry", reason: failed_fetch(failure.as_ref()), until })
         }
         Stands::Ready if until.is_some() => {
             let Some(failure) = failure else {
-                // Nothing gave it back: it was due when it became ready, by a clock that has been set back since.
+                // Nothing returned it: it was due when it became ready, by a clock that was set back since.
                 let reason = "it became ready when this machine's clock was ahead, and is due at that time";
-                return Some(Gate { gate: "clock", reason: reason.to_owned(), until });
+                return Some(MessageBlocker { gate: "clock", reason: reason.to_owned(), until });
             };
             let words = failure.words().unwrap_or("too many messages or connections at once").to_owned();
             match failure.code() {
-                Some(DESTINATION_LIMIT) => Some(Gate { gate: "destination", reason: words, until }),
-                // Given back because its account was at fault, and the account's circuit is not known to be open yet.
-                _ if !has_circuit => {
-                    Some(Gate { gate: "circuit", reason: last_failure(message, Some(&failure)), until })
-                }
+                Some(DESTINATION_LIMIT) => Some(MessageBlocker { gate: "destination", reason: words, until }),
+                // Returned because its account failed, and the account's circuit is not known to be open yet.
+                _ if !has_circuit => Some(MessageBlocker {
+                    gate: "circuit",
+                    reason: last_failure(message, Some(&failure)),
+                    until,
+                }),
                 _ => None,
             }
         }
@@ -244,7 +250,7 @@ fn failed_fetch(failure: Option<&FailureView>) -> String {
     format!("it is not composed yet: {words}; it is tried again")
 }
 
-fn doubt(message: &MessageSummary) -> Gate {
+fn doubt(message: &MessageSummary) -> MessageBlocker {
     let reason = match message.due_at {
         Some(_) => {
             "the relay's answer to the last attempt was lost; it is sent again under the same Message-ID"
@@ -254,5 +260,5 @@ fn doubt(message: &MessageSummary) -> Gate {
              (resolve)"
         }
     };
-    Gate { gate: "doubt", reason: reason.to_owned(), until: message.due_at }
+    MessageBlocker { gate: "doubt", reason: reason.to_owned(), until: message.due_at }
 }

@@ -4,36 +4,36 @@ use axum::{Json, extract::State};
 
 use crate::{
     auth::Reader,
-    http::{error::ApiError, pagination::Part},
+    http::{error::ApiError, pagination::ListPart},
     message::{
-        GivenId, find,
+        MessagePathId, find,
         view::{EventList, EventView},
     },
-    state::Shared,
+    state::SharedState,
 };
 
 /// Show a message's history
 ///
-/// Everything that happened to it, oldest first.
+/// Its events, oldest first.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/events",
     operation_id = "getMessageEvents",
     tag = "messages",
     params(
-        ("id" = String, Path, description = "Your id of it, or its uid"),
+        ("id" = String, Path, description = "Your id of the message, or its uid"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
-    responses((status = 200, description = "What happened, in order", body = EventList))
+    responses((status = 200, description = "The events, in order", body = EventList))
 )]
 pub(crate) async fn events(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
-    part: Part,
+    MessagePathId(id): MessagePathId,
+    part: ListPart,
 ) -> Result<Json<EventList>, ApiError> {
     let record = find(&app, &caller.tenant, &id).await?;
-    let (events, next_cursor) = part.of(record.events, |event| event.seq)?;
+    let (events, next_cursor) = part.select(record.events, |event| event.seq)?;
     Ok(Json(EventList { data: events.into_iter().map(EventView::from).collect(), next_cursor }))
 }

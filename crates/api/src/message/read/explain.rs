@@ -1,4 +1,4 @@
-//! `GET /v1/messages/{id}/explain`: what holds a message, and when it goes.
+//! `GET /v1/messages/{id}/explain`: what a message waits for, and when it will be sent.
 
 use axum::{Json, extract::State};
 use postway_domain::{State as Stands, Status, Time, message::Wait};
@@ -9,57 +9,63 @@ use crate::{
     auth::Reader,
     http::error::ApiError,
     message::{
-        GivenId, find,
-        read::blockers::{Facts, Gate},
+        MessagePathId, find,
+        read::blockers::{BlockerFacts, MessageBlocker},
         view::{FailureView, reason},
     },
-    state::Shared,
+    state::SharedState,
 };
 
-/// What holds a message.
+/// Why a message is where it is.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
-pub(crate) struct Explanation {
-    /// Where it stands.
+#[schema(as = Explanation)]
+pub(crate) struct MessageExplanation {
+    /// The message's status.
     #[schema(value_type = String, example = "scheduled")]
     status: Status,
-    /// What happens to it now, or why it ended as it did, where that is not a matter of gates.
+    /// What happens to it now, or why it ended, if it waits for no gate.
     #[schema(example = json!(null))]
     reason: Option<String>,
-    /// What it waits for; empty when nothing holds it.
-    gates: Vec<Gate>,
-    /// When it goes, as far as is known.
+    /// What it waits for; empty if nothing blocks it.
+    gates: Vec<MessageBlocker>,
+    /// When it will be sent, if that is known.
     #[schema(value_type = Option<String>, format = DateTime)]
     next_at: Option<Time>,
 }
 
-/// Explain what holds a message
+/// Explain what a message waits for
 ///
-/// Every gate that is shut for it now: suspensions of its tenant, batch or account, used-up limits, an open circuit, a
-/// busy destination, its schedule, its next retry, a doubt, an isolated node, its turn.
+/// Every gate that is closed for it now: a suspension of its tenant, batch or account, a used-up limit, an
+/// open circuit, a busy destination, its schedule, its next retry, a doubt, an isolated node, its turn.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}/explain",
     operation_id = "explainMessage",
     tag = "messages",
-    params(("id" = String, Path, description = "Your id of it, or its uid")),
-    responses((status = 200, description = "What it waits for", body = Explanation))
+    params(("id" = String, Path, description = "Your id of the message, or its uid")),
+    responses((status = 200, description = "What it waits for", body = MessageExplanation))
 )]
 pub(crate) async fn explain(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
-) -> Result<Json<Explanation>, ApiError> {
+    MessagePathId(id): MessagePathId,
+) -> Result<Json<MessageExplanation>, ApiError> {
     let message = find(&app, &caller.tenant, &id).await?.summary;
     let (status, now) = (message.state.status(), app.clock.now());
-    // On the wire, or at its end, nothing holds it. How it ended has its reasons.
+    // While it is being transmitted, or after its end, nothing blocks it. The end has its reason.
     if status.is_final() || status == Status::Sending {
         let error = message.error.as_deref().map(FailureView::read);
         let reason = reason(message.state, error.as_ref());
-        return Ok(Json(Explanation { status, reason, gates: Vec::new(), next_at: None }));
+        return Ok(Json(MessageExplanation { status, reason, gates: Vec::new(), next_at: None }));
     }
-    let gates = Facts::about(&app, &message, now).await?.gates(&message, now);
+    let gates = BlockerFacts::about(&app, &message, now).await?.gates(&message, now);
     let next_at = next_at(&gates, message.due_at);
-    Ok(Json(Explanation { status, reason: progress(message.state).map(str::to_owned), gates, next_at }))
+    Ok(Json(MessageExplanation {
+        status,
+        reason: progress(message.state).map(str::to_owned),
+        gates,
+        next_at,
+    }))
 }
 
 /// What happens to a message that is not composed yet.
@@ -78,8 +84,8 @@ fn progress(state: Stands) -> Option<&'static str> {
     }
 }
 
-/// When the last of the gates opens; not known as soon as one of them waits for somebody.
-fn next_at(gates: &[Gate], due_at: Option<Time>) -> Option<Time> {
+/// When the last of the gates opens; unknown if one of them waits for a person.
+fn next_at(gates: &[MessageBlocker], due_at: Option<Time>) -> Option<Time> {
     match gates {
         [] => due_at,
         gates => {
@@ -92,8 +98,8 @@ fn next_at(gates: &[Gate], due_at: Option<Time>) -> Option<Time> {
 mod tests {
     use super::*;
 
-    fn gate(until: Option<i64>) -> Gate {
-        Gate { gate: "limit", reason: String::new(), until: until.map(Time::from_millis) }
+    fn gate(until: Option<i64>) -> MessageBlocker {
+        MessageBlocker { gate: "limit", reason: String::new(), until: until.map(Time::from_millis) }
     }
 
     #[test]

@@ -10,33 +10,34 @@ use postway_store::record::{Filter, MessageKey, MessagePage, MessageSummary};
 
 use crate::{
     auth::Reader,
-    http::{error::ApiError, pagination::Paging, query::Parameters},
+    http::{error::ApiError, pagination::PageRequest, query::QueryParameters},
     message::{
-        read::{blocked_filter::HeldBy, search_text::Understood, summaries::summaries},
-        view::{CountView, MessageList},
+        read::{blocked_filter::BlockedBy, search_text::ParsedSearch, summaries::summaries},
+        view::{MatchCountView, MessageList},
     },
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
-/// The longest text a filter is compared with.
+/// The longest text of a filter.
 const TEXT_BYTES_MAX: usize = 998;
-/// Messages that are counted, at most.
+/// The most messages that are counted.
 const COUNTED_MAX: u32 = 100_000;
 
 /// List messages
 ///
-/// Newest first. Every filter given must hold. Unknown parameters are refused. For one page some thousands are looked at at most:
-/// where `next_cursor` is there, go on with it, also after a page with fewer messages than asked for, or none.
+/// Newest first. A message must match every filter. Unknown parameters are refused. A page examines some
+/// thousands of messages at most: as long as there is a `next_cursor`, continue with it, even after a page
+/// with fewer messages than requested, or none.
 #[utoipa::path(
     get,
     path = "/v1/messages",
     operation_id = "listMessages",
     tag = "messages",
     params(
-        ("q" = Option<String>, Query, description = "One text for all: an address or part of one, `@domain`, an id or uid, `<Message-ID>`, a failure's code, words of the subject, or `tag:`, `subject:`, `to:`, `id:`, `external:`, `code:`, `status:`, `outcome:`, `account:`, `batch:` before a value. Nothing is refused; `understood` says what it was taken for"),
+        ("q" = Option<String>, Query, description = "One text for every search: an address or part of one, `@domain`, an id or uid, `<Message-ID>`, a failure code, words of the subject, or `tag:`, `subject:`, `to:`, `id:`, `external:`, `code:`, `status:`, `outcome:`, `account:`, `batch:` before a value. Nothing is refused; `understood` says how it was interpreted"),
         ("status" = Option<String>, Query, description = "Only those in this state"),
-        ("outcome" = Option<String>, Query, description = "Only those of which a recipient came to this after it was sent"),
-        ("held_by" = Option<String>, Query, description = "Only those that this holds back now: `any`, `tenant`, `batch:CODE`, `account:ID`, `limit:ID`, `circuit:ID`, or `doubt` for those that wait for your word"),
+        ("outcome" = Option<String>, Query, description = "Only those with a recipient that has this outcome"),
+        ("held_by" = Option<String>, Query, description = "Only those that this blocks now: `any`, `tenant`, `batch:CODE`, `account:ID`, `limit:ID`, `circuit:ID`, or `doubt` for those that wait for your decision"),
         ("waiting" = Option<bool>, Query, description = "Only those that wait to be sent"),
         ("account" = Option<String>, Query, description = "Only those of this account"),
         ("batch" = Option<String>, Query, description = "Only those of this batch"),
@@ -44,30 +45,30 @@ const COUNTED_MAX: u32 = 100_000;
         ("subject" = Option<String>, Query, description = "Only those whose subject contains this, in any case"),
         ("tag" = Option<String>, Query, description = "Only those with this label"),
         ("request_id" = Option<String>, Query, description = "Only those that came with this request"),
-        ("provider_message_id" = Option<String>, Query, description = "Only the one that the relay calls so"),
+        ("provider_message_id" = Option<String>, Query, description = "Only the message with this id of the relay"),
         ("error_code" = Option<String>, Query, description = "Only those whose latest failure has this code, such as `smtp_550`"),
         ("since" = Option<String>, Query, description = "Accepted at or after this time"),
         ("until" = Option<String>, Query, description = "Accepted before this time"),
-        ("count" = Option<bool>, Query, description = "Whether to count all that match, up to 100,000"),
+        ("count" = Option<bool>, Query, description = "Whether to count all matching messages, up to 100,000"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((status = 200, description = "One page", body = MessageList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<MessageList>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
+    let mut query = QueryParameters::from_uri(&uri)?;
     let status = query.parse("status", str::parse::<Status>);
     let outcome = query.parse("outcome", outcome_of);
-    let held_by = query.parse("held_by", str::parse::<HeldBy>);
+    let held_by = query.parse("held_by", str::parse::<BlockedBy>);
     let waits = query.parse("waiting", yes_or_no).unwrap_or(false);
     let is_counted = query.parse("count", yes_or_no).unwrap_or(false);
     let search = query.parse("q", bounded);
     let filter = Filter { status, outcome, waits, ..filter(&mut query) };
-    let Paging { limit, cursor } = Paging::take(&mut query);
+    let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
     let tenant = &caller.tenant;
     let filter = match held_by {
@@ -75,28 +76,29 @@ pub(crate) async fn list(
         None => filter,
     };
     let search = search.filter(|text| !text.trim().is_empty());
-    let Understood { filter, key, maybe_id, terms } = match &search {
-        Some(text) => Understood::read(text, filter),
-        None => Understood { filter, ..Understood::default() },
+    let ParsedSearch { filter, key, maybe_id, terms } = match &search {
+        Some(text) => ParsedSearch::read(text, filter),
+        None => ParsedSearch { filter, ..ParsedSearch::default() },
     };
     let understood = search.is_some().then_some(terms);
     if let Some(found) = one_by_key(&app, tenant, key, maybe_id).await? {
         let messages = summaries(&app, tenant, found).await?;
-        let count = is_counted.then_some(CountView { messages: messages.len() as u64, or_more: false });
+        let count = is_counted.then_some(MatchCountView { messages: messages.len() as u64, or_more: false });
         return Ok(Json(MessageList { data: messages, next_cursor: None, count, understood }));
     }
     let count = match is_counted {
         true => Some(app.store.count(tenant, &filter, COUNTED_MAX).await?),
         false => None,
     };
-    let count = count.map(|count| CountView { messages: count.messages, or_more: count.is_more });
+    let count = count.map(|count| MatchCountView { messages: count.messages, or_more: count.is_more });
     let Json(page) = page_of(&app, tenant, &filter, limit, cursor).await?;
     Ok(Json(MessageList { count, understood, ..page }))
 }
 
-/// The message that a search names by its id, if it does. One that is not there is nothing; words that are no id are left to the list.
+/// The message that a search names by its id, if it does. An unknown uid matches nothing; a text that is no
+/// uid is left to the list.
 async fn one_by_key(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     key: Option<MessageKey>,
     maybe_id: Option<ClientId>,
@@ -110,7 +112,7 @@ async fn one_by_key(
     Ok(found.map(|record| vec![record.summary]))
 }
 
-/// What may become of a recipient after its mail was sent.
+/// The outcome of a recipient that a filter names.
 pub(crate) fn outcome_of(word: &str) -> Result<EventKind, &'static str> {
     EventKind::ALL.iter().copied().find(|kind| kind.as_str() == word && outcome_rank(*kind).is_some()).ok_or(
         "must be delivered, bounced, complained, delayed, auto_replied, pec_accepted, pec_taken_over, pec_timeout, \
@@ -122,8 +124,8 @@ fn yes_or_no(text: &str) -> Result<bool, &'static str> {
     text.parse().map_err(|_| "must be true or false")
 }
 
-/// The filters that all lists of messages have.
-pub(crate) fn filter(query: &mut Parameters) -> Filter {
+/// The filters that all lists of messages share.
+pub(crate) fn filter(query: &mut QueryParameters) -> Filter {
     Filter {
         account: query.parse("account", str::parse::<AccountId>),
         batch: query.parse("batch", str::parse::<BatchCode>).map(|code| code.to_string()),
@@ -146,20 +148,20 @@ fn bounded(text: &str) -> Result<String, String> {
     }
 }
 
-/// The page that the rest of the query asks for.
+/// The page that the rest of the query requests.
 pub(crate) async fn page(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     filter: Filter,
-    mut query: Parameters,
+    mut query: QueryParameters,
 ) -> Result<Json<MessageList>, ApiError> {
-    let Paging { limit, cursor } = Paging::take(&mut query);
+    let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
     page_of(app, tenant, &filter, limit, cursor).await
 }
 
 async fn page_of(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     filter: &Filter,
     limit: u32,
@@ -178,7 +180,7 @@ pub(crate) fn write_cursor(last: MessageUid) -> String {
 pub(crate) fn read_cursor(text: &str) -> Result<MessageUid, ApiError> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
     bytes.map(MessageUid::from_bytes).ok_or_else(|| {
-        ApiError::malformed("the cursor is not one of ours: give next_cursor of the page before, as it is")
+        ApiError::malformed("the cursor is not one of ours: pass the next_cursor of the previous page")
     })
 }
 

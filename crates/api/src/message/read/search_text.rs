@@ -1,8 +1,8 @@
-//! `q`, one text for everything that people look for: what it is understood as.
+//! The parameter `q`: one text for everything that people search for.
 //!
-//! Whatever is typed is a search; nothing is refused, so that half a word finds what it finds. Names before a colon say which filter is
-//! meant; without one an address, a domain, an id, a Message-ID and a code of a failure are known by their looks, and all else is words of
-//! the subject or part of an address.
+//! Nothing is refused, so that half a word finds what it can. A name before a colon names the filter. Without
+//! one, an address, a domain, an id, a Message-ID and a failure code are recognised by their form, and
+//! everything else is words of the subject or part of an address.
 
 use postway_domain::{AccountId, ClientId, EmailAddress, MessageUid, Status, id::BatchCode};
 use postway_store::record::{Filter, MessageKey, external_label, message_id_label};
@@ -11,32 +11,32 @@ use utoipa::ToSchema;
 
 use crate::message::read::list::outcome_of;
 
-/// A part of a search, as it was understood.
+/// A part of a search, as it was interpreted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = UnderstoodTerm)]
-pub(crate) struct TermView {
-    /// The filter that it is: `id`, `recipient`, `domain`, `text`, `subject`, `tag`, `error_code`, `message_id`, `external_id`, `status`,
-    /// `outcome`, `account` or `batch`.
+pub(crate) struct SearchTermView {
+    /// The filter it became: `id`, `recipient`, `domain`, `text`, `subject`, `tag`, `error_code`,
+    /// `message_id`, `external_id`, `status`, `outcome`, `account` or `batch`.
     #[schema(example = "recipient")]
     name: &'static str,
-    /// What it is compared with.
+    /// The value of the filter.
     #[schema(example = "ada@example.net")]
     value: String,
 }
 
-/// A search that was understood.
+/// An interpreted search.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Understood {
+pub(crate) struct ParsedSearch {
     pub(crate) filter: Filter,
-    /// The one message that is meant, if it is there.
+    /// The one message that is meant, if any.
     pub(crate) key: Option<MessageKey>,
-    /// Words that may be a message's own id.
+    /// A word that may be a message's client id.
     pub(crate) maybe_id: Option<ClientId>,
-    pub(crate) terms: Vec<TermView>,
+    pub(crate) terms: Vec<SearchTermView>,
 }
 
-impl Understood {
-    /// Reads a search into what a filter has already.
+impl ParsedSearch {
+    /// Adds a search to an existing filter.
     pub(crate) fn read(text: &str, filter: Filter) -> Self {
         let mut understood = Self { filter, ..Self::default() };
         let mut words: Vec<&str> = Vec::new();
@@ -55,10 +55,10 @@ impl Understood {
     }
 
     fn term(&mut self, name: &'static str, value: &str) {
-        self.terms.push(TermView { name, value: value.to_owned() });
+        self.terms.push(SearchTermView { name, value: value.to_owned() });
     }
 
-    /// Takes a word that says what it is; whether it does.
+    /// Interprets a word whose form says what it is; returns whether it does.
     fn take(&mut self, word: &str) -> bool {
         if let Some((name, value)) = word.split_once(':').filter(|(_, value)| !value.is_empty()) {
             return self.take_named(name, value);
@@ -164,7 +164,7 @@ impl Understood {
     }
 }
 
-/// A domain as addresses have it, once it is more than a beginning.
+/// A domain in the form of addresses, if it is complete.
 fn domain_of(text: &str) -> Option<String> {
     let address = format!("x@{text}").parse::<EmailAddress>().ok()?.to_string();
     address.split_once('@').map(|(_, domain)| domain.to_lowercase())
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     fn terms(text: &str) -> Vec<(&'static str, String)> {
-        let read = Understood::read(text, Filter::default());
+        let read = ParsedSearch::read(text, Filter::default());
         read.terms.into_iter().map(|term| (term.name, term.value)).collect()
     }
 
@@ -218,13 +218,13 @@ mod tests {
 
     #[test]
     fn terms_hold_together_and_words_stay_words() {
-        let read = Understood::read("@gmail.com status:failed your order", Filter::default());
+        let read = ParsedSearch::read("@gmail.com status:failed your order", Filter::default());
         assert_eq!(read.filter.domain.as_deref(), Some("gmail.com"));
         assert_eq!(
             (read.filter.status, read.filter.text.as_deref()),
             (Some(Status::Failed), Some("your order"))
         );
         assert_eq!(read.maybe_id, None);
-        assert!(Understood::read("order-17", Filter::default()).maybe_id.is_some());
+        assert!(ParsedSearch::read("order-17", Filter::default()).maybe_id.is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! `GET /v1/messages/{id}`: one message with its recipients, attempts, history, and who was told of it.
+//! `GET /v1/messages/{id}`: one message with its recipients, attempts, history and notifications.
 
 use axum::{Json, extract::State};
 use postway_domain::{Subscriber, TenantId};
@@ -10,36 +10,36 @@ use postway_store::{
 use crate::{
     auth::Reader,
     http::error::ApiError,
-    message::{GivenId, find, view::Message},
-    state::{App, Shared},
+    message::{MessagePathId, find, view::MessageDetailView},
+    state::{AppState, SharedState},
 };
 
 /// Show a message
 ///
-/// Where it stands, its recipients with what became of each, and its attempts. 404 once it was removed.
+/// Its status, its recipients with their outcomes, and its attempts. 404 once it was removed.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}",
     operation_id = "getMessage",
     tag = "messages",
-    params(("id" = String, Path, description = "Your id of it, or its uid")),
-    responses((status = 200, description = "The message", body = Message))
+    params(("id" = String, Path, description = "Your id of the message, or its uid")),
+    responses((status = 200, description = "The message", body = MessageDetailView))
 )]
 pub(crate) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
-) -> Result<Json<Message>, ApiError> {
+    MessagePathId(id): MessagePathId,
+) -> Result<Json<MessageDetailView>, ApiError> {
     let record = find(&app, &caller.tenant, &id).await?;
     let holds = Holds::read(&*app.store, &caller.tenant, [&record.summary], app.clock.now()).await?;
     let held_by = holds.of(&record.summary);
-    let (told, subscribers) = told(&app, &caller.tenant, &record).await?;
-    Ok(Json(Message::new(record, held_by, told, &subscribers)))
+    let (told, subscribers) = notifications_of(&app, &caller.tenant, &record).await?;
+    Ok(Json(MessageDetailView::new(record, held_by, told, &subscribers)))
 }
 
-/// What was told of a message, and who there is to be told, once it has ended.
-pub(crate) async fn told(
-    app: &App,
+/// The notifications of a message, and, once it has ended, the subscribers that may get more.
+pub(crate) async fn notifications_of(
+    app: &AppState,
     tenant: &TenantId,
     record: &MessageRecord,
 ) -> Result<(Vec<NotificationView>, Vec<Subscriber>), ApiError> {
@@ -51,12 +51,18 @@ pub(crate) async fn told(
     Ok((told, subscribers))
 }
 
-/// The message whose client called it `batch`: that path is a call of its own, but only for POST.
-pub(crate) async fn show_named_batch(app: State<Shared>, caller: Reader) -> Result<Json<Message>, ApiError> {
-    show(app, caller, GivenId("batch".to_owned())).await
+/// The message with the client id `batch`: that path is a call of its own, but only for POST.
+pub(crate) async fn show_named_batch(
+    app: State<SharedState>,
+    caller: Reader,
+) -> Result<Json<MessageDetailView>, ApiError> {
+    show(app, caller, MessagePathId("batch".to_owned())).await
 }
 
-/// The message whose client called it `raw`.
-pub(crate) async fn show_named_raw(app: State<Shared>, caller: Reader) -> Result<Json<Message>, ApiError> {
-    show(app, caller, GivenId("raw".to_owned())).await
+/// The message with the client id `raw`.
+pub(crate) async fn show_named_raw(
+    app: State<SharedState>,
+    caller: Reader,
+) -> Result<Json<MessageDetailView>, ApiError> {
+    show(app, caller, MessagePathId("raw".to_owned())).await
 }

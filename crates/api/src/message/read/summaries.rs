@@ -1,7 +1,8 @@
-//! Messages as lists show them: with what holds them, what became of them, and since when everybody knows.
+//! Messages as lists show them: with what blocks them, their outcomes, and when they were completely
+//! reported.
 //!
-//! All of it is read for a page together, by the ids of its messages and of their accounts, so a page costs a few statements
-//! however many messages it has and however many there are.
+//! All of it is read for a page at once, by the ids of its messages and accounts, so a page costs a few
+//! statements however many messages there are.
 
 use std::collections::HashMap;
 
@@ -13,35 +14,35 @@ use postway_store::{
 
 use crate::{
     http::error::ApiError,
-    message::view::{Report, Summary, bounces_told_at, of_outcomes, since_when},
-    state::App,
+    message::view::{MessageReport, MessageSummaryView, bounces_notified_at, of_outcomes, since_when},
+    state::AppState,
 };
 
-/// These messages, in their order.
+/// The views of these messages, in their order.
 pub(crate) async fn summaries(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     messages: Vec<MessageSummary>,
-) -> Result<Vec<Summary>, ApiError> {
+) -> Result<Vec<MessageSummaryView>, ApiError> {
     let holds = Holds::read(&*app.store, tenant, &messages, app.clock.now()).await?;
-    let reports = Reports::read(&*app.store, tenant, &messages).await?;
+    let reports = PageReports::read(&*app.store, tenant, &messages).await?;
     let view = |message: MessageSummary| {
-        let (held_by, report) = (holds.of(&message), reports.of(&message));
-        Summary::of(message, held_by, report)
+        let (held_by, report) = (holds.of(&message), reports.report_for(&message));
+        MessageSummaryView::new(message, held_by, report)
     };
     Ok(messages.into_iter().map(view).collect())
 }
 
-/// What is known of the messages of a page beyond themselves.
+/// What is known about the messages of a page beyond their own rows.
 #[derive(Default)]
-struct Reports {
+struct PageReports {
     fates: HashMap<MessageUid, Fate>,
     news: HashMap<MessageUid, Event>,
     refused: HashMap<MessageUid, i64>,
     subscribers: Vec<Subscriber>,
 }
 
-impl Reports {
+impl PageReports {
     async fn read(
         store: &dyn Store,
         tenant: &TenantId,
@@ -56,12 +57,12 @@ impl Reports {
             true => Vec::new(),
             false => store.subscribers(Some(tenant)).await?,
         };
-        // What happened last matters to those only who may still be told.
+        // The latest events matter only if an active subscriber may still be notified of them.
         let news = match subscribers.iter().any(|subscriber| subscriber.active) {
             true => store.news(tenant, &ended).await?.into_iter().collect(),
             false => HashMap::new(),
         };
-        // Last, so that what was made of the news meanwhile is among them.
+        // Read last, so that notifications created meanwhile are among them.
         let uids: Vec<MessageUid> = messages.iter().map(|message| message.uid).collect();
         let fates = store.fates(tenant, &uids).await?;
         let several = messages.iter().filter(|message| message.recipient_count > 1);
@@ -78,14 +79,14 @@ impl Reports {
         })
     }
 
-    fn of(&self, message: &MessageSummary) -> Report {
+    fn report_for(&self, message: &MessageSummary) -> MessageReport {
         let fate = self.fates.get(&message.uid);
         let told = fate.map_or(&[][..], |fate| &fate.told);
         let outcomes = fate.map_or(&[][..], |fate| &fate.outcomes);
-        let (outcome, bounce) = of_outcomes(outcomes, bounces_told_at(told));
+        let (outcome, bounce) = of_outcomes(outcomes, bounces_notified_at(told));
         let latest = self.news.get(&message.uid);
         let refused = self.refused.get(&message.uid).copied().unwrap_or(0);
-        Report {
+        MessageReport {
             reported_at: since_when(message, |_| latest, told, &self.subscribers),
             outcome,
             bounce,

@@ -1,4 +1,4 @@
-//! `POST /v1/messages`: one mail through the door. The hot path: nothing here but what the door needs to know.
+//! `POST /v1/messages`: accepts one mail. This is the hot path: it does only what the intake needs.
 
 use std::time::Instant;
 
@@ -16,14 +16,14 @@ use crate::{
     http::{
         body,
         error::ApiError,
-        query::{Parameters, flag},
+        query::{QueryParameters, flag},
         request_id::RequestId,
     },
     message::{
-        ReceiptView,
-        submit::{accept_raw, request_schema::MessageRequest},
+        AcceptedView,
+        submit::{accept_raw, request_schema::MessageSchema},
     },
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
 /// The longest idempotency key.
@@ -31,31 +31,31 @@ const IDEMPOTENCY_KEY_BYTES_MAX: usize = 256;
 
 /// Send a mail
 ///
-/// The answer comes once the mail is durable. The same id or `Idempotency-Key` with the same body gives the same answer
-/// again and sends nothing twice; with another body it is 409. A ready-made mail may come as `message/rfc822`, with the query
-/// of `POST /v1/messages/raw`.
+/// The answer comes once the mail is durable. The same id or `Idempotency-Key` with the same body gives the
+/// same answer again and sends nothing twice; with another body it is 409. A ready-made mail may be sent as
+/// `message/rfc822`, with the query of `POST /v1/messages/raw`.
 #[utoipa::path(
     post,
     path = "/v1/messages",
     operation_id = "sendMessage",
     tag = "messages",
     params(
-        ("Idempotency-Key" = Option<String>, Header, description = "Names this request, for repeats"),
-        ("X-Postway-On-Doubt" = Option<String>, Header, description = "`resend` or `hold` for mail that does not say it itself"),
-        ("dry_run" = Option<bool>, Query, description = "Only check; store nothing. Files are fetched: for four dry runs of a tenant at once, others are 503"),
-        ("any_subject" = Option<bool>, Query, description = "Take a subject as long as headers may be, where the tenant has set no bound of its own"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Identifies this request, so that a repeat is recognised"),
+        ("X-Postway-On-Doubt" = Option<String>, Header, description = "`resend` or `hold` for messages that do not set it themselves"),
+        ("dry_run" = Option<bool>, Query, description = "Only check; store nothing. Files are fetched, so at most four dry runs of a tenant run at once; others are 503"),
+        ("any_subject" = Option<bool>, Query, description = "Accept a subject as long as headers may be, unless the tenant has set a limit"),
     ),
     request_body(content(
-        (MessageRequest = "application/json"),
+        (MessageSchema = "application/json"),
         (String = "message/rfc822"),
     )),
     responses(
-        (status = 202, description = "Durable", body = ReceiptView),
-        (status = 200, description = "A dry run passed; nothing is stored", body = ReceiptView),
+        (status = 202, description = "Durable", body = AcceptedView),
+        (status = 200, description = "A dry run passed; nothing is stored", body = AcceptedView),
     )
 )]
 pub(crate) async fn accept(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Sender,
     id: RequestId,
     request: Request,
@@ -64,7 +64,7 @@ pub(crate) async fn accept(
         return accept_raw::take(&app, caller, &id, request).await;
     }
     let (parts, body) = request.into_parts();
-    let mut query = Parameters::of(&parts.uri)?;
+    let mut query = QueryParameters::from_uri(&parts.uri)?;
     let dry_run = query.parse("dry_run", flag).unwrap_or(false);
     let any_subject = query.parse("any_subject", flag).unwrap_or(false);
     query.finish()?;
@@ -75,15 +75,19 @@ pub(crate) async fn accept(
     Ok(crate::message::receipt(receipt, dry_run))
 }
 
-/// Takes one message, whichever call brought it.
-pub(crate) async fn take(app: &App, context: &RequestContext, bytes: Bytes) -> Result<Receipt, ApiError> {
+/// Accepts one message, from any call.
+pub(crate) async fn take(
+    app: &AppState,
+    context: &RequestContext,
+    bytes: Bytes,
+) -> Result<Receipt, ApiError> {
     let timed = AcceptTimer::start();
     let receipt = app.door.accept_json(context, bytes).await?;
     timed.stop();
     Ok(receipt)
 }
 
-/// Who brings a message, as the door wants to know it.
+/// The request's context for the intake.
 pub(crate) fn context(
     Sender(caller): Sender,
     id: &RequestId,
@@ -103,7 +107,7 @@ pub(crate) fn context(
     })
 }
 
-/// The same, at a door of another system.
+/// The request's context for the intake, for a call of a compatibility API.
 pub(crate) fn door_context(
     sender: Sender,
     id: &RequestId,
@@ -112,7 +116,7 @@ pub(crate) fn door_context(
     Ok(RequestContext { must_leave: true, ..context(sender, id, headers, false)? })
 }
 
-/// What a call says of all that it brings: callers of a compatible door may have no field to say it in.
+/// The header that sets `on_doubt` for every message of a call: a compatibility API may have no field for it.
 fn on_doubt(headers: &HeaderMap) -> Result<Option<OnDoubt>, ApiError> {
     const NAME: &str = "X-Postway-On-Doubt";
     let Some(value) = headers.get(NAME) else {
@@ -137,7 +141,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     }
 }
 
-/// Measures how long the door takes: checking, composing and making durable, without the client's own pace.
+/// Measures how long the intake takes: checking, composing and storing, without the time the client takes to
+/// send.
 pub(crate) struct AcceptTimer(Instant);
 
 impl AcceptTimer {

@@ -1,4 +1,4 @@
-//! `POST /v1/messages/batch`: many mails through the door, each with its own answer.
+//! `POST /v1/messages/batch`: accepts many mails, each with its own answer.
 
 use axum::{
     Json,
@@ -16,41 +16,42 @@ use crate::{
     http::{
         body,
         error::{ApiError, ErrorBody},
-        query::{Parameters, flag},
+        query::{QueryParameters, flag},
         request_id::RequestId,
     },
     message::submit::{
         accept::{AcceptTimer, context},
-        request_schema::BatchRequest,
+        request_schema::BatchSchema,
     },
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
-/// What became of a batch.
+/// The result of a batch.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BatchResult)]
-pub(crate) struct BatchView {
-    /// How many are durable.
+pub(crate) struct BatchResultView {
+    /// How many messages are durable.
     accepted: usize,
     /// How many were refused.
     rejected: usize,
     /// One answer per message, in their order.
-    results: Vec<BatchItem>,
+    results: Vec<BatchItemView>,
 }
 
-/// What became of one message of a batch: a `status`, or an `error`.
+/// The result for one message of a batch: a `status`, or an `error`.
 #[derive(Debug, Default, Serialize, ToSchema)]
-pub(crate) struct BatchItem {
-    /// Your id of it, or its uid.
+#[schema(as = BatchItem)]
+pub(crate) struct BatchItemView {
+    /// Your id of the message, or its uid.
     id: Option<String>,
-    /// Its own id.
+    /// The message's own id.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = "uuid")]
     uid: Option<MessageUid>,
-    /// Where it stands.
+    /// The message's status.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'static str>,
-    /// True where it was here already, by its id or its key; absent where it is new.
+    /// True if the message was accepted before, by its id or key; absent if it is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     repeated: Option<bool>,
     /// Why it was refused.
@@ -60,33 +61,33 @@ pub(crate) struct BatchItem {
 
 /// Send many mails
 ///
-/// At most 1,000, whose mails have at most 64 MiB together once they are composed. `defaults` fills what a message leaves out. A refused
-/// message does not stop the others.
+/// At most 1,000, whose composed mails have at most 64 MiB together. `defaults` supplies fields that a
+/// message leaves out. A refused message does not stop the others.
 #[utoipa::path(
     post,
     path = "/v1/messages/batch",
     operation_id = "sendBatch",
     tag = "messages",
     params(
-        ("Idempotency-Key" = Option<String>, Header, description = "Names this batch, for repeats"),
-        ("X-Postway-On-Doubt" = Option<String>, Header, description = "`resend` or `hold` for mail that does not say it itself"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Identifies this batch, so that a repeat is recognised"),
+        ("X-Postway-On-Doubt" = Option<String>, Header, description = "`resend` or `hold` for messages that do not set it themselves"),
         ("dry_run" = Option<bool>, Query, description = "Only check; store nothing"),
-        ("any_subject" = Option<bool>, Query, description = "Take subjects as long as headers may be, where the tenant has set no bound of its own"),
+        ("any_subject" = Option<bool>, Query, description = "Accept subjects as long as headers may be, unless the tenant has set a limit"),
     ),
-    request_body = BatchRequest,
+    request_body = BatchSchema,
     responses(
-        (status = 202, description = "The accepted ones are durable", body = BatchView),
-        (status = 200, description = "A dry run; nothing is stored", body = BatchView),
+        (status = 202, description = "The accepted ones are durable", body = BatchResultView),
+        (status = 200, description = "A dry run; nothing is stored", body = BatchResultView),
     )
 )]
 pub(crate) async fn accept(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Sender,
     id: RequestId,
     request: Request,
-) -> Result<(StatusCode, Json<BatchView>), ApiError> {
+) -> Result<(StatusCode, Json<BatchResultView>), ApiError> {
     let (parts, body) = request.into_parts();
-    let mut query = Parameters::of(&parts.uri)?;
+    let mut query = QueryParameters::from_uri(&parts.uri)?;
     let dry_run = query.parse("dry_run", flag).unwrap_or(false);
     let any_subject = query.parse("any_subject", flag).unwrap_or(false);
     query.finish()?;
@@ -98,12 +99,12 @@ pub(crate) async fn accept(
     timed.stop();
     let results = results.into_iter().map(item).collect();
     let status = if dry_run { StatusCode::OK } else { StatusCode::ACCEPTED };
-    Ok((status, Json(BatchView { accepted, rejected, results })))
+    Ok((status, Json(BatchResultView { accepted, rejected, results })))
 }
 
-/// Takes many messages that another system's door has translated.
+/// Accepts messages that a compatibility API has translated, each by itself.
 pub(crate) async fn take_each(
-    app: &App,
+    app: &AppState,
     context: &RequestContext,
     messages: Vec<Bytes>,
 ) -> Result<BatchReceipt, ApiError> {
@@ -113,9 +114,9 @@ pub(crate) async fn take_each(
     Ok(receipt)
 }
 
-/// The same of all of them, or of none where one is refused.
+/// Accepts all of them, or none if one is refused.
 pub(crate) async fn take_whole(
-    app: &App,
+    app: &AppState,
     context: &RequestContext,
     messages: Vec<Bytes>,
 ) -> Result<BatchReceipt, ApiError> {
@@ -125,17 +126,19 @@ pub(crate) async fn take_whole(
     Ok(receipt)
 }
 
-fn item(result: Result<Receipt, RejectedItem>) -> BatchItem {
+fn item(result: Result<Receipt, RejectedItem>) -> BatchItemView {
     match result {
-        Ok(Receipt { id, uid, status, is_repeat }) => BatchItem {
+        Ok(Receipt { id, uid, status, is_repeat }) => BatchItemView {
             id: Some(id),
             uid: Some(uid),
             status: Some(status),
             repeated: is_repeat.then_some(true),
             error: None,
         },
-        Err(RejectedItem { id, refusal }) => {
-            BatchItem { id, error: Some(ApiError::from(refusal).into_body(None)), ..BatchItem::default() }
-        }
+        Err(RejectedItem { id, refusal }) => BatchItemView {
+            id,
+            error: Some(ApiError::from(refusal).into_body(None)),
+            ..BatchItemView::default()
+        },
     }
 }

@@ -1,4 +1,4 @@
-//! What the overview is made of.
+//! Reads the overview's data.
 
 use std::collections::BTreeMap;
 
@@ -13,42 +13,43 @@ use crate::{
     auth::Caller,
     http::error::ApiError,
     message::view::FailureView,
-    observe::queue_stats::{self, StatsView},
-    state::App,
+    observe::queue_stats::{self, QueueStatsView},
+    state::AppState,
 };
 
-/// Messages that times in queue and reasons of failures are taken from.
+/// How many messages the times in queue and failure reasons are taken from.
 const SAMPLE: u32 = 500;
-/// Failures older than this are not news.
+/// Older failures are left out.
 const FAILURES_MS: i64 = 24 * 60 * 60 * 1000;
 /// Minutes in the chart.
 const MINUTES: i64 = 60;
 const MINUTE_MS: i64 = 60_000;
 
-/// How a tenant's mail is doing.
+/// The overview of a tenant's mail.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Overview {
-    /// When this was so.
+#[schema(as = Overview)]
+pub(crate) struct TenantOverview {
+    /// When this was read.
     #[schema(value_type = String, format = DateTime)]
     at: Time,
     #[serde(flatten)]
-    stats: StatsView,
-    /// How long messages waited until they were sent, of the latest that were.
+    stats: QueueStatsView,
+    /// How long messages waited until they were sent, of the latest ones.
     time_in_queue: TimeInQueue,
-    /// Why messages failed in the last day, of the latest that did; the most frequent first.
-    failures: Vec<Reason>,
-    /// What holds mail back now, what holds most of it first; at most 20.
+    /// Why messages failed in the last day, of the latest ones; the most frequent first.
+    failures: Vec<FailureCount>,
+    /// What blocks mail now, the largest first; at most 20.
     holders: Vec<HolderView>,
-    /// Accounts that are left alone because they are at fault.
-    circuits: Vec<CircuitView>,
+    /// Accounts with an open circuit.
+    circuits: Vec<OverviewCircuit>,
     /// Mailboxes that are behind, or cannot be read.
-    mailboxes: Vec<MailboxView>,
-    /// Webhooks with calls due, and those that are switched off because of their answers.
-    subscribers: Vec<SubscriberView>,
+    mailboxes: Vec<OverviewMailbox>,
+    /// Webhooks with calls due, and those deactivated because of their answers.
+    subscribers: Vec<OverviewSubscriber>,
     /// The nodes, for the admin key.
     nodes: Vec<NodeView>,
     /// The last hour, minute by minute, the oldest first.
-    last_hour: Vec<Minute>,
+    last_hour: Vec<OverviewMinute>,
 }
 
 /// Percentiles.
@@ -56,24 +57,24 @@ pub(crate) struct Overview {
 struct TimeInQueue {
     p50_ms: Option<i64>,
     p95_ms: Option<i64>,
-    /// Of how many messages.
+    /// The number of messages examined.
     sample: usize,
 }
 
-/// Why messages failed.
+/// A failure code and its frequency.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = FailureReason)]
-struct Reason {
+struct FailureCount {
     /// The failure's code.
     code: String,
-    /// How many.
+    /// The number of messages.
     count: usize,
 }
 
-/// An account at fault.
+/// An account with an open circuit.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OpenCircuit)]
-struct CircuitView {
+struct OverviewCircuit {
     account: String,
     code: String,
     reason: String,
@@ -82,30 +83,31 @@ struct CircuitView {
     open_until: Time,
 }
 
-/// A mailbox that needs a look.
+/// A mailbox that needs attention.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = MailboxBehind)]
-struct MailboxView {
+struct OverviewMailbox {
     mailbox: String,
     lag: Option<u32>,
     error: Option<String>,
 }
 
-/// A webhook that needs a look.
+/// A webhook that needs attention.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SubscriberBehind)]
-struct SubscriberView {
+struct OverviewSubscriber {
     id: String,
     url: String,
     /// Whether it has calls due now.
     due: bool,
-    /// Why it was switched off.
+    /// Why it was deactivated.
     disabled_reason: Option<String>,
 }
 
-/// What happened in one minute.
+/// The counts of one minute.
 #[derive(Debug, Default, PartialEq, Serialize, ToSchema)]
-struct Minute {
+#[schema(as = Minute)]
+struct OverviewMinute {
     /// When it began.
     #[schema(value_type = String, format = DateTime)]
     at: Option<Time>,
@@ -114,12 +116,12 @@ struct Minute {
     failed: i64,
 }
 
-pub(super) async fn overview(app: &App, caller: &Caller) -> Result<Overview, ApiError> {
+pub(super) async fn overview(app: &AppState, caller: &Caller) -> Result<TenantOverview, ApiError> {
     let (now, tenant) = (app.clock.now(), &caller.tenant);
     let sent = latest(app, tenant, Status::Sent, None).await?;
     let failed =
         latest(app, tenant, Status::Failed, Some(Time::from_millis(now.as_millis() - FAILURES_MS))).await?;
-    Ok(Overview {
+    Ok(TenantOverview {
         at: now,
         stats: queue_stats::gather(app, tenant).await?,
         time_in_queue: time_in_queue(&sent),
@@ -134,17 +136,17 @@ pub(super) async fn overview(app: &App, caller: &Caller) -> Result<Overview, Api
 }
 
 async fn latest(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     status: Status,
     since: Option<Time>,
 ) -> Result<Vec<MessageSummary>, ApiError> {
     let filter = Filter { status: Some(status), since, ..Filter::default() };
-    // One page: what is among the newest, in bounded time.
+    // One page: the newest ones, in bounded time.
     Ok(app.store.search(tenant, &filter, None, SAMPLE).await?.messages)
 }
 
-/// From when a message could be sent until it was.
+/// The time from when a message could be sent until it was.
 fn time_in_queue(sent: &[MessageSummary]) -> TimeInQueue {
     let mut waits: Vec<i64> = sent
         .iter()
@@ -156,20 +158,21 @@ fn time_in_queue(sent: &[MessageSummary]) -> TimeInQueue {
     TimeInQueue { p50_ms: at(50), p95_ms: at(95), sample: waits.len() }
 }
 
-fn reasons(failed: &[MessageSummary]) -> Vec<Reason> {
+fn reasons(failed: &[MessageSummary]) -> Vec<FailureCount> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for message in failed {
         let failure = message.error.as_deref().map(FailureView::read).unwrap_or_default();
         *counts.entry(failure.code().unwrap_or("unknown").to_owned()).or_default() += 1;
     }
-    let mut reasons: Vec<Reason> = counts.into_iter().map(|(code, count)| Reason { code, count }).collect();
+    let mut reasons: Vec<FailureCount> =
+        counts.into_iter().map(|(code, count)| FailureCount { code, count }).collect();
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
     reasons
 }
 
-async fn circuits(app: &App, tenant: &TenantId, now: Time) -> Result<Vec<CircuitView>, ApiError> {
+async fn circuits(app: &AppState, tenant: &TenantId, now: Time) -> Result<Vec<OverviewCircuit>, ApiError> {
     let open = app.store.circuits(Some(tenant)).await?.into_iter().filter(|circuit| circuit.open_until > now);
-    let view = |circuit: Circuit| CircuitView {
+    let view = |circuit: Circuit| OverviewCircuit {
         account: circuit.key.account.to_string(),
         code: circuit.code,
         reason: circuit.reason,
@@ -178,11 +181,11 @@ async fn circuits(app: &App, tenant: &TenantId, now: Time) -> Result<Vec<Circuit
     Ok(open.map(view).collect())
 }
 
-async fn mailboxes(app: &App, tenant: &TenantId) -> Result<Vec<MailboxView>, ApiError> {
+async fn mailboxes(app: &AppState, tenant: &TenantId) -> Result<Vec<OverviewMailbox>, ApiError> {
     let states = app.store.mailbox_states(Some(tenant)).await?.into_iter();
     let behind = states.filter(|state| state.error.is_some() || state.lag().is_some_and(|lag| lag > 0));
     Ok(behind
-        .map(|state| MailboxView {
+        .map(|state| OverviewMailbox {
             lag: state.lag(),
             mailbox: state.key.mailbox.to_string(),
             error: state.error,
@@ -190,10 +193,14 @@ async fn mailboxes(app: &App, tenant: &TenantId) -> Result<Vec<MailboxView>, Api
         .collect())
 }
 
-async fn subscribers(app: &App, tenant: &TenantId, now: Time) -> Result<Vec<SubscriberView>, ApiError> {
+async fn subscribers(
+    app: &AppState,
+    tenant: &TenantId,
+    now: Time,
+) -> Result<Vec<OverviewSubscriber>, ApiError> {
     let due = app.store.report_state(now).await?.due;
     let all = app.store.subscribers(Some(tenant)).await?.into_iter();
-    let views = all.map(|one| SubscriberView {
+    let views = all.map(|one| OverviewSubscriber {
         due: due.iter().any(|due| due.tenant == *tenant && due.subscriber == one.id),
         id: one.id.to_string(),
         url: one.url,
@@ -202,11 +209,14 @@ async fn subscribers(app: &App, tenant: &TenantId, now: Time) -> Result<Vec<Subs
     Ok(views.filter(|view| view.due || view.disabled_reason.is_some()).collect())
 }
 
-async fn last_hour(app: &App, tenant: &TenantId, now: Time) -> Result<Vec<Minute>, ApiError> {
+async fn last_hour(app: &AppState, tenant: &TenantId, now: Time) -> Result<Vec<OverviewMinute>, ApiError> {
     let first = now.as_millis().div_euclid(MINUTE_MS) - MINUTES + 1;
     let since = Time::from_millis(first * MINUTE_MS);
-    let mut minutes: Vec<Minute> = (0..MINUTES)
-        .map(|n| Minute { at: Some(Time::from_millis((first + n) * MINUTE_MS)), ..Minute::default() })
+    let mut minutes: Vec<OverviewMinute> = (0..MINUTES)
+        .map(|n| OverviewMinute {
+            at: Some(Time::from_millis((first + n) * MINUTE_MS)),
+            ..OverviewMinute::default()
+        })
         .collect();
     for pace in app.store.pace(tenant, since).await? {
         let place = usize::try_from(pace.at.as_millis().div_euclid(MINUTE_MS) - first).ok();

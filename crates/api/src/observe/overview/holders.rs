@@ -1,4 +1,4 @@
-//! What holds a tenant's mail back now, each with its reason, its age and how much it holds.
+//! What blocks a tenant's mail now, each with its reason, its age and the number of messages.
 
 use postway_domain::{AccountId, TenantId, Time};
 use postway_store::{
@@ -8,43 +8,44 @@ use postway_store::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// The most holders that the overview lists.
+/// The most blockers that the overview lists.
 const HOLDERS_MAX: usize = 20;
-/// Messages that are counted of one.
+/// The most messages counted for one blocker.
 const COUNTED_MAX: u32 = 2_000;
 
-/// Something that holds mail.
+/// Something that blocks mail.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = MailHolder)]
 pub(crate) struct HolderView {
-    /// As messages name it: `tenant`, `batch:CODE`, `account:ID`, `limit:ID` or `circuit:ID`. `GET /v1/messages` takes it as `held_by`.
+    /// Its name as in messages: `tenant`, `batch:CODE`, `account:ID`, `limit:ID` or `circuit:ID`. `GET
+    /// /v1/messages` accepts it as `held_by`.
     #[schema(example = "circuit:relay-1")]
     held_by: String,
-    /// How many messages it holds. Counting stops at 2,000, which then means 2,000 or more.
+    /// How many messages it blocks. Counting stops at 2,000, which then means "at least".
     messages: u64,
-    /// Since when.
+    /// When it began.
     #[schema(value_type = Option<String>, format = DateTime)]
     since: Option<Time>,
-    /// When it ends by itself, or is tried again; null where somebody must act.
+    /// When it ends by itself, or is tried again; null if someone must act.
     #[schema(value_type = Option<String>, format = DateTime)]
     until: Option<Time>,
-    /// Why, where the holder says.
+    /// The reason, if one is known.
     reason: Option<String>,
 }
 
-/// A holder before its messages are counted.
-struct Holding {
+/// A blocker before its messages are counted.
+struct UncountedHolder {
     view: HolderView,
     lanes: Option<LaneHolders>,
 }
 
-/// Those that hold something, what holds most of all first.
+/// The current blockers, the largest first.
 pub(super) async fn holders(
     store: &dyn Store,
     tenant: &TenantId,
     now: Time,
 ) -> Result<Vec<HolderView>, StoreError> {
-    let mut found: Vec<Holding> = store.suspensions(tenant).await?.iter().map(suspended).collect();
+    let mut found: Vec<UncountedHolder> = store.suspensions(tenant).await?.iter().map(suspended).collect();
     let accounts: Vec<AccountId> =
         store.accounts(Some(tenant)).await?.into_iter().map(|account| account.id).collect();
     let circuits = store.circuits(Some(tenant)).await?;
@@ -58,13 +59,13 @@ pub(super) async fn holders(
             reason: circuit.map(|circuit| circuit.reason.clone()),
         };
         let lanes = LaneHolders { accounts: [id].into(), ..LaneHolders::default() };
-        found.push(Holding { view, lanes: Some(lanes) });
+        found.push(UncountedHolder { view, lanes: Some(lanes) });
     }
     let mut holders = Vec::new();
-    for Holding { view, lanes } in found.into_iter().take(HOLDERS_MAX) {
+    for UncountedHolder { view, lanes } in found.into_iter().take(HOLDERS_MAX) {
         let filter = Filter { waits: true, behind: lanes, ..Filter::default() };
         let messages = store.count(tenant, &filter, COUNTED_MAX).await?.messages;
-        // A tenant that is suspended is worth a word also while nothing waits.
+        // A suspended tenant is shown even if nothing waits.
         if messages > 0 || view.held_by == "tenant" {
             holders.push(HolderView { messages, ..view });
         }
@@ -73,7 +74,7 @@ pub(super) async fn holders(
     Ok(holders)
 }
 
-fn suspended(suspension: &Suspension) -> Holding {
+fn suspended(suspension: &Suspension) -> UncountedHolder {
     let (held_by, lanes) = match &suspension.scope {
         SuspensionScope::Tenant => ("tenant".to_owned(), None),
         SuspensionScope::Batch(code) => {
@@ -86,5 +87,5 @@ fn suspended(suspension: &Suspension) -> Holding {
         }
     };
     let view = HolderView { held_by, messages: 0, since: Some(suspension.since), until: None, reason: None };
-    Holding { view, lanes }
+    UncountedHolder { view, lanes }
 }

@@ -1,7 +1,7 @@
-//! `GET /v1/overview`: how a tenant's mail is doing, on one page. As JSON once, or as server-sent events that go on.
+//! `GET /v1/overview`: the state of a tenant's mail on one page. As JSON once, or as server-sent events.
 //!
-//! Everything is read from the store with bounds of its own, so it costs the same with a thousand messages and with a million. What
-//! happened in the last hour is as counted by whoever fans out the journal: a moment late.
+//! Every read of the store is bounded, so it costs the same with a thousand messages and with a million. The
+//! last hour is as counted by the sequencer that fans out the journal: a moment late.
 
 mod gather;
 mod holders;
@@ -20,31 +20,31 @@ use axum::{
 use futures::stream;
 use tokio::time::{Instant, sleep};
 
-use self::gather::Overview;
+use self::gather::TenantOverview;
 use crate::{
     auth::Reader,
     http::{body, error::ApiError},
-    state::Shared,
+    state::SharedState,
 };
 
-/// How often a stream tells anew.
+/// How often a stream sends a new overview.
 const EVERY: Duration = Duration::from_secs(2);
-/// How long one stream lasts; readers come back by themselves, and their keys are asked for anew.
+/// How long one stream lasts; readers reconnect by themselves, and their keys are checked again.
 const STREAM_MAX: Duration = Duration::from_secs(600);
 
-/// Show how the mail is doing
+/// Show the overview
 ///
-/// Rates, the queue, times in queue, failures, and what is stuck. With `Accept: text/event-stream` it comes anew every two
-/// seconds.
+/// Rates, the queue, times in queue, failures, and what is blocked. With `Accept: text/event-stream` a new
+/// overview comes every two seconds.
 #[utoipa::path(
     get,
     path = "/v1/overview",
     operation_id = "getOverview",
     tag = "operations",
-    responses((status = 200, description = "The overview; as a stream if you accept one", body = Overview))
+    responses((status = 200, description = "The overview; as a stream if you accept one", body = TenantOverview))
 )]
 pub(crate) async fn overview(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     Reader(caller): Reader,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -57,8 +57,10 @@ pub(crate) async fn overview(
     if !wants_stream {
         return Ok(Json(first).into_response());
     }
-    let seat =
-        app.seats.take().ok_or_else(|| ApiError::unavailable("too many readers wait already", "no seat"))?;
+    let seat = app
+        .waiting_readers
+        .take()
+        .ok_or_else(|| ApiError::unavailable("too many readers wait already", "no seat"))?;
     let ends_at = Instant::now() + STREAM_MAX;
     let events =
         stream::unfold((Some(first), app, caller, seat), move |(ready, app, caller, seat)| async move {
@@ -67,7 +69,8 @@ pub(crate) async fn overview(
                 None if Instant::now() >= ends_at => return None,
                 None => {
                     sleep(EVERY).await;
-                    // A store that is away ends the stream; the reader comes back and is told why.
+                    // If the store does not answer, the stream ends; the reader reconnects and gets the
+                    // error.
                     gather::overview(&app, &caller).await.ok()?
                 }
             };

@@ -1,4 +1,5 @@
-//! `/docs`: the OpenAPI document as a page to read. Rendered by the server, once; no script, nothing from elsewhere.
+//! `/docs`: the OpenAPI document as a page to read. Rendered by the server, once; it has no script and loads
+//! nothing.
 
 mod render;
 mod schema;

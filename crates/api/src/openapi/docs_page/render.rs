@@ -1,4 +1,4 @@
-//! The page. Everything shown comes from the OpenAPI document and is escaped on its way.
+//! Renders the page. All text comes from the OpenAPI document and is escaped.
 
 use serde_json::Value;
 
@@ -9,13 +9,13 @@ const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 const BASE: &str = "http://127.0.0.1:8520";
 
 /// One call of the API.
-struct Call<'a> {
+struct DocumentedCall<'a> {
     method: &'static str,
     path: &'a str,
     operation: &'a Value,
 }
 
-impl Call<'_> {
+impl DocumentedCall<'_> {
     fn anchor(&self) -> String {
         let path: String =
             self.path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
@@ -30,7 +30,7 @@ impl Call<'_> {
             .is_some_and(|ways| ways.iter().any(|way| way.as_object().is_some_and(|way| way.is_empty())))
     }
 
-    /// The request body's media type and what is said of it. Plain octets stand for another type that is there too.
+    /// The request body's media type and its description. Plain octets are skipped if there is another type.
     fn body(&self) -> Option<(&str, &Value)> {
         let content = self.operation.pointer("/requestBody/content")?.as_object()?;
         let (kind, content) = content.iter().find(|(kind, _)| *kind != OCTETS).or(content.iter().next())?;
@@ -38,7 +38,7 @@ impl Call<'_> {
     }
 }
 
-/// The whole page.
+/// The complete page.
 pub(super) fn page(document: &Value) -> String {
     let calls = calls(document);
     let empty = Vec::new();
@@ -47,7 +47,7 @@ pub(super) fn page(document: &Value) -> String {
     let mut main = String::new();
     for tag in tags {
         let name = text(tag, "name");
-        let of_tag: Vec<&Call<'_>> = calls.iter().filter(|call| has_tag(call, name)).collect();
+        let of_tag: Vec<&DocumentedCall<'_>> = calls.iter().filter(|call| has_tag(call, name)).collect();
         let links: String = of_tag.iter().map(|call| nav_link(call)).collect();
         nav += &format!("<h2>{}</h2><ul>{links}</ul>", escape(name));
         let articles: String = of_tag.iter().map(|call| article(document, call)).collect();
@@ -69,29 +69,30 @@ pub(super) fn page(document: &Value) -> String {
     )
 }
 
-fn calls(document: &Value) -> Vec<Call<'_>> {
+fn calls(document: &Value) -> Vec<DocumentedCall<'_>> {
     let paths = document.get("paths").and_then(Value::as_object).into_iter().flatten();
     paths
         .flat_map(|(path, item)| {
-            let of =
-                |method| item.get(method).map(|operation| Call { method, path: path.as_str(), operation });
+            let of = |method| {
+                item.get(method).map(|operation| DocumentedCall { method, path: path.as_str(), operation })
+            };
             METHODS.into_iter().filter_map(of)
         })
         .collect()
 }
 
-fn has_tag(call: &Call<'_>, name: &str) -> bool {
+fn has_tag(call: &DocumentedCall<'_>, name: &str) -> bool {
     call.operation
         .get("tags")
         .and_then(Value::as_array)
         .is_some_and(|tags| tags.iter().any(|tag| tag == name))
 }
 
-fn nav_link(call: &Call<'_>) -> String {
+fn nav_link(call: &DocumentedCall<'_>) -> String {
     format!("<li><a href=\"#{}\">{}</a></li>", call.anchor(), escape(text(call.operation, "summary")))
 }
 
-fn article(document: &Value, call: &Call<'_>) -> String {
+fn article(document: &Value, call: &DocumentedCall<'_>) -> String {
     let mut html = format!(
         "<article id=\"{}\"><h3>{}</h3><div class=\"call\"><span class=\"method {method}\">{}</span>\
          <code>{}</code></div>{}",
@@ -113,7 +114,7 @@ fn article(document: &Value, call: &Call<'_>) -> String {
     html
 }
 
-fn parameters(call: &Call<'_>) -> String {
+fn parameters(call: &DocumentedCall<'_>) -> String {
     let Some(parameters) = call.operation.get("parameters").and_then(Value::as_array) else {
         return String::new();
     };
@@ -133,7 +134,7 @@ fn parameters(call: &Call<'_>) -> String {
     )
 }
 
-fn responses(call: &Call<'_>) -> String {
+fn responses(call: &DocumentedCall<'_>) -> String {
     let responses = call.operation.get("responses").and_then(Value::as_object).into_iter().flatten();
     let row = |(status, response): (&String, &Value)| {
         let content =
@@ -156,8 +157,8 @@ fn responses(call: &Call<'_>) -> String {
     )
 }
 
-/// A command line that makes the call.
-fn curl(call: &Call<'_>) -> String {
+/// A curl command for the call.
+fn curl(call: &DocumentedCall<'_>) -> String {
     let id = if call.path.starts_with("/v1/accounts") { "relay-1" } else { "order-1" };
     let mut command = match call.method {
         "get" => "curl".to_owned(),
@@ -199,13 +200,13 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Text as HTML: blank lines part paragraphs, backquotes mark code.
+/// Text as HTML: blank lines separate paragraphs, backquotes mark code.
 fn paragraphs(text: &str) -> String {
     let parts = text.split("\n\n").filter(|part| !part.trim().is_empty());
     parts.map(|part| format!("<p>{}</p>", prose(part))).collect()
 }
 
-/// One run of text, with code marked.
+/// A line of text, with code marked.
 pub(super) fn prose(text: &str) -> String {
     let mark = |(index, part): (usize, &str)| match index % 2 {
         0 => escape(part),
@@ -214,7 +215,7 @@ pub(super) fn prose(text: &str) -> String {
     text.split('`').enumerate().map(mark).collect()
 }
 
-/// Makes text safe inside an element or a quoted attribute.
+/// Escapes text for an element or a quoted attribute.
 pub(super) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {

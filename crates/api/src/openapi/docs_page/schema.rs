@@ -1,17 +1,17 @@
-//! What a JSON schema of the document says, as HTML: its type and its fields.
+//! A JSON schema of the document as HTML: its type and its fields.
 
 use serde_json::Value;
 
 use super::render::{escape, prose};
 
 /// A field of an object.
-struct Field<'a> {
+struct SchemaField<'a> {
     name: &'a str,
     schema: &'a Value,
     needed: bool,
 }
 
-/// The schema behind a `$ref`, or itself.
+/// The schema behind a `$ref`, or the schema itself.
 fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     match schema.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix('#')) {
         Some(path) => document.pointer(path).unwrap_or(&Value::Null),
@@ -23,12 +23,12 @@ fn ref_name(schema: &Value) -> Option<&str> {
     schema.get("$ref")?.as_str()?.rsplit('/').next()
 }
 
-/// The parts of a schema that is a choice.
+/// The alternatives of a schema that is a choice.
 fn choices(schema: &Value) -> Option<&Vec<Value>> {
     schema.get("oneOf").or_else(|| schema.get("anyOf")).and_then(Value::as_array)
 }
 
-/// Its type in words, with a link where it is an object of its own.
+/// The type in words, with a link if it is a named object.
 pub(super) fn type_of(schema: &Value) -> String {
     if let Some(name) = ref_name(schema) {
         let name = escape(name);
@@ -62,10 +62,10 @@ fn join(types: impl Iterator<Item = String>) -> String {
     types.join(" or ")
 }
 
-fn fields<'a>(document: &'a Value, schema: &'a Value) -> Vec<Field<'a>> {
+fn fields<'a>(document: &'a Value, schema: &'a Value) -> Vec<SchemaField<'a>> {
     let schema = resolve(document, schema);
     let parts = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
-    let mut found: Vec<Field<'a>> = parts.flat_map(|part| fields(document, part)).collect();
+    let mut found: Vec<SchemaField<'a>> = parts.flat_map(|part| fields(document, part)).collect();
     let needed: Vec<&str> = schema
         .get("required")
         .and_then(Value::as_array)
@@ -74,7 +74,11 @@ fn fields<'a>(document: &'a Value, schema: &'a Value) -> Vec<Field<'a>> {
         .filter_map(Value::as_str)
         .collect();
     let own = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-    found.extend(own.map(|(name, schema)| Field { name, schema, needed: needed.contains(&name.as_str()) }));
+    found.extend(own.map(|(name, schema)| SchemaField {
+        name,
+        schema,
+        needed: needed.contains(&name.as_str()),
+    }));
     found
 }
 
@@ -84,7 +88,7 @@ pub(super) fn table(document: &Value, schema: &Value, show_needed: bool) -> Stri
     if fields.is_empty() {
         return format!("<p>{}</p>", type_of(schema));
     }
-    let row = |field: &Field<'_>| {
+    let row = |field: &SchemaField<'_>| {
         let about =
             field.schema.get("description").or_else(|| resolve(document, field.schema).get("description"));
         let needed = if show_needed && field.needed { " <span class=\"needed\">required</span>" } else { "" };

@@ -1,8 +1,9 @@
 //! `PATCH` and `PUT /v1/accounts/{id}`.
 //!
-//! `PATCH` changes the fields given. `PUT` replaces the settings: what is not given takes its default, but for the
-//! secret, which nobody can read back and which stays unless one is given; where it would be sent elsewhere, or less
-//! protected, it must be ([`Way`]). What `GET` shows may be put back as it is. Changed settings deserve a new chance: an open circuit closes.
+//! `PATCH` changes the given fields. `PUT` replaces the settings: absent fields take their defaults, except
+//! the secret, which cannot be read back and is kept unless a new one is given. If the secret would be sent
+//! to another destination, or with less protection, it must be given ([`SecretDestination`]). A client may
+//! send back what `GET` showed. After a change of settings an open circuit is closed.
 
 use axum::{
     Json,
@@ -14,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     AccountView, NamedAccount, check_fallback, check_target,
-    edit::{self, Edited, Secret},
+    edit::{self, AccountEdit, AccountSecretEdit},
     find, key_of,
     schema::AccountRequest,
     seal,
@@ -23,17 +24,18 @@ use super::{
 use crate::{
     auth::{Caller, Manager},
     http::{body, error::ApiError, request_id::RequestId},
-    setting::secret_destination::Way,
-    state::{App, Shared},
+    setting::secret_destination::SecretDestination,
+    state::{AppState, SharedState},
 };
 
-/// How often a change is made anew when another one was faster.
+/// How often a change is retried when another one came first.
 const TRIES_MAX: u32 = 5;
 
 /// Change an account
 ///
-/// Changes the fields given and leaves the rest. Another host, port, region, endpoint or base_url, and less protection on the way,
-/// need the password or key again. With `version`, only if it still is that one; 409 otherwise.
+/// Changes the given fields and leaves the others. A change of host, port, region, endpoint or base_url, and
+/// any reduction of TLS protection, requires the password or key again. With `version`, the change is made
+/// only if the account still has that version; 409 otherwise.
 #[utoipa::path(
     patch,
     path = "/v1/accounts/{id}",
@@ -41,10 +43,10 @@ const TRIES_MAX: u32 = 5;
     tag = "accounts",
     params(("id" = String, Path, description = "The account")),
     request_body = AccountRequest,
-    responses((status = 200, description = "The account as it is now", body = AccountView))
+    responses((status = 200, description = "The account after the change", body = AccountView))
 )]
 pub(crate) async fn patch(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     Manager(caller): Manager,
     request_id: RequestId,
     NamedAccount(id): NamedAccount,
@@ -56,8 +58,9 @@ pub(crate) async fn patch(
 
 /// Replace an account's settings
 ///
-/// Fields that are not given take their defaults; the password or secret key stays unless one is given, or the mail goes
-/// elsewhere. With `version`, only if it still is that one; 409 otherwise.
+/// Absent fields take their defaults; the password or secret key is kept unless a new one is given or the
+/// destination changes. With `version`, the change is made only if the account still has that version; 409
+/// otherwise.
 #[utoipa::path(
     put,
     path = "/v1/accounts/{id}",
@@ -65,10 +68,10 @@ pub(crate) async fn patch(
     tag = "accounts",
     params(("id" = String, Path, description = "The account")),
     request_body = AccountRequest,
-    responses((status = 200, description = "The account as it is now", body = AccountView))
+    responses((status = 200, description = "The account after the change", body = AccountView))
 )]
 pub(crate) async fn put(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     Manager(caller): Manager,
     request_id: RequestId,
     NamedAccount(id): NamedAccount,
@@ -78,9 +81,9 @@ pub(crate) async fn put(
     update(&app, &caller, &request_id, &id, &body, true).await.map(Json)
 }
 
-/// Changes the fields that `body` has, or replaces all.
+/// Changes the fields in `body`, or replaces all settings.
 pub(crate) async fn update(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     request_id: &RequestId,
     id: &AccountId,
@@ -99,7 +102,7 @@ pub(crate) async fn update(
         }
         let now = app.clock.now();
         let base = match replace {
-            // Who named the target is no setting, and stays until the target changes.
+            // Whether a tenant's key named the host is not a setting, and stays until the host changes.
             true => postway_domain::AccountSettings {
                 by_tenant: current.settings.by_tenant,
                 ..edit::defaults(body, Some(current.settings.kind))
@@ -108,19 +111,21 @@ pub(crate) async fn update(
         };
         let shown = AccountView::new(&current, is_suspended(app, &current).await?);
         let shown = serde_json::to_value(shown).map_err(ApiError::internal)?;
-        let Edited { mut settings, secret, grant } =
+        let AccountEdit { mut settings, secret, grant } =
             edit::edit(base, body, Some(&shown), now).map_err(ApiError::invalid)?;
         check_target(app, &caller.actor, Some(&current.settings), &mut settings)?;
         let kept = match &current.settings.oauth {
-            // A grant's secrets go with it.
+            // The secrets of a grant are removed with it.
             Some(_) if settings.oauth.is_none() => None,
             Some(before) => grant.kept_of(before),
-            None if settings.oauth.is_some() || secret != Secret::Keep => None,
+            None if settings.oauth.is_some() || secret != AccountSecretEdit::Keep => None,
             None => Some(settings.kind.secret().field()),
         };
         if let Some(name) = kept.filter(|_| current.secret.is_some()) {
-            let (before, after) = (Way::of_account(&current.settings), Way::of_account(&settings));
-            Way::check(&before, &after, name).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
+            let (before, after) =
+                (SecretDestination::of_account(&current.settings), SecretDestination::of_account(&settings));
+            SecretDestination::check(&before, &after, name)
+                .map_err(|wrong| ApiError::invalid(vec![wrong]))?;
         }
         check_fallback(app, tenant, id, &settings).await?;
         let expected_version = current.version;

@@ -1,4 +1,4 @@
-//! Settings from JSON: every field that is wrong is named, unknown ones too, and nothing is silently ignored.
+//! Account settings from JSON. Every faulty field is reported, including unknown ones.
 
 use postway_domain::{
     AccountKind, AccountSettings, Time, TlsMode, provider_account::AccountSecret, retry::RetryPolicy,
@@ -13,33 +13,34 @@ use crate::{
     setting::oauth::{self, OAuthSecretsEdit},
 };
 
-/// What an edit makes.
+/// The result of an edit.
 #[derive(Debug)]
-pub(super) struct Edited {
+pub(super) struct AccountEdit {
     pub(super) settings: AccountSettings,
-    pub(super) secret: Secret,
+    pub(super) secret: AccountSecretEdit,
     pub(super) grant: OAuthSecretsEdit,
 }
 
-/// What becomes of the stored secret: the password of a relay, the secret half of an AWS key, the key of an API.
+/// The change to the stored secret: the password of a relay, the secret half of an AWS key, or the key of an
+/// API.
 #[derive(PartialEq)]
-pub(super) enum Secret {
+pub(super) enum AccountSecretEdit {
     Keep,
     Remove,
     Set(String),
 }
 
-impl std::fmt::Debug for Secret {
+impl std::fmt::Debug for AccountSecretEdit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Secret::Keep => "Keep",
-            Secret::Remove => "Remove",
-            Secret::Set(_) => "Set(***)",
+            AccountSecretEdit::Keep => "Keep",
+            AccountSecretEdit::Remove => "Remove",
+            AccountSecretEdit::Set(_) => "Set(***)",
         })
     }
 }
 
-/// The settings of an account about which nothing is said but, perhaps, its kind.
+/// The settings of a new account, of which at most the kind is given.
 pub(super) fn defaults(body: &Map<String, Value>, current: Option<AccountKind>) -> AccountSettings {
     let said = body.get("kind").map(|value| kind(value).unwrap_or(AccountKind::Smtp));
     let kind = said.or(current).unwrap_or(AccountKind::Smtp);
@@ -60,17 +61,18 @@ pub(super) fn defaults(body: &Map<String, Value>, current: Option<AccountKind>) 
     }
 }
 
-/// `base` with the fields of `body`. What `shown` has of fields that cannot be set may come back unchanged, and how the
-/// account stands at the moment may come back as it was.
+/// `base` with the fields of `body`. Read-only fields may come back unchanged from `shown`, and the account's
+/// current state may come back as it was.
 pub(super) fn edit(
     base: AccountSettings,
     body: &Map<String, Value>,
     shown: Option<&Value>,
     now: Time,
-) -> Result<Edited, Vec<FieldError>> {
-    let mut edited = Edited { settings: base, secret: Secret::Keep, grant: OAuthSecretsEdit::default() };
+) -> Result<AccountEdit, Vec<FieldError>> {
+    let mut edited =
+        AccountEdit { settings: base, secret: AccountSecretEdit::Keep, grant: OAuthSecretsEdit::default() };
     let mut wrong = Vec::new();
-    // First, since the defaults of other fields depend on it.
+    // First, because the defaults of other fields depend on it.
     if let Some(Ok(kind)) = body.get("kind").map(kind) {
         edited.settings.kind = kind;
     }
@@ -121,8 +123,11 @@ pub(super) fn edit(
     if wrong.is_empty() { Ok(edited) } else { Err(wrong) }
 }
 
-/// A grant takes the place of a relay's password, and some providers take nothing else.
-fn fit_grant(Edited { settings, secret, .. }: &mut Edited, body: &Map<String, Value>) -> Option<FieldError> {
+/// A grant replaces a relay's password, and some providers accept nothing else.
+fn fit_grant(
+    AccountEdit { settings, secret, .. }: &mut AccountEdit,
+    body: &Map<String, Value>,
+) -> Option<FieldError> {
     if settings.oauth.is_none() {
         let message = "is needed: accounts of this kind sign in with tokens";
         let is_needed = settings.kind.secret() == AccountSecret::Grant;
@@ -138,23 +143,27 @@ fn fit_grant(Edited { settings, secret, .. }: &mut Edited, body: &Map<String, Va
         return Some(FieldError::new("username", "is needed: who signs in with the tokens"));
     }
     match secret {
-        Secret::Set(_) => {
+        AccountSecretEdit::Set(_) => {
             let message =
                 "an account with oauth signs in with tokens: leave the password out, or set oauth to null";
             Some(FieldError::new("password", message))
         }
-        Secret::Keep | Secret::Remove => None,
+        AccountSecretEdit::Keep | AccountSecretEdit::Remove => None,
     }
 }
 
-/// A secret belongs to a name, and to one kind of account: without them it goes away. And who signs in needs one.
-fn fit_secret(Edited { settings, secret, .. }: &mut Edited, shown: Option<&Value>) -> Option<FieldError> {
+/// A secret belongs to a user name and one kind of account: without them it is removed. An account that signs
+/// in needs one.
+fn fit_secret(
+    AccountEdit { settings, secret, .. }: &mut AccountEdit,
+    shown: Option<&Value>,
+) -> Option<FieldError> {
     if settings.oauth.is_some() {
         return None;
     }
     let same_kind = shown.is_none_or(|shown| shown["kind"] == settings.kind.as_str());
-    if *secret == Secret::Keep && !same_kind {
-        *secret = Secret::Remove;
+    if *secret == AccountSecretEdit::Keep && !same_kind {
+        *secret = AccountSecretEdit::Remove;
     }
     let field = settings.kind.secret().field();
     let (name, missing) = match settings.kind.secret() {
@@ -167,22 +176,24 @@ fn fit_secret(Edited { settings, secret, .. }: &mut Edited, shown: Option<&Value
         AccountSecret::ApiKey => {
             let is_there = shown.is_some_and(|shown| shown["api_key_set"] == true);
             let has_one = match secret {
-                Secret::Set(_) => true,
-                Secret::Keep => is_there,
-                Secret::Remove => false,
+                AccountSecretEdit::Set(_) => true,
+                AccountSecretEdit::Keep => is_there,
+                AccountSecretEdit::Remove => false,
             };
             return (!has_one).then(|| FieldError::new(field, "is needed: the key of the provider's API"));
         }
     };
     match (name, &secret) {
-        (None, Secret::Set(_)) => return Some(FieldError::new(field, missing)),
-        (None, Secret::Keep | Secret::Remove) => *secret = Secret::Remove,
-        (Some(_), Secret::Set(_)) => {}
-        (Some(name), Secret::Keep | Secret::Remove) if settings.kind == AccountKind::Smtp => {
+        (None, AccountSecretEdit::Set(_)) => return Some(FieldError::new(field, missing)),
+        (None, AccountSecretEdit::Keep | AccountSecretEdit::Remove) => *secret = AccountSecretEdit::Remove,
+        (Some(_), AccountSecretEdit::Set(_)) => {}
+        (Some(name), AccountSecretEdit::Keep | AccountSecretEdit::Remove)
+            if settings.kind == AccountKind::Smtp =>
+        {
             let before =
                 |field: &str| shown.filter(|_| same_kind).map_or(&Value::Null, |shown| &shown[field]);
-            let keeps = *secret == Secret::Keep && before("password_set") == true;
-            // Accounts from before this was asked for can still be changed otherwise.
+            let keeps = *secret == AccountSecretEdit::Keep && before("password_set") == true;
+            // Accounts from before this was required can still be changed otherwise.
             let was_so = before("password_set") == false
                 && before("oauth").is_null()
                 && before("username") == name.as_str();
@@ -191,13 +202,13 @@ fn fit_secret(Edited { settings, secret, .. }: &mut Edited, shown: Option<&Value
                 return Some(FieldError::new(field, message));
             }
         }
-        (Some(_), Secret::Keep | Secret::Remove) => {}
+        (Some(_), AccountSecretEdit::Keep | AccountSecretEdit::Remove) => {}
     }
     None
 }
 
 /// Sets one field.
-fn set(edited: &mut Edited, name: &str, value: &Value, now: Time) -> Result<(), String> {
+fn set(edited: &mut AccountEdit, name: &str, value: &Value, now: Time) -> Result<(), String> {
     let settings = &mut edited.settings;
     match name {
         "kind" => settings.kind = kind(value)?,
@@ -269,7 +280,7 @@ mod tests {
         Time::from_millis(1_700_000_000_000)
     }
 
-    fn create(body: Value) -> Result<Edited, Vec<FieldError>> {
+    fn create(body: Value) -> Result<AccountEdit, Vec<FieldError>> {
         let body = body.as_object().unwrap();
         edit(defaults(body, None), body, None, now())
     }
@@ -356,7 +367,10 @@ mod tests {
         let made = create(json!({"kind": "ses", "region": "eu-west-1", "access_key_id": "AKID",
             "secret_access_key": "s", "endpoint": "http://localhost:5000", "configuration_set": "c"}));
         let made = made.unwrap();
-        assert_eq!((made.settings.kind, made.secret), (AccountKind::Ses, Secret::Set("s".to_owned())));
+        assert_eq!(
+            (made.settings.kind, made.secret),
+            (AccountKind::Ses, AccountSecretEdit::Set("s".to_owned()))
+        );
         assert_eq!(made.settings.retry, RetryPolicy::api());
         assert_eq!(wrong_fields(json!({"kind": "ses"})), ["region"]);
         let region = "eu-west-1";
@@ -371,7 +385,10 @@ mod tests {
     #[test]
     fn a_provider_has_its_key_or_its_grant_and_nothing_else() {
         let made = create(json!({"kind": "mailgun", "domain": "mg.example.com", "api_key": "k"})).unwrap();
-        assert_eq!((made.settings.kind, made.secret), (AccountKind::Mailgun, Secret::Set("k".to_owned())));
+        assert_eq!(
+            (made.settings.kind, made.secret),
+            (AccountKind::Mailgun, AccountSecretEdit::Set("k".to_owned()))
+        );
         assert_eq!(made.settings.retry, RetryPolicy::api());
         assert!(create(json!({"kind": "http", "base_url": "https://mail.example.com/in"})).is_ok());
         let grant = json!({"grant": "client_credentials", "client_id": "c", "token_url": "https://x.example/t",
@@ -395,7 +412,7 @@ mod tests {
         let base = create(json!({"kind": "resend", "api_key": "k"})).unwrap().settings;
         let shown = json!({"kind": "resend", "api_key_set": true});
         let change = |body: Value| edit(base.clone(), body.as_object().unwrap(), Some(&shown), now());
-        assert_eq!(change(json!({"max_connections": 2})).unwrap().secret, Secret::Keep);
+        assert_eq!(change(json!({"max_connections": 2})).unwrap().secret, AccountSecretEdit::Keep);
         assert_eq!(change(json!({"api_key": null})).unwrap_err()[0].field, "api_key");
         assert_eq!(
             change(json!({"kind": "postmark"})).unwrap_err()[0].field,
@@ -410,13 +427,13 @@ mod tests {
         let shown = json!({"kind": "smtp", "username": "u", "password_set": true});
         let change = |body: Value| edit(base(), body.as_object().unwrap(), Some(&shown), now());
         let secret = |body: Value| change(body).unwrap().secret;
-        assert_eq!(secret(json!({})), Secret::Keep);
-        assert_eq!(secret(json!({"username": "other"})), Secret::Keep);
-        assert_eq!(secret(json!({"password": "p"})), Secret::Set("p".to_owned()));
-        assert_eq!(secret(json!({"username": null})), Secret::Remove);
-        assert_eq!(secret(json!({"username": null, "password": null})), Secret::Remove);
+        assert_eq!(secret(json!({})), AccountSecretEdit::Keep);
+        assert_eq!(secret(json!({"username": "other"})), AccountSecretEdit::Keep);
+        assert_eq!(secret(json!({"password": "p"})), AccountSecretEdit::Set("p".to_owned()));
+        assert_eq!(secret(json!({"username": null})), AccountSecretEdit::Remove);
+        assert_eq!(secret(json!({"username": null, "password": null})), AccountSecretEdit::Remove);
         let other_kind = json!({"kind": "ses", "region": "eu-west-1", "access_key_id": "AKID"});
-        assert_eq!(secret(other_kind), Secret::Remove, "a password is no AWS key");
+        assert_eq!(secret(other_kind), AccountSecretEdit::Remove, "a password is no AWS key");
         assert_eq!(change(json!({"password": null})).unwrap_err()[0].field, "password");
     }
 
@@ -437,7 +454,7 @@ mod tests {
         let relay = relay.as_object().unwrap();
         assert!(edit(defaults(relay, None), relay, Some(&ses), now()).is_err(), "an AWS key is no password");
 
-        // One from before this was asked for.
+        // An account from before this was required.
         let old =
             AccountSettings { username: Some("u".into()), ..create(json!({"host": "h"})).unwrap().settings };
         let shown = json!({"kind": "smtp", "username": "u", "password_set": false});

@@ -1,4 +1,5 @@
-//! `/v1/accounts`: how a tenant's mail leaves. Secrets go in, sealed before they are stored, and never come out.
+//! `/v1/accounts`: how a tenant's mail leaves. Secrets are encrypted before they are stored, and are never
+//! shown.
 
 pub(crate) mod change;
 mod edit;
@@ -24,29 +25,29 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::view::{AccountList, AccountView};
 use self::{
-    edit::{Edited, Secret},
+    edit::{AccountEdit, AccountSecretEdit},
     schema::AccountRequest,
 };
 use crate::{
-    auth::{Actor, Caller, Manager, Reader},
+    auth::{Caller, CallerActor, Manager, Reader},
     http::{
         body,
         error::{ApiError, FieldError},
-        pagination::Part,
-        query::{Parameters, dry_run, flag},
+        pagination::ListPart,
+        query::{QueryParameters, dry_run, flag},
         request_id::RequestId,
     },
     setting::{
         callback_url,
         oauth::{self, OAuthSecretsEdit},
     },
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
 /// How many rules an answer names.
 const RULES_NAMED_MAX: usize = 20;
 
-/// `{id}` in a path. What cannot be an account's id names none.
+/// The account that `{id}` in the path names. A text that cannot be an id is 404.
 pub(crate) struct NamedAccount(AccountId);
 
 impl<S: Send + Sync> FromRequestParts<S> for NamedAccount {
@@ -65,7 +66,7 @@ pub(crate) fn no_account(given: &str) -> ApiError {
     ApiError::not_found(format!("there is no account `{shown}`"))
 }
 
-pub(crate) async fn find(app: &App, tenant: &TenantId, id: &AccountId) -> Result<Account, ApiError> {
+pub(crate) async fn find(app: &AppState, tenant: &TenantId, id: &AccountId) -> Result<Account, ApiError> {
     app.store.account(tenant, id).await?.ok_or_else(|| no_account(id.as_str()))
 }
 
@@ -75,7 +76,7 @@ fn key_of(account: &Account) -> AccountKey {
 
 /// Create an account
 ///
-/// Settings are checked as a whole, and nothing is called: `POST /v1/accounts/{id}/test` tries them. 409 where the id
+/// The settings are checked, but nothing is called: `POST /v1/accounts/{id}/test` tests them. 409 if the id
 /// is taken.
 #[utoipa::path(
     post,
@@ -85,12 +86,12 @@ fn key_of(account: &Account) -> AccountKey {
     params(("dry_run" = Option<bool>, Query, description = "Only check; store nothing")),
     request_body = AccountRequest,
     responses(
-        (status = 201, description = "It is made", body = AccountView),
+        (status = 201, description = "Created", body = AccountView),
         (status = 200, description = "A dry run; nothing is stored", body = AccountView),
     )
 )]
 pub(crate) async fn create(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     request: Request,
@@ -104,9 +105,9 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, location, Json(view)).into_response())
 }
 
-/// Makes the account that `body` describes.
+/// Creates the account that `body` describes.
 pub(crate) async fn make(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     request_id: &RequestId,
     body: Map<String, Value>,
@@ -128,12 +129,12 @@ pub(crate) async fn make(
     Ok(view)
 }
 
-/// The account that `body` describes, checked and not stored.
-async fn draft(app: &App, caller: &Caller, mut body: Map<String, Value>) -> Result<Account, ApiError> {
+/// The account that `body` describes, checked but not stored.
+async fn draft(app: &AppState, caller: &Caller, mut body: Map<String, Value>) -> Result<Account, ApiError> {
     let id = read_id(body.remove("id"));
     let now = app.clock.now();
     let edited = edit::edit(edit::defaults(&body, None), &body, None, now);
-    let (id, Edited { mut settings, secret, grant }) = match (id, edited) {
+    let (id, AccountEdit { mut settings, secret, grant }) = match (id, edited) {
         (Ok(id), Ok(edited)) => (id, edited),
         (id, edited) => {
             let wrong = id.err().into_iter().chain(edited.err().into_iter().flatten());
@@ -154,11 +155,11 @@ fn read_id(given: Option<Value>) -> Result<AccountId, FieldError> {
     }
 }
 
-/// Checks where a new or moved account connects to, whichever key names it, and remembers whether a tenant's did: such an
-/// account must not use the server's own AWS key.
+/// Checks the host of a new or changed account, whichever key names it, and records whether a tenant's key
+/// did: such an account must not use the server's own AWS key.
 fn check_target(
-    app: &App,
-    actor: &Actor,
+    app: &AppState,
+    actor: &CallerActor,
     before: Option<&AccountSettings>,
     settings: &mut AccountSettings,
 ) -> Result<(), ApiError> {
@@ -187,9 +188,9 @@ fn check_target(
     callback_url::check_hosts(app, named)
 }
 
-/// A fallback must be another account of the tenant, and none may stand in for itself in the end.
+/// A fallback must be another account of the tenant, and a chain of fallbacks must not lead back.
 async fn check_fallback(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     id: &AccountId,
     settings: &AccountSettings,
@@ -215,10 +216,10 @@ async fn check_fallback(
 }
 
 fn seal(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     id: &AccountId,
-    (settings, secret, grant): (&mut AccountSettings, Secret, OAuthSecretsEdit),
+    (settings, secret, grant): (&mut AccountSettings, AccountSecretEdit, OAuthSecretsEdit),
     current: Option<&Account>,
 ) -> Result<Option<Sealed>, ApiError> {
     let stored = current.and_then(|account| account.secret.clone());
@@ -230,7 +231,7 @@ fn seal(
             Some(sealed) => {
                 match app.secret_key.open(&place, &sealed).map(|text| serde_json::from_str(&text)) {
                     Ok(Ok(secrets)) => secrets,
-                    // What no key opens any more is not in the way of a new one.
+                    // A secret that no key opens any more does not prevent setting a new one.
                     _ if grant.gives_any() => OAuthSecrets::default(),
                     _ => {
                         let message = "the stored secrets cannot be opened: give those of the grant anew";
@@ -239,14 +240,14 @@ fn seal(
                 }
             }
         };
-        let secrets = oauth::settle(oauth, secrets, grant)?;
+        let secrets = oauth::apply_secrets(oauth, secrets, grant)?;
         let text = serde_json::to_string(&secrets).map_err(ApiError::internal)?;
         return app.secret_key.seal(&place, &text).map(Some).map_err(ApiError::internal);
     }
     match secret {
-        Secret::Keep => Ok(stored.filter(|_| !had_grant)),
-        Secret::Remove => Ok(None),
-        Secret::Set(text) => {
+        AccountSecretEdit::Keep => Ok(stored.filter(|_| !had_grant)),
+        AccountSecretEdit::Remove => Ok(None),
+        AccountSecretEdit::Set(text) => {
             let sealed = app.secret_key.seal(&Account::secret_place(tenant, id), &text);
             sealed.map(Some).map_err(ApiError::internal)
         }
@@ -255,8 +256,7 @@ fn seal(
 
 /// List accounts
 ///
-/// All accounts of your tenant in the order of their ids, without their secrets, each with its circuit and how much
-/// of its limits is used.
+/// All accounts of your tenant by id, without their secrets, each with its circuit and the use of its limits.
 #[utoipa::path(
     get,
     path = "/v1/accounts",
@@ -264,22 +264,22 @@ fn seal(
     tag = "accounts",
     params(
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((status = 200, description = "By id", body = AccountList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    part: Part,
+    part: ListPart,
 ) -> Result<Json<AccountList>, ApiError> {
     let AccountList { data, .. } = all(&app, &caller.tenant).await?;
-    let (data, next_cursor) = part.of(data, |account| account.id().to_owned())?;
+    let (data, next_cursor) = part.select(data, |account| account.id().to_owned())?;
     Ok(Json(AccountList { data, next_cursor }))
 }
 
-/// Every account of a tenant.
-pub(crate) async fn all(app: &App, tenant: &TenantId) -> Result<AccountList, ApiError> {
+/// All accounts of a tenant.
+pub(crate) async fn all(app: &AppState, tenant: &TenantId) -> Result<AccountList, ApiError> {
     let accounts = app.store.accounts(Some(tenant)).await?;
     let suspensions = app.store.suspensions(tenant).await?;
     let circuits = app.store.circuits(Some(tenant)).await?;
@@ -294,7 +294,8 @@ pub(crate) async fn all(app: &App, tenant: &TenantId) -> Result<AccountList, Api
 
 /// Show an account
 ///
-/// With how it stands: whether it is suspended, whether and why its circuit is open, what it has used of its limits.
+/// The account with its current state: whether it is suspended, whether and why its circuit is open, and the
+/// use of its limits.
 #[utoipa::path(
     get,
     path = "/v1/accounts/{id}",
@@ -304,7 +305,7 @@ pub(crate) async fn all(app: &App, tenant: &TenantId) -> Result<AccountList, Api
     responses((status = 200, description = "The account, without its secret", body = AccountView))
 )]
 pub(crate) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     NamedAccount(id): NamedAccount,
 ) -> Result<Json<AccountView>, ApiError> {
@@ -314,8 +315,8 @@ pub(crate) async fn show(
 
 /// Delete an account
 ///
-/// 409 while mail waits for it, while it is its tenant's default, while another account falls back to it, or, unless `force` says
-/// otherwise, while a rule forwards by it.
+/// 409 while mail waits for it, while it is its tenant's default, while another account falls back to it, or,
+/// unless `force` is set, while a rule forwards through it.
 #[utoipa::path(
     delete,
     path = "/v1/accounts/{id}",
@@ -323,18 +324,18 @@ pub(crate) async fn show(
     tag = "accounts",
     params(
         ("id" = String, Path, description = "The account"),
-        ("force" = Option<bool>, Query, description = "Also where rules forward by it: their mail fails until they are changed"),
+        ("force" = Option<bool>, Query, description = "Delete it even if rules forward through it: their mail fails until they are changed"),
     ),
-    responses((status = 204, description = "It is gone"))
+    responses((status = 204, description = "Deleted"))
 )]
 pub(crate) async fn delete(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedAccount(id): NamedAccount,
     uri: Uri,
 ) -> Result<StatusCode, ApiError> {
-    let mut query = Parameters::of(&uri)?;
+    let mut query = QueryParameters::from_uri(&uri)?;
     let force = query.parse("force", flag).unwrap_or(false);
     query.finish()?;
     if !force {
@@ -344,8 +345,8 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Refuses where a rule forwards by this account: its mail would fail from then on, and nobody would be told.
-async fn unused_by_rules(app: &App, tenant: &TenantId, id: &AccountId) -> Result<(), ApiError> {
+/// Refuses if a rule forwards through this account: its mail would fail from then on, unnoticed.
+async fn unused_by_rules(app: &AppState, tenant: &TenantId, id: &AccountId) -> Result<(), ApiError> {
     let forwards_by =
         |action: &Action| matches!(action, Action::Forward(it) if it.account.as_ref() == Some(id));
     let rules = app.store.rules(tenant, None).await?;
@@ -366,7 +367,7 @@ async fn unused_by_rules(app: &App, tenant: &TenantId, id: &AccountId) -> Result
 
 /// Deletes an account that nothing needs.
 pub(crate) async fn remove(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     request_id: &RequestId,
     id: &AccountId,

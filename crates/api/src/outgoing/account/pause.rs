@@ -1,4 +1,4 @@
-//! `POST /v1/accounts/{id}/suspend` and `/activate`: an account's mail held, and let go.
+//! `POST /v1/accounts/{id}/suspend` and `/activate`: whether an account's mail is sent.
 
 use axum::{Json, extract::State};
 use postway_store::record::{DirectoryChange, Suspension, SuspensionScope};
@@ -7,22 +7,22 @@ use super::{AccountView, NamedAccount, find};
 use crate::{
     auth::Manager,
     http::{error::ApiError, request_id::RequestId},
-    state::Shared,
+    state::SharedState,
 };
 
 /// Suspend an account
 ///
-/// Its mail stays where it is, on every node; mail is still accepted. What is on the wire finishes.
+/// Its mail is not sent, on any node; mail is still accepted. Mail that is being transmitted is finished.
 #[utoipa::path(
     post,
     path = "/v1/accounts/{id}/suspend",
     operation_id = "suspendAccount",
     tag = "accounts",
     params(("id" = String, Path, description = "The account")),
-    responses((status = 200, description = "The account as it is now", body = AccountView))
+    responses((status = 200, description = "The account after the change", body = AccountView))
 )]
 pub(crate) async fn suspend(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedAccount(id): NamedAccount,
@@ -38,17 +38,17 @@ pub(crate) async fn suspend(
 
 /// Activate an account
 ///
-/// Its held mail goes on.
+/// Its mail is sent again.
 #[utoipa::path(
     post,
     path = "/v1/accounts/{id}/activate",
     operation_id = "activateAccount",
     tag = "accounts",
     params(("id" = String, Path, description = "The account")),
-    responses((status = 200, description = "The account as it is now", body = AccountView))
+    responses((status = 200, description = "The account after the change", body = AccountView))
 )]
 pub(crate) async fn activate(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedAccount(id): NamedAccount,

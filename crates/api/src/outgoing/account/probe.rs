@@ -1,8 +1,8 @@
-//! `POST /v1/accounts/{id}/test`: does this account work?
+//! `POST /v1/accounts/{id}/test`: tests an account.
 //!
-//! The steps up to signing in are tried by whoever knows the transports, through [`AccountProbe`]. The test mail goes
-//! through the door like any other, so that it is counted, limited, stored and found like any other; this call waits for
-//! what becomes of it.
+//! The steps up to signing in are made by the binary, which knows the transports, through [`AccountProbe`].
+//! The test mail goes through the intake like any other mail, so that it is counted, limited, stored and
+//! found like any other; this call waits for its outcome.
 
 use std::time::Duration;
 
@@ -28,58 +28,58 @@ use crate::{
         request_id::RequestId,
     },
     message::view::FailureView,
-    state::{App, Shared},
+    state::{AppState, SharedState},
     webhook::probe::WebhookTest,
 };
 
 /// How long the call waits for its test mail.
 const SEND_MAX: Duration = Duration::from_secs(30);
-/// How often it looks.
+/// How often the message is polled.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Somebody who can try accounts and webhooks as they would be used.
+/// Tests accounts and webhooks the way they are used.
 #[async_trait]
 pub trait AccountProbe: Send + Sync {
-    /// Connects, secures and signs in, step by step up to the first that fails. Sends nothing.
+    /// Connects, secures and signs in, step by step up to the first failure. Sends nothing.
     async fn probe(&self, account: &Account) -> Vec<ProbeStep>;
 
-    /// Returns why Postway refuses to connect to a host and which setting would allow it, or nothing if it may be tried.
-    /// Names are not resolved here.
+    /// Why Postway refuses to connect to a host and which setting would allow it, or `None` if it may be
+    /// tried. Names are not resolved here.
     fn refusal(&self, host: &str) -> Option<String>;
 
     /// Calls a webhook once, with an event of the type `webhook.test`.
     async fn test_webhook(&self, webhook: &Subscriber) -> WebhookTest;
 }
 
-/// One step of a trial.
+/// One step of a test.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = AccountTestStep)]
 pub struct ProbeStep {
     /// `connect`, `tls`, `auth` or `send`.
     #[schema(example = "connect")]
     pub step: &'static str,
-    /// Whether it went well.
+    /// Whether the step succeeded.
     pub ok: bool,
-    /// What was said.
+    /// What happened.
     #[schema(example = "connected to smtp.example.com:587")]
     pub detail: String,
     /// How long it took.
     pub duration_ms: u64,
 }
 
-/// How a trial went.
+/// The result of a test.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AccountTest {
-    /// Whether every step went well.
+    /// Whether every step succeeded.
     ok: bool,
-    /// In order, up to the first that failed.
+    /// The steps in order, up to the first that failed.
     steps: Vec<ProbeStep>,
     /// The test mail's uid, if one was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
 }
 
-/// Whom to send a test mail.
+/// The test mail to send.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AccountTestRequest {
     /// The recipient; no mail is sent when absent.
@@ -92,8 +92,8 @@ pub(crate) struct AccountTestRequest {
 
 /// Test an account
 ///
-/// Connects, secures and signs in; with `to`, a test mail goes through the account as well. The answer is 200 also where
-/// a step fails: `ok` says so.
+/// Connects, secures and signs in; with `to`, also sends a test mail through the account. The answer is 200
+/// even if a step fails: see `ok`.
 #[utoipa::path(
     post,
     path = "/v1/accounts/{id}/test",
@@ -101,10 +101,10 @@ pub(crate) struct AccountTestRequest {
     tag = "accounts",
     params(("id" = String, Path, description = "The account")),
     request_body = Option<AccountTestRequest>,
-    responses((status = 200, description = "How each step went", body = AccountTest))
+    responses((status = 200, description = "The result of each step", body = AccountTest))
 )]
 pub(crate) async fn test(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedAccount(id): NamedAccount,
@@ -147,7 +147,7 @@ async fn optional_object(request: Request) -> Result<Map<String, Value>, ApiErro
     body::json_object(Request::from_parts(parts, bytes.into())).await
 }
 
-/// The mail to send, as the door takes it.
+/// The mail to send, as the intake reads it.
 fn test_mail(account: &Account, mut body: Map<String, Value>) -> Result<Option<Value>, ApiError> {
     let mut wrong = Vec::new();
     let mut address = |name: &str| match body.remove(name) {
@@ -178,9 +178,9 @@ fn test_mail(account: &Account, mut body: Map<String, Value>) -> Result<Option<V
     }))
 }
 
-/// What has become of the test mail by the deadline.
+/// The outcome of the test mail by the deadline.
 async fn outcome(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     key: &MessageKey,
     deadline: Instant,
@@ -200,7 +200,7 @@ async fn outcome(
                 return Ok((true, format!("the relay took it{id}")));
             }
             Status::Captured => return Ok((true, CAPTURED.to_owned())),
-            // Given back, or waiting for its next try: it has been tried, and that did not work.
+            // Returned, or waiting for its next attempt: the first attempt failed.
             Status::Ready | Status::Scheduled if message.attempt == 0 => {}
             Status::Accepted | Status::Validating | Status::Sending => {}
             status => return Ok((false, format!("it is {}: {}", status.as_str(), said()))),

@@ -1,7 +1,8 @@
-//! `POST /v1/secrets/rotate`: seals every stored secret with the key of now.
+//! `POST /v1/secrets/rotate`: re-encrypts every stored secret with the current secret key.
 //!
-//! The key before it must still be configured, or what it sealed cannot be opened. Once this has gone through nothing that
-//! is stored needs it; links and codes that are out in the world still do. Doing it again does nothing.
+//! The previous key must still be configured, or what it encrypted cannot be opened. After a complete
+//! rotation nothing stored needs it; links and codes that were already sent still do. Repeating the call does
+//! nothing.
 
 use axum::{Json, extract::State};
 use futures::future::try_join_all;
@@ -19,8 +20,8 @@ use utoipa::ToSchema;
 use crate::{
     auth::Admin,
     http::{error::ApiError, request_id::RequestId},
-    outgoing::recipient::personal::Personal,
-    state::Shared,
+    outgoing::recipient::personal::PersonalNumber,
+    state::SharedState,
 };
 
 /// Tenants or recipients read at a time.
@@ -28,50 +29,50 @@ const PAGE: u32 = 500;
 /// Recipients written at a time, so that they share transactions.
 const WRITTEN_AT_ONCE: usize = 50;
 
-/// What a rotation did.
+/// The result of a rotation.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = Rotation)]
 pub(crate) struct RotationView {
-    /// Accounts whose secret was sealed anew.
+    /// Accounts whose secret was re-encrypted.
     accounts: u64,
-    /// Tenants whose secrets were sealed anew.
+    /// Tenants whose secrets were re-encrypted.
     tenants: u64,
-    /// Recipients whose personal number was sealed anew.
+    /// Recipients whose personal number was re-encrypted.
     recipients: u64,
-    /// DKIM keys that were sealed anew.
+    /// DKIM keys that were re-encrypted.
     dkim_keys: u64,
-    /// Webhooks whose secrets were sealed anew.
+    /// Webhooks whose secrets were re-encrypted.
     webhooks: u64,
-    /// Mailboxes whose secrets were sealed anew.
+    /// Mailboxes whose secrets were re-encrypted.
     mailboxes: u64,
-    /// Accounts and mailboxes whose tokens were sealed anew.
+    /// Accounts and mailboxes whose tokens were re-encrypted.
     tokens: u64,
-    /// What opens with neither key: its secret must be set again.
+    /// What neither key opens: its secret must be set again.
     #[schema(example = json!(["account/default/relay-1"]))]
     unreadable: Vec<String>,
-    /// What somebody changed at the same moment: run it once more.
+    /// What was changed at the same moment: repeat the call.
     busy: Vec<String>,
 }
 
-/// Seal stored secrets anew
+/// Re-encrypt stored secrets
 ///
-/// For the admin key. After `POSTWAY_SECRET_KEY` was changed, with the old key in `POSTWAY_SECRET_KEY_PREVIOUS`, on every
-/// node. Once nothing is `unreadable` or `busy`, the previous key is needed only for links, codes and return paths that were
-/// made under it and are still out.
+/// For the admin key. Call this after `POSTWAY_SECRET_KEY` was changed, with the old key in
+/// `POSTWAY_SECRET_KEY_PREVIOUS`, on every node. Once nothing is `unreadable` or `busy`, the previous key is
+/// needed only for links, codes and return paths that were created under it and are still in use.
 #[utoipa::path(
     post,
     path = "/v1/secrets/rotate",
     operation_id = "rotateSecrets",
     tag = "operations",
-    responses((status = 200, description = "What was done", body = RotationView))
+    responses((status = 200, description = "The counts", body = RotationView))
 )]
 pub(crate) async fn rotate(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     admin: Admin,
     request_id: RequestId,
 ) -> Result<Json<RotationView>, ApiError> {
     let mut rotation =
-        Rotation { app: &app, admin: &admin, request_id: &request_id, done: Default::default() };
+        SecretRotation { app: &app, admin: &admin, request_id: &request_id, done: Default::default() };
     for account in app.store.accounts(None).await? {
         rotation.account(account).await?;
     }
@@ -111,20 +112,20 @@ pub(crate) async fn rotate(
     Ok(Json(done))
 }
 
-/// A rotation under way.
-struct Rotation<'a> {
-    app: &'a Shared,
+/// A rotation in progress.
+struct SecretRotation<'a> {
+    app: &'a SharedState,
     admin: &'a Admin,
     request_id: &'a RequestId,
     done: RotationView,
 }
 
-impl Rotation<'_> {
+impl SecretRotation<'_> {
     fn audit(&self, tenant: &TenantId, target: &str) -> AuditEntry {
         self.app.audit(&self.admin.actor, Some(tenant), "secret.rotate", target, self.request_id, None)
     }
 
-    /// Seals anew what needs it; `None` where there is nothing to write.
+    /// Re-encrypts the secret if needed; `None` if there is nothing to write.
     fn renew(&mut self, place: &str, secret: Option<&Sealed>) -> Option<Sealed> {
         match secret.map(|sealed| self.app.secret_key.renew(place, sealed)) {
             Some(Ok(renewed)) => renewed,
@@ -168,7 +169,7 @@ impl Rotation<'_> {
         let entry = self.audit(&key.tenant, &place);
         let was = key.private.clone();
         let change = DirectoryChange::ResealDkimKey(DkimKey { private, ..key }, was);
-        // One that was deleted or made anew meanwhile needs no seal.
+        // A row that was deleted or recreated meanwhile needs no new seal.
         if self.app.store.change(change, Some(entry)).await? == Changed::Done {
             self.done.dkim_keys += 1;
         }
@@ -230,16 +231,17 @@ impl Rotation<'_> {
         }
     }
 
-    /// A recipient whose personal number was sealed by the key before, sealed anew. Its digest is by that key, too.
+    /// A recipient whose personal number was sealed by the previous key, re-encrypted. Its digest is by that
+    /// key, too.
     fn renewed(&mut self, mut recipient: KnownRecipient) -> Option<KnownRecipient> {
         let place = KnownRecipient::secret_place(&recipient.tenant, &recipient.id);
         let sealed = self.renew(&place, recipient.personal_number.as_ref())?;
         let key = &self.app.secret_key;
         let personal = key
             .open(&place, &sealed)
-            .and_then(|number| Personal::new(key, &recipient.tenant, &recipient.id, &number));
+            .and_then(|number| PersonalNumber::new(key, &recipient.tenant, &recipient.id, &number));
         match personal {
-            Ok(personal) => Personal::put(Some(personal), &mut recipient),
+            Ok(personal) => PersonalNumber::store_in(Some(personal), &mut recipient),
             Err(_) => {
                 self.done.unreadable.push(place);
                 return None;
@@ -252,7 +254,7 @@ impl Rotation<'_> {
 
     async fn write(&mut self, renewed: &[KnownRecipient]) -> Result<(), StoreError> {
         let changes = renewed.iter().enumerate().map(|(place, recipient)| {
-            // There may be millions: the first of a run stands for it in the audit log.
+            // There may be millions: the first of a page is recorded in the audit log for all of it.
             let entry = (place == 0)
                 .then(|| self.audit(&recipient.tenant, &format!("recipient/{}", recipient.tenant)));
             let change = DirectoryChange::UpdateRecipient(recipient.clone(), recipient.version - 1);

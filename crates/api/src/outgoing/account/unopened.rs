@@ -1,5 +1,5 @@
-//! Whether the secret key opens what is stored: a backup that was restored without its key must not be noticed by the first login
-//! that fails.
+//! Whether the secret key opens the stored secrets: a backup that was restored without its key must not be
+//! noticed only when a login fails.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,18 +9,18 @@ use postway_domain::{
 };
 use postway_store::{Store, StoreError};
 
-/// How many stored secrets do not open. Whoever checks them writes it; `/health/ready` reads it.
+/// How many stored secrets do not open. The check writes it; `/health/ready` reads it.
 #[derive(Debug, Default)]
 pub struct UnopenedSecrets(AtomicUsize);
 
 impl UnopenedSecrets {
-    /// Whether there are any.
+    /// Whether any secret does not open.
     pub fn is_any(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 0
     }
 
-    /// Opens the secrets of accounts, mailboxes, webhooks and signing keys, and remembers how many do not open. Those, by the
-    /// places they were sealed for.
+    /// Opens the secrets of accounts, mailboxes, webhooks and signing keys, remembers how many do not open,
+    /// and returns those by the purposes they were sealed for.
     pub async fn check(&self, store: &dyn Store, key: &SecretKey) -> Result<Vec<String>, StoreError> {
         let mut unopened = Vec::new();
         let mut look = |place: String, sealed: Option<&Sealed>| {

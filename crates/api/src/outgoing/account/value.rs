@@ -1,4 +1,4 @@
-//! Single fields of an account, from JSON. Each refusal says what the field must be.
+//! Single account fields from JSON. Each refusal says what the field must be.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use postway_domain::{
 };
 use serde_json::Value;
 
-use super::edit::Secret;
+use super::edit::AccountSecretEdit;
 use crate::http::error::FieldError;
 
 const SECRET_BYTES_MAX: usize = 1024;
@@ -50,17 +50,17 @@ pub(super) fn number<T: TryFrom<u64>>(value: &Value) -> Option<T> {
     value.as_u64().and_then(|number| T::try_from(number).ok())
 }
 
-pub(super) fn secret(value: &Value) -> Result<Secret, String> {
+pub(super) fn secret(value: &Value) -> Result<AccountSecretEdit, String> {
     match text(value)? {
-        None => Ok(Secret::Remove),
+        None => Ok(AccountSecretEdit::Remove),
         Some(secret) if !(1..=SECRET_BYTES_MAX).contains(&secret.len()) => {
             Err(format!("must have 1 to {SECRET_BYTES_MAX} bytes"))
         }
-        // NUL parts the fields of AUTH PLAIN (RFC 4616), and no line can hold the others.
+        // NUL separates the fields of AUTH PLAIN (RFC 4616), and a line cannot contain the others.
         Some(secret) if secret.contains(['\0', '\r', '\n']) => {
             Err("must not contain NUL, CR or LF".to_owned())
         }
-        Some(secret) => Ok(Secret::Set(secret)),
+        Some(secret) => Ok(AccountSecretEdit::Set(secret)),
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) fn fallback(value: &Value) -> Result<Option<AccountId>, String> {
     id.map_err(|error| format!("must be the id of another account: {error}"))
 }
 
-/// Changes the limits that are given and leaves the others.
+/// Changes the given limits and leaves the others.
 pub(super) fn limits(limits: &mut AccountLimits, value: &Value) -> Vec<FieldError> {
     let given = match value {
         Value::Null => {
@@ -115,7 +115,7 @@ pub(super) fn limits(limits: &mut AccountLimits, value: &Value) -> Vec<FieldErro
     wrong.map(|(name, message)| FieldError::new(format!("limits.{name}"), message)).collect()
 }
 
-/// A plan begins now unless it says when.
+/// A warm-up begins now unless it names a time.
 pub(super) fn warm_up(value: &Value, now: Time) -> Result<Option<WarmUp>, String> {
     let mut value = value.clone();
     if let Value::Object(plan) = &mut value

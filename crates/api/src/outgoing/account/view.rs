@@ -10,7 +10,7 @@ use postway_store::record::{Circuit, SuspensionScope, Used};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{http::error::ApiError, setting::oauth::OAuthView, state::App};
+use crate::{http::error::ApiError, setting::oauth::OAuthView, state::AppState};
 
 /// An account.
 #[derive(Debug, Serialize, ToSchema)]
@@ -19,9 +19,10 @@ pub(crate) struct AccountView {
     /// Its id.
     #[schema(example = "relay-1")]
     id: String,
-    /// Whose it is.
+    /// The tenant it belongs to.
     tenant: String,
-    /// `smtp`, `ses`, a provider (`sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`), `http` or `sandbox`.
+    /// `smtp`, `ses`, a provider (`sendgrid`, `mailgun`, `postmark`, `resend`, `graph`, `gmail`), `http` or
+    /// `sandbox`.
     #[schema(value_type = String, example = "smtp")]
     kind: AccountKind,
     /// The relay's host name or address.
@@ -31,11 +32,11 @@ pub(crate) struct AccountView {
     /// `starttls`, `implicit`, `none` or `opportunistic`.
     #[schema(value_type = String, example = "starttls")]
     tls: TlsMode,
-    /// Who signs in.
+    /// The user name.
     username: Option<String>,
-    /// Whether there is a password; it is never shown.
+    /// Whether a password is set; it is never shown.
     password_set: bool,
-    /// How it comes by the tokens that it signs in with, in the place of a password; without its secrets.
+    /// Instead of a password, how it obtains the tokens it signs in with; without the secrets.
     oauth: Option<OAuthView>,
     /// Whether the password may cross a connection without TLS.
     allow_plaintext_auth: bool,
@@ -45,15 +46,15 @@ pub(crate) struct AccountView {
     region: Option<String>,
     /// SES: the public half of the key.
     access_key_id: Option<String>,
-    /// SES: whether there is a secret half; it is never shown.
+    /// SES: whether the secret half is set; it is never shown.
     secret_access_key_set: bool,
     /// SES: the configuration set that every mail names.
     configuration_set: Option<String>,
-    /// SES: where to call instead of the region's own endpoint.
+    /// SES: the endpoint to call instead of the region's own.
     endpoint: Option<String>,
-    /// Providers: whether there is an API key; it is never shown.
+    /// Providers: whether an API key is set; it is never shown.
     api_key_set: bool,
-    /// Providers: where to call instead of the provider's own address; the address of an `http` account.
+    /// Providers: the address to call instead of the provider's own; the URL of an `http` account.
     base_url: Option<String>,
     /// Mailgun: the sending domain.
     domain: Option<String>,
@@ -61,53 +62,54 @@ pub(crate) struct AccountView {
     message_stream: Option<String>,
     /// The most connections at once, per node.
     max_connections: u32,
-    /// The envelope sender, when it is not the mail's From.
+    /// The envelope sender, if it is not the mail's From.
     return_path: Option<String>,
-    /// The account that sends its mail while its circuit is open or its day is used up.
+    /// The account that takes over while this one's circuit is open or its daily limit is used up.
     fallback: Option<String>,
-    /// Certified mail.
+    /// Whether it sends certified mail (PEC).
     pec: bool,
-    /// What becomes of mail in doubt that says nothing of it; null where the tenant decides.
+    /// What to do with mail in doubt that does not say; null if the tenant decides.
     #[schema(value_type = Option<String>, example = "hold")]
     on_doubt: Option<OnDoubt>,
     /// How much it may send; 0 means no limit.
-    limits: LimitsView,
+    limits: AccountLimitsView,
     /// How its daily limit grows while it is new.
     warm_up: Option<WarmUpView>,
-    /// How much receiving domains are sent, per node, where it is not what is built in; `*` stands for all others.
+    /// Limits per receiving domain and node, if they differ from the built-in ones; `*` applies to all other
+    /// domains.
     #[schema(value_type = BTreeMap<String, DestinationView>)]
     destinations: BTreeMap<String, DestinationLimit>,
-    /// When to try again.
-    retry: RetryView,
-    /// Whether somebody has suspended it.
+    /// When to retry.
+    retry: RetryDelaysView,
+    /// Whether it is suspended.
     suspended: bool,
-    /// Whether it is left alone because it was at fault.
+    /// Its circuit: whether it is paused because of failures.
     #[serde(skip_serializing_if = "Option::is_none")]
-    circuit: Option<CircuitView>,
-    /// What it has used of its limits.
+    circuit: Option<AccountCircuitView>,
+    /// The use of its limits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    used: Option<UsedView>,
-    /// Rises with each change.
+    used: Option<LimitsUsedView>,
+    /// Increases with each change.
     version: i64,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
-    /// When it was changed last.
+    /// When it was last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
 }
 
-/// How much an account may send, in any window of that length. 0: no limit.
+/// How much an account may send in any window of that length. 0: no limit.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Limits)]
-pub(crate) struct LimitsView {
-    /// In any sixty seconds.
+pub(crate) struct AccountLimitsView {
+    /// In any 60 seconds.
     per_minute: u32,
-    /// In any sixty minutes.
+    /// In any 60 minutes.
     per_hour: u32,
-    /// In any twenty-four hours.
+    /// In any 24 hours.
     per_day: u32,
-    /// What happens to mail beyond: `defer` or `reject`.
+    /// What happens to mail beyond the limit: `defer` or `reject`.
     #[schema(value_type = String, example = "defer")]
     behavior: LimitBehavior,
 }
@@ -119,7 +121,7 @@ pub(crate) struct WarmUpView {
     /// When the first day begins.
     #[schema(value_type = String, format = DateTime)]
     pub(super) from: Time,
-    /// How much may be sent on the first, second, … day.
+    /// The limit of the first, second, … day.
     #[schema(example = json!([50, 100, 500]))]
     pub(super) per_day: Vec<u32>,
 }
@@ -127,11 +129,11 @@ pub(crate) struct WarmUpView {
 /// Delays between attempts.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Retry)]
-pub(crate) struct RetryView {
+pub(crate) struct RetryDelaysView {
     /// Seconds to wait after the first, second, … transient failure.
     #[schema(example = json!([1, 5, 30, 120, 600]))]
     delays_s: Vec<u32>,
-    /// How much chance moves each delay: 0.25 means up to a quarter shorter or longer.
+    /// The random variation of each delay: 0.25 means up to a quarter shorter or longer.
     #[schema(example = 0.25)]
     jitter: f64,
 }
@@ -140,35 +142,35 @@ pub(crate) struct RetryView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DestinationLimit)]
 pub(crate) struct DestinationView {
-    /// Mails on the wire at once.
+    /// The most simultaneous mails.
     connections: u32,
-    /// Mails begun in any second.
+    /// The most mails begun in any second.
     per_second: u32,
 }
 
-/// Whether an account is left alone.
+/// An account's circuit.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Circuit)]
-pub(crate) struct CircuitView {
-    /// `closed`: it is used. `open`: its mail waits until it is tried again.
+pub(crate) struct AccountCircuitView {
+    /// `closed`: the account is used. `open`: its mail waits until the account is tried again.
     #[schema(example = "closed")]
     state: &'static str,
     /// The failure's code.
     code: Option<String>,
-    /// What was said.
+    /// The text of the failure.
     reason: Option<String>,
-    /// Since when.
+    /// When the circuit opened.
     #[schema(value_type = Option<String>, format = DateTime)]
     since: Option<Time>,
-    /// When it is tried again.
+    /// When the account is tried again.
     #[schema(value_type = Option<String>, format = DateTime)]
     until: Option<Time>,
 }
 
-/// What counts against the limits now; null where there is none.
+/// What counts against the limits now; null if there is no such limit.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Used)]
-pub(crate) struct UsedView {
+pub(crate) struct LimitsUsedView {
     /// Against `per_minute`.
     minute: Option<i64>,
     /// Against `per_hour`.
@@ -180,9 +182,9 @@ pub(crate) struct UsedView {
 /// A tenant's accounts.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AccountList {
-    /// By id.
+    /// The accounts, by id.
     pub(crate) data: Vec<AccountView>,
-    /// Give this as `cursor` for the next; null at the end.
+    /// Pass this as `cursor` to read the next page; null on the last page.
     pub(super) next_cursor: Option<String>,
 }
 
@@ -226,7 +228,7 @@ impl AccountView {
             fallback: settings.fallback.map(|id| id.to_string()),
             pec: settings.pec,
             on_doubt: settings.on_doubt,
-            limits: LimitsView {
+            limits: AccountLimitsView {
                 per_minute: limits.per_minute,
                 per_hour: limits.per_hour,
                 per_day: limits.per_day,
@@ -234,7 +236,7 @@ impl AccountView {
             },
             warm_up: settings.warm_up.map(|plan| WarmUpView { from: plan.from, per_day: plan.per_day }),
             destinations: settings.destinations,
-            retry: RetryView { delays_s: settings.retry.delays_s, jitter: settings.retry.jitter },
+            retry: RetryDelaysView { delays_s: settings.retry.delays_s, jitter: settings.retry.jitter },
             suspended,
             circuit: None,
             used: None,
@@ -244,13 +246,13 @@ impl AccountView {
         }
     }
 
-    /// With whether it is left alone.
+    /// Adds the circuit.
     pub(super) fn with_circuit(self, circuit: Option<Circuit>) -> Self {
         Self { circuit: Some(circuit.into()), ..self }
     }
 
-    /// With how it stands at the moment.
-    pub(crate) async fn with_standing(app: &App, account: &Account) -> Result<Self, ApiError> {
+    /// The view of an account with its current state.
+    pub(crate) async fn with_standing(app: &AppState, account: &Account) -> Result<Self, ApiError> {
         let key = super::key_of(account);
         let now = app.clock.now();
         let limits = account.settings.effective_limits(now);
@@ -260,17 +262,17 @@ impl AccountView {
             false => app.store.used(&key, &limits, now).await?,
         };
         let view = Self::new(account, is_suspended(app, account).await?);
-        Ok(Self { circuit: Some(circuit.into()), used: Some(UsedView::new(&limits, &used)), ..view })
+        Ok(Self { circuit: Some(circuit.into()), used: Some(LimitsUsedView::new(&limits, &used)), ..view })
     }
 }
 
-/// Whether somebody has suspended this very account.
-pub(super) async fn is_suspended(app: &App, account: &Account) -> Result<bool, ApiError> {
+/// Whether this account itself is suspended.
+pub(super) async fn is_suspended(app: &AppState, account: &Account) -> Result<bool, ApiError> {
     let scope = SuspensionScope::Account(account.id.clone());
     Ok(app.store.suspensions(&account.tenant).await?.iter().any(|one| one.scope == scope))
 }
 
-impl From<Option<Circuit>> for CircuitView {
+impl From<Option<Circuit>> for AccountCircuitView {
     fn from(circuit: Option<Circuit>) -> Self {
         match circuit {
             None => Self { state: "closed", code: None, reason: None, since: None, until: None },
@@ -285,7 +287,7 @@ impl From<Option<Circuit>> for CircuitView {
     }
 }
 
-impl UsedView {
+impl LimitsUsedView {
     fn new(limits: &AccountLimits, used: &[(Span, Used)]) -> Self {
         let of = |span| {
             let count = used.iter().find(|(of, _)| *of == span).map_or(0, |(_, used)| used.count);

@@ -1,4 +1,4 @@
-//! `POST /v1/dkim`: makes a signing key and gives the record to publish.
+//! `POST /v1/dkim`: creates a signing key and returns the record to publish.
 
 use axum::{
     Json,
@@ -13,24 +13,24 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::{KeyView, NamedKey, normal, normal_domain};
+use super::{SigningKeyPath, SigningKeyView, normal, normal_domain};
 use crate::{
     auth::Manager,
     http::{
         body,
         error::{ApiError, FieldError},
-        json_fields::Fields,
+        json_fields::JsonFieldReader,
         request_id::RequestId,
     },
-    state::Shared,
+    state::SharedState,
 };
 
 /// The most keys of one tenant.
 const KEYS_MAX: usize = 1_000;
-/// The longest name of DNS.
+/// The longest DNS name.
 const NAME_CHARS_MAX: usize = 253;
 
-/// A signing key to make. Unknown fields are refused.
+/// A signing key to create. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SigningKeyRequest {
     /// The domain to sign for: the one in your From addresses.
@@ -46,18 +46,18 @@ pub(crate) struct SigningKeyRequest {
 
 /// Create a signing key
 ///
-/// Publish `dns_record` as a TXT record at `dns_name`; receivers cannot verify what it signs before. 409 where domain and
-/// selector are taken.
+/// Publish `dns_record` as a TXT record at `dns_name`; receivers cannot verify signatures before. 409 if
+/// domain and selector are taken.
 #[utoipa::path(
     post,
     path = "/v1/dkim",
     operation_id = "createSigningKey",
     tag = "signing keys",
     request_body = SigningKeyRequest,
-    responses((status = 201, description = "It is made, and signs from now on", body = KeyView))
+    responses((status = 201, description = "Created; it signs from now on", body = SigningKeyView))
 )]
 pub(crate) async fn create(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     request: Request,
@@ -80,26 +80,26 @@ pub(crate) async fn create(
     }
     let (secret_key, owner) = (app.secret_key.clone(), tenant.clone());
     let (domain, selector) = (named.domain.clone(), named.selector.clone());
-    // An RSA key takes up to a second of computing.
+    // Generating an RSA key takes up to a second.
     let made = tokio::task::spawn_blocking(move || {
         signing::new_key(&owner, &domain, &selector, algorithm, &secret_key, now)
     });
     let key = made.await.map_err(ApiError::internal)?.map_err(refusal)?;
-    let view = KeyView::from(&key);
+    let view = SigningKeyView::from(&key);
     let detail = Some(json!({"algorithm": algorithm.as_str()}));
     let entry = app.audit(&caller.actor, Some(&tenant), "dkim.create", named.target(), &request_id, detail);
     if app.store.change(DirectoryChange::CreateDkimKey(key), Some(entry)).await? != Changed::Done {
         return Err(taken());
     }
-    let NamedKey { domain, selector } = &named;
+    let SigningKeyPath { domain, selector } = &named;
     tracing::info!(%tenant, domain, selector, "signing key created");
     let location = [(header::LOCATION, format!("/v1/dkim/{domain}/{selector}"))];
     Ok((StatusCode::CREATED, location, Json(view)).into_response())
 }
 
-fn read(body: Map<String, Value>, now: Time) -> Result<(NamedKey, DkimAlgorithm), Vec<FieldError>> {
+fn read(body: Map<String, Value>, now: Time) -> Result<(SigningKeyPath, DkimAlgorithm), Vec<FieldError>> {
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(body, &mut wrong);
+    let mut fields = JsonFieldReader::new(body, &mut wrong);
     if !fields.has("domain") {
         fields.refuse("domain", "is needed: the domain in your From addresses");
     }
@@ -110,13 +110,13 @@ fn read(body: Map<String, Value>, now: Time) -> Result<(NamedKey, DkimAlgorithm)
     match domain {
         Some(domain) if wrong.is_empty() => {
             let selector = selector.unwrap_or_else(|| selector_of(now));
-            Ok((NamedKey { domain, selector }, algorithm))
+            Ok((SigningKeyPath { domain, selector }, algorithm))
         }
         _ => Err(wrong),
     }
 }
 
-/// The selector of a key that was given none: new keys get new names, and their age shows.
+/// The default selector: new keys get new names that show their age.
 fn selector_of(now: Time) -> String {
     let month: String = now.to_string().chars().take(7).filter(char::is_ascii_digit).collect();
     format!("pw{month}")

@@ -1,7 +1,8 @@
 //! `/v1/dkim`: keys that sign the mail of a domain.
 //!
-//! A key is made here, sealed before it is stored, and never shown; what comes out is the record to publish. Every active
-//! key of the author's domain signs, so a new key works beside the old one until receivers have the new record.
+//! A key is generated here, encrypted before it is stored, and never shown; callers get the record to
+//! publish. Every active key of the author's domain signs, so a new key works beside the old one until
+//! receivers have the new record.
 
 pub(crate) mod create;
 pub(crate) mod pause;
@@ -22,18 +23,18 @@ use utoipa::ToSchema;
 
 use crate::{
     auth::{Manager, Reader},
-    http::{error::ApiError, pagination::Part, query::Parameters, request_id::RequestId},
-    state::{App, Shared},
+    http::{error::ApiError, pagination::ListPart, query::QueryParameters, request_id::RequestId},
+    state::{AppState, SharedState},
 };
 
 /// A signing key, without its secret half.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SigningKey)]
-pub(crate) struct KeyView {
-    /// The domain it signs for; one outside ASCII as A-labels (`xn--…`).
+pub(crate) struct SigningKeyView {
+    /// The domain it signs for; a domain outside ASCII as A-labels (`xn--…`).
     #[schema(example = "example.com")]
     domain: String,
-    /// The domain as people write it, where that is another spelling.
+    /// The domain in Unicode, if that differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "exämple.com")]
     domain_unicode: Option<String>,
@@ -45,18 +46,18 @@ pub(crate) struct KeyView {
     algorithm: &'static str,
     /// Whether it signs.
     active: bool,
-    /// Where to publish the record.
+    /// The DNS name to publish the record at.
     #[schema(example = "pw202611._domainkey.example.com")]
     dns_name: String,
     /// The TXT record to publish there.
     #[schema(example = "v=DKIM1; k=rsa; p=MIIBIjANBgkqhkiG9w0B…")]
     dns_record: String,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
 }
 
-impl From<&DkimKey> for KeyView {
+impl From<&DkimKey> for SigningKeyView {
     fn from(key: &DkimKey) -> Self {
         Self {
             domain: key.domain.clone(),
@@ -74,21 +75,21 @@ impl From<&DkimKey> for KeyView {
 /// A tenant's signing keys.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SigningKeyList)]
-pub(crate) struct KeyList {
-    /// By domain and selector.
-    data: Vec<KeyView>,
-    /// Give this as `cursor` for the next; null at the end.
+pub(crate) struct SigningKeyList {
+    /// The keys, by domain and selector.
+    data: Vec<SigningKeyView>,
+    /// Pass this as `cursor` to read the next page; null on the last page.
     next_cursor: Option<String>,
 }
 
-/// `{domain}/{selector}` in a path, in the form that is stored.
-pub(crate) struct NamedKey {
+/// The key that `{domain}/{selector}` in the path names, in the stored form.
+pub(crate) struct SigningKeyPath {
     domain: String,
     selector: String,
 }
 
-impl NamedKey {
-    /// As the audit log names it.
+impl SigningKeyPath {
+    /// The key's name in the audit log.
     fn target(&self) -> String {
         format!("{}/{}", self.domain, self.selector)
     }
@@ -99,7 +100,7 @@ impl NamedKey {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for NamedKey {
+impl<S: Send + Sync> FromRequestParts<S> for SigningKeyPath {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
@@ -111,18 +112,19 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedKey {
     }
 }
 
-/// A name of DNS in the form that is stored.
+/// A DNS name in the stored form.
 fn normal(name: &str) -> String {
     name.trim().trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// A domain in the form that is stored; what is none stays as it is, and is refused or not found.
+/// A domain in the stored form. A text that is not a domain stays unchanged, and is refused or not found
+/// later.
 fn normal_domain(domain: &str) -> String {
     let domain = normal(domain);
     domain_to_ascii(&domain).unwrap_or(domain)
 }
 
-async fn find(app: &App, tenant: &TenantId, named: &NamedKey) -> Result<DkimKey, ApiError> {
+async fn find(app: &AppState, tenant: &TenantId, named: &SigningKeyPath) -> Result<DkimKey, ApiError> {
     let keys = app.store.dkim_keys(Some(tenant), Some(&named.domain)).await?;
     let found = keys.into_iter().find(|key| key.domain == named.domain && key.selector == named.selector);
     found.ok_or_else(|| named.missing())
@@ -139,22 +141,22 @@ async fn find(app: &App, tenant: &TenantId, named: &NamedKey) -> Result<DkimKey,
     params(
         ("domain" = Option<String>, Query, description = "Only those of this domain"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
-    responses((status = 200, description = "By domain and selector", body = KeyList))
+    responses((status = 200, description = "By domain and selector", body = SigningKeyList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
-) -> Result<Json<KeyList>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
+) -> Result<Json<SigningKeyList>, ApiError> {
+    let mut query = QueryParameters::from_uri(&uri)?;
     let domain = query.take("domain").map(|domain| normal_domain(&domain));
-    let part = Part::take(&mut query);
+    let part = ListPart::take(&mut query);
     query.finish()?;
     let keys = app.store.dkim_keys(Some(&caller.tenant), domain.as_deref()).await?;
-    let (keys, next_cursor) = part.of(keys, |key| (key.domain.clone(), key.selector.clone()))?;
-    Ok(Json(KeyList { data: keys.iter().map(KeyView::from).collect(), next_cursor }))
+    let (keys, next_cursor) = part.select(keys, |key| (key.domain.clone(), key.selector.clone()))?;
+    Ok(Json(SigningKeyList { data: keys.iter().map(SigningKeyView::from).collect(), next_cursor }))
 }
 
 /// Show a signing key
@@ -169,19 +171,19 @@ pub(crate) async fn list(
         ("domain" = String, Path, description = "The domain"),
         ("selector" = String, Path, description = "The selector"),
     ),
-    responses((status = 200, description = "The key, without its secret half", body = KeyView))
+    responses((status = 200, description = "The key, without its secret half", body = SigningKeyView))
 )]
 pub(crate) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    named: NamedKey,
-) -> Result<Json<KeyView>, ApiError> {
-    find(&app, &caller.tenant, &named).await.map(|key| Json(KeyView::from(&key)))
+    named: SigningKeyPath,
+) -> Result<Json<SigningKeyView>, ApiError> {
+    find(&app, &caller.tenant, &named).await.map(|key| Json(SigningKeyView::from(&key)))
 }
 
 /// Delete a signing key
 ///
-/// It cannot be had back. Leave its record published until the mail it signed has arrived, a few days.
+/// This cannot be undone. Leave its record published for a few days, until the mail it signed has arrived.
 #[utoipa::path(
     delete,
     path = "/v1/dkim/{domain}/{selector}",
@@ -191,13 +193,13 @@ pub(crate) async fn show(
         ("domain" = String, Path, description = "The domain"),
         ("selector" = String, Path, description = "The selector"),
     ),
-    responses((status = 204, description = "It is gone"))
+    responses((status = 204, description = "Deleted"))
 )]
 pub(crate) async fn delete(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
-    named: NamedKey,
+    named: SigningKeyPath,
 ) -> Result<StatusCode, ApiError> {
     let tenant = &caller.tenant;
     let entry = app.audit(&caller.actor, Some(tenant), "dkim.delete", named.target(), &request_id, None);

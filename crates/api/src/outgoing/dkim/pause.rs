@@ -4,14 +4,14 @@ use axum::{Json, extract::State};
 use postway_domain::DkimKey;
 use postway_store::record::{Changed, DirectoryChange};
 
-use super::{KeyView, NamedKey, find};
+use super::{SigningKeyPath, SigningKeyView, find};
 use crate::{
     auth::{Caller, Manager},
     http::{error::ApiError, request_id::RequestId},
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
-/// Let a key sign
+/// Activate a signing key
 ///
 /// Mail of its domain that is composed from now on is signed with it. Publish its record first.
 #[utoipa::path(
@@ -23,20 +23,20 @@ use crate::{
         ("domain" = String, Path, description = "The domain"),
         ("selector" = String, Path, description = "The selector"),
     ),
-    responses((status = 200, description = "The key as it is now", body = KeyView))
+    responses((status = 200, description = "The key after the change", body = SigningKeyView))
 )]
 pub(crate) async fn activate(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     Manager(caller): Manager,
     request_id: RequestId,
-    named: NamedKey,
-) -> Result<Json<KeyView>, ApiError> {
+    named: SigningKeyPath,
+) -> Result<Json<SigningKeyView>, ApiError> {
     set_active(&app, &caller, &request_id, &named, true).await.map(Json)
 }
 
-/// Stop a key from signing
+/// Suspend a signing key
 ///
-/// Mail goes on without its signature; mail composed before keeps it.
+/// Mail is sent without its signature; mail composed before keeps it.
 #[utoipa::path(
     post,
     path = "/v1/dkim/{domain}/{selector}/suspend",
@@ -46,29 +46,29 @@ pub(crate) async fn activate(
         ("domain" = String, Path, description = "The domain"),
         ("selector" = String, Path, description = "The selector"),
     ),
-    responses((status = 200, description = "The key as it is now", body = KeyView))
+    responses((status = 200, description = "The key after the change", body = SigningKeyView))
 )]
 pub(crate) async fn suspend(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     Manager(caller): Manager,
     request_id: RequestId,
-    named: NamedKey,
-) -> Result<Json<KeyView>, ApiError> {
+    named: SigningKeyPath,
+) -> Result<Json<SigningKeyView>, ApiError> {
     set_active(&app, &caller, &request_id, &named, false).await.map(Json)
 }
 
 async fn set_active(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     request_id: &RequestId,
-    named: &NamedKey,
+    named: &SigningKeyPath,
     active: bool,
-) -> Result<KeyView, ApiError> {
+) -> Result<SigningKeyView, ApiError> {
     let current = find(app, &caller.tenant, named).await?;
     if current.active == active {
-        return Ok(KeyView::from(&current));
+        return Ok(SigningKeyView::from(&current));
     }
-    let view = KeyView::from(&DkimKey { active, ..current.clone() });
+    let view = SigningKeyView::from(&DkimKey { active, ..current.clone() });
     let action = if active { "dkim.activate" } else { "dkim.suspend" };
     let tenant = &caller.tenant;
     let entry = app.audit(&caller.actor, Some(tenant), action, named.target(), request_id, None);

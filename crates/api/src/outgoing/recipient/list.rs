@@ -1,25 +1,25 @@
-//! `GET /v1/recipients`: the directory page by page, or the entries that a filter finds.
+//! `GET /v1/recipients`: the directory page by page, or the entries that match a filter.
 
 use axum::{Json, extract::State, http::Uri};
 use postway_domain::{EmailAddress, KnownRecipient, RecipientId, RecipientKey, TenantId};
 
 use super::{
     personal, read,
-    view::{RecipientList, RecipientView},
+    view::{RecipientEntryView, RecipientList},
 };
 use crate::{
     auth::Reader,
     http::{
         error::ApiError,
-        pagination::{self, Paging},
-        query::Parameters,
+        pagination::{self, PageRequest},
+        query::QueryParameters,
     },
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
 /// List recipients
 ///
-/// Those that are not deleted. Every filter given must hold.
+/// Recipients that are not deleted. A recipient must match every filter.
 #[utoipa::path(
     get,
     path = "/v1/recipients",
@@ -27,26 +27,26 @@ use crate::{
     tag = "recipients",
     params(
         ("address" = Option<String>, Query, description = "Only those with this address, in any case"),
-        ("external_id" = Option<String>, Query, description = "Only the one that you call so"),
+        ("external_id" = Option<String>, Query, description = "Only the one with this id of yours"),
         ("personal_number" = Option<String>, Query, description = "Only the one with this personal number"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((status = 200, description = "One page, the oldest first", body = RecipientList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<RecipientList>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
+    let mut query = QueryParameters::from_uri(&uri)?;
     let address = query.parse("address", str::parse::<EmailAddress>).map(|address| address.to_string());
     let external_id = query.parse("external_id", |id| read::check_external_id(id).map(|()| id.to_owned()));
     let personal_number = query.parse("personal_number", |number| {
         let fits = number.chars().count() <= *personal::CHARS.end();
         if fits { Ok(number.to_owned()) } else { Err("is too long for a personal number") }
     });
-    let Paging { limit, cursor } = Paging::take(&mut query);
+    let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
     if external_id.is_none() && personal_number.is_none() {
         return whole(&app, &caller.tenant, address.as_deref(), cursor, limit).await;
@@ -58,29 +58,29 @@ pub(crate) async fn list(
         let so_called = external_id.is_none() || one.external_id == external_id;
         at_address && so_called && one.deleted_at.is_none()
     };
-    let data = found.filter(holds).map(RecipientView::from).into_iter().collect();
+    let data = found.filter(holds).map(RecipientEntryView::from).into_iter().collect();
     Ok(Json(RecipientList { data, next_cursor: None }))
 }
 
 async fn whole(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     address: Option<&str>,
     cursor: Option<String>,
     limit: u32,
 ) -> Result<Json<RecipientList>, ApiError> {
     let after: Option<RecipientId> = cursor.as_deref().map(pagination::read_cursor).transpose()?;
-    // One more than asked for tells whether there is a next page.
+    // One item more than requested shows whether there is a next page.
     let mut found = app.store.recipients(tenant, address, after, limit + 1).await?;
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
     let next_cursor = found.last().filter(|_| more).map(|last| pagination::write_cursor(&last.id));
-    Ok(Json(RecipientList { data: found.into_iter().map(RecipientView::from).collect(), next_cursor }))
+    Ok(Json(RecipientList { data: found.into_iter().map(RecipientEntryView::from).collect(), next_cursor }))
 }
 
-/// By what to look: the rarer of the two, in each form it may be stored in.
+/// The keys to look up: the rarer of the two, in each form it may be stored in.
 fn keys(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     external_id: Option<&str>,
     personal_number: Option<&str>,
@@ -96,7 +96,7 @@ fn keys(
 }
 
 async fn one(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     keys: &[RecipientKey],
 ) -> Result<Option<KnownRecipient>, ApiError> {

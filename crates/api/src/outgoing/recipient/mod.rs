@@ -1,9 +1,9 @@
-//! `/v1/recipients`: people a tenant writes to, as far as it tells us of them.
+//! `/v1/recipients`: a tenant's directory of the people it writes to.
 //!
-//! The directory is optional: mail goes to any address. A message that names an entry of it is sent to that entry's
-//! address only, and not at all once the entry is deleted. A personal number goes in, is sealed before it is stored, and
-//! never comes out: it is shown masked and found by a keyed digest (`personal.rs`). A deleted entry is marked, not removed;
-//! its personal number is, and its external id is free again.
+//! The directory is optional: mail goes to any address. A message that names an entry is sent only to that
+//! entry's address, and not at all once the entry is deleted. A personal number is encrypted before it is
+//! stored and never shown: it is shown masked and found by a keyed digest (`personal.rs`). A deleted entry is
+//! marked, not removed; its personal number is removed, and its external id is free again.
 
 pub(crate) mod list;
 pub(crate) mod personal;
@@ -20,17 +20,17 @@ use axum::{
 use postway_domain::{KnownRecipient, RecipientKey, TenantId};
 use postway_store::record::{Changed, DirectoryChange};
 
-pub(crate) use self::view::RecipientView;
+pub(crate) use self::view::RecipientEntryView;
 use crate::{
     auth::{Manager, Reader},
     http::{error::ApiError, request_id::RequestId},
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
-/// What an external id begins with in a path.
+/// The prefix of an external id in a path.
 const EXTERNAL: &str = "external:";
 
-/// `{id}` in a path: our id, or `external:` and the tenant's.
+/// The recipient that `{id}` in the path names: our id, or `external:` and the tenant's.
 pub(crate) struct NamedRecipient {
     given: String,
     key: RecipientKey,
@@ -59,43 +59,44 @@ fn no_recipient(given: &str) -> ApiError {
 }
 
 /// The entry, deleted or not.
-async fn find(app: &App, tenant: &TenantId, named: &NamedRecipient) -> Result<KnownRecipient, ApiError> {
+async fn find(app: &AppState, tenant: &TenantId, named: &NamedRecipient) -> Result<KnownRecipient, ApiError> {
     let found = app.store.recipient(tenant, &named.key).await?;
     found.ok_or_else(|| no_recipient(&named.given))
 }
 
 /// Show a recipient
 ///
-/// A deleted one has `deleted_at`; it is found by its id, and by yours until another has it.
+/// A deleted recipient has `deleted_at`; it is found by its id, and by yours until another one has it.
 #[utoipa::path(
     get,
     path = "/v1/recipients/{id}",
     operation_id = "getRecipient",
     tag = "recipients",
-    params(("id" = String, Path, description = "Its id, or `external:` and your own id of it")),
-    responses((status = 200, description = "The recipient", body = RecipientView))
+    params(("id" = String, Path, description = "The id, or `external:` and your own id of the recipient")),
+    responses((status = 200, description = "The recipient", body = RecipientEntryView))
 )]
 pub(crate) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     named: NamedRecipient,
-) -> Result<Json<RecipientView>, ApiError> {
+) -> Result<Json<RecipientEntryView>, ApiError> {
     find(&app, &caller.tenant, &named).await.map(|recipient| Json(recipient.into()))
 }
 
 /// Delete a recipient
 ///
-/// Messages that name it are refused from now on, and those that wait are not sent. Its external id is free again.
+/// Messages that name it are refused from now on, and waiting ones are not sent. Its external id is free
+/// again.
 #[utoipa::path(
     delete,
     path = "/v1/recipients/{id}",
     operation_id = "deleteRecipient",
     tag = "recipients",
-    params(("id" = String, Path, description = "Its id, or `external:` and your own id of it")),
+    params(("id" = String, Path, description = "The id, or `external:` and your own id of the recipient")),
     responses((status = 204, description = "It is deleted"))
 )]
 pub(crate) async fn delete(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     named: NamedRecipient,

@@ -1,8 +1,8 @@
-//! Personal numbers: sealed to be kept, digested to be found, masked to be shown.
+//! Personal numbers: encrypted for storage, digested for lookup, masked for display.
 //!
-//! A number has so few forms that a plain digest could be guessed back; so the digest is keyed, with a key of its own for
-//! each tenant, derived from the gateway's secret key. While a previous secret key is configured, what was stored under it
-//! is found as well.
+//! A number has so little variety that a plain digest could be reversed by guessing. So the digest is keyed,
+//! with a key for each tenant that is derived from the gateway's secret key. While a previous secret key is
+//! configured, numbers stored under it are found as well.
 
 use aws_lc_rs::hmac;
 use postway_domain::{
@@ -13,16 +13,16 @@ use postway_domain::{
 /// How many characters a personal number has.
 pub(super) const CHARS: std::ops::RangeInclusive<usize> = 4..=64;
 
-/// What is stored of a personal number.
+/// The stored form of a personal number.
 #[derive(Clone, Debug)]
-pub(crate) struct Personal {
+pub(crate) struct PersonalNumber {
     sealed: Sealed,
     digest: PersonalDigest,
     masked: String,
 }
 
-impl Personal {
-    /// Makes it for the entry with this id.
+impl PersonalNumber {
+    /// The stored form for the entry with this id.
     pub(crate) fn new(
         key: &SecretKey,
         tenant: &TenantId,
@@ -36,8 +36,8 @@ impl Personal {
         })
     }
 
-    /// Puts it into an entry, or takes the one that is there out.
-    pub(crate) fn put(personal: Option<Self>, recipient: &mut KnownRecipient) {
+    /// Sets the number of an entry, or removes it.
+    pub(crate) fn store_in(personal: Option<Self>, recipient: &mut KnownRecipient) {
         let (sealed, digest, masked) = match personal {
             Some(Self { sealed, digest, masked }) => (Some(sealed), Some(digest), Some(masked)),
             None => (None, None, None),
@@ -48,7 +48,7 @@ impl Personal {
     }
 }
 
-/// Under what a number is found: the digest of now, and that under the previous key while there is one.
+/// The digests to look up: by the current key, and by the previous one if configured.
 pub(crate) fn digests(key: &SecretKey, tenant: &TenantId, number: &str) -> Vec<PersonalDigest> {
     key.generations().map(|key| digest(key, tenant, number)).collect()
 }
@@ -60,13 +60,13 @@ fn digest(key: &SecretKey, tenant: &TenantId, number: &str) -> PersonalDigest {
     PersonalDigest(digest)
 }
 
-/// The form that is compared: people write spaces and dashes as they like, and letters in either case.
+/// The form that is compared: without spaces and dashes, in one case.
 fn normal(number: &str) -> String {
     let kept = number.chars().filter(|c| !c.is_whitespace() && *c != '-');
     kept.flat_map(char::to_uppercase).collect()
 }
 
-/// All but the last characters hidden: three of a long number, two of a short one, none of a very short one.
+/// Hides all but the last characters: three of a long number, two of a short one, none of a very short one.
 fn mask(number: &str) -> String {
     let count = number.chars().count();
     let shown = match count {

@@ -1,37 +1,37 @@
-//! Recipients from what callers send.
+//! Recipients from request bodies.
 
 use postway_domain::EmailAddress;
 use serde_json::{Map, Value};
 
 use super::personal;
-use crate::http::{error::FieldError, json_fields::Fields};
+use crate::http::{error::FieldError, json_fields::JsonFieldReader};
 
 /// The longest external id.
 pub(super) const EXTERNAL_ID_BYTES_MAX: usize = 256;
 const NAME_CHARS_MAX: usize = 200;
 
-/// What a body says: of each field nothing, that it is taken away, or what it is.
+/// The fields that a body sets: each is absent, removed, or given.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct RecipientEdit {
     pub(super) external_id: Option<Option<String>>,
     pub(super) name: Option<Option<String>>,
     pub(super) address: Option<String>,
     pub(super) personal_number: Option<Option<String>>,
     pub(super) version: Option<i64>,
-    /// The names of the fields, for the audit log.
+    /// The names of the given fields, for the audit log.
     pub(super) fields: Vec<String>,
 }
 
 /// Reads a body.
-pub(super) fn body(body: Map<String, Value>) -> Result<Given, Vec<FieldError>> {
+pub(super) fn body(body: Map<String, Value>) -> Result<RecipientEdit, Vec<FieldError>> {
     let names = body.keys().take(10).cloned().collect();
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(body, &mut wrong);
-    // Only shown; what GET shows may be sent back.
+    let mut fields = JsonFieldReader::new(body, &mut wrong);
+    // Read-only fields: a client may send back what GET showed.
     for shown in ["id", "address_unicode", "created_at", "updated_at", "deleted_at"] {
         fields.take(shown);
     }
-    let given = Given {
+    let given = RecipientEdit {
         external_id: fields.has("external_id").then(|| external_id(&mut fields)),
         name: fields.has("name").then(|| fields.text("name", NAME_CHARS_MAX).filter(|name| !name.is_empty())),
         address: address(&mut fields),
@@ -43,7 +43,7 @@ pub(super) fn body(body: Map<String, Value>) -> Result<Given, Vec<FieldError>> {
     if wrong.is_empty() { Ok(given) } else { Err(wrong) }
 }
 
-fn external_id(fields: &mut Fields<'_>) -> Option<String> {
+fn external_id(fields: &mut JsonFieldReader<'_>) -> Option<String> {
     let id = fields.text("external_id", EXTERNAL_ID_BYTES_MAX)?;
     if let Err(message) = check_external_id(&id) {
         fields.refuse("external_id", message);
@@ -60,7 +60,7 @@ pub(super) fn check_external_id(id: &str) -> Result<(), String> {
 }
 
 /// The address, by either of its names.
-fn address(fields: &mut Fields<'_>) -> Option<String> {
+fn address(fields: &mut JsonFieldReader<'_>) -> Option<String> {
     let name = match (fields.has("address"), fields.has("email")) {
         (true, true) => {
             fields.take("email");
@@ -86,7 +86,7 @@ fn address(fields: &mut Fields<'_>) -> Option<String> {
     }
 }
 
-fn personal_number(fields: &mut Fields<'_>) -> Option<Option<String>> {
+fn personal_number(fields: &mut JsonFieldReader<'_>) -> Option<Option<String>> {
     if !fields.has("personal_number") {
         return None;
     }
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    fn read(of: Value) -> Result<Given, Vec<String>> {
+    fn read(of: Value) -> Result<RecipientEdit, Vec<String>> {
         body(of.as_object().unwrap().clone())
             .map_err(|wrong| wrong.into_iter().map(|wrong| wrong.field).collect())
     }

@@ -6,35 +6,35 @@ use utoipa::ToSchema;
 
 use crate::http::address_spelling;
 
-/// Somebody a tenant writes to.
+/// A recipient of the directory.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = KnownRecipient)]
-pub(crate) struct RecipientView {
+pub(crate) struct RecipientEntryView {
     /// Its id.
     #[schema(example = "0192d3a4-5b6c-7d8e-9f01-23456789abcd")]
     id: String,
-    /// Your own id of it, unique among those not deleted.
+    /// Your own id of the recipient, unique among those not deleted.
     #[schema(example = "C-1")]
     external_id: Option<String>,
-    /// The name, for people.
+    /// The display name.
     #[schema(example = "Ada Lovelace")]
     name: Option<String>,
-    /// Where to; a domain outside ASCII as A-labels (`xn--…`).
+    /// The address; a domain outside ASCII as A-labels (`xn--…`).
     #[schema(example = "ada@example.net")]
     address: String,
-    /// The address as people write it, where that is another spelling.
+    /// The address in Unicode, if that differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "ada@exämple.net")]
     address_unicode: Option<String>,
-    /// The personal number, all but its end hidden; the whole is never shown.
+    /// The personal number, masked except for its end; it is never shown completely.
     #[schema(example = "*********234")]
     personal_number: Option<String>,
-    /// Rises with each change.
+    /// Increases with each change.
     version: i64,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
-    /// When it was changed last.
+    /// When it was last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
     /// When it was deleted.
@@ -45,13 +45,13 @@ pub(crate) struct RecipientView {
 /// A page of recipients.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RecipientList {
-    /// By id, the oldest first.
-    pub(super) data: Vec<RecipientView>,
-    /// Give this as `cursor` for the next; null at the end.
+    /// The recipients by id, the oldest first.
+    pub(super) data: Vec<RecipientEntryView>,
+    /// Pass this as `cursor` to read the next page; null on the last page.
     pub(super) next_cursor: Option<String>,
 }
 
-impl From<KnownRecipient> for RecipientView {
+impl From<KnownRecipient> for RecipientEntryView {
     fn from(recipient: KnownRecipient) -> Self {
         let address = address_spelling::ascii(recipient.address);
         Self {

@@ -11,37 +11,37 @@ use postway_store::record::{Changed, DirectoryChange};
 use serde_json::json;
 
 use super::{
-    NamedRecipient, RecipientView, find,
-    personal::Personal,
-    read::{self, Given},
-    schema::RecipientRequest,
+    NamedRecipient, RecipientEntryView, find,
+    personal::PersonalNumber,
+    read::{self, RecipientEdit},
+    schema::RecipientEntryRequest,
 };
 use crate::{
     auth::Manager,
     http::{body, error::ApiError, query::dry_run, request_id::RequestId},
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
-/// How often a change is made anew when another one was faster.
+/// How often a change is retried when another one came first.
 const TRIES_MAX: u32 = 5;
 
 /// Create a recipient
 ///
-/// 409 where the external id is taken.
+/// 409 if the external id is taken.
 #[utoipa::path(
     post,
     path = "/v1/recipients",
     operation_id = "createRecipient",
     tag = "recipients",
     params(("dry_run" = Option<bool>, Query, description = "Only check; store nothing")),
-    request_body = RecipientRequest,
+    request_body = RecipientEntryRequest,
     responses(
-        (status = 201, description = "It is made", body = RecipientView),
-        (status = 200, description = "A dry run; nothing is stored", body = RecipientView),
+        (status = 201, description = "Created", body = RecipientEntryView),
+        (status = 200, description = "A dry run; nothing is stored", body = RecipientEntryView),
     )
 )]
 pub(crate) async fn create(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     request: Request,
@@ -67,8 +67,8 @@ pub(crate) async fn create(
         updated_at: now,
         deleted_at: None,
     };
-    let recipient = with(&app, new, &given)?;
-    let view = RecipientView::from(recipient.clone());
+    let recipient = apply_edit(&app, new, &given)?;
+    let view = RecipientEntryView::from(recipient.clone());
     if dry_run {
         return Ok(Json(view).into_response());
     }
@@ -85,24 +85,24 @@ pub(crate) async fn create(
 
 /// Change a recipient
 ///
-/// Changes the fields given; `null` takes external id, name or personal number away. With `version`, only if it still is
-/// that one; 409 otherwise.
+/// Changes the given fields; `null` removes external id, name or personal number. With `version`, the change
+/// is made only if the recipient still has that version; 409 otherwise.
 #[utoipa::path(
     patch,
     path = "/v1/recipients/{id}",
     operation_id = "changeRecipient",
     tag = "recipients",
-    params(("id" = String, Path, description = "Its id, or `external:` and your own id of it")),
-    request_body = RecipientRequest,
-    responses((status = 200, description = "The recipient as it is now", body = RecipientView))
+    params(("id" = String, Path, description = "The id, or `external:` and your own id of the recipient")),
+    request_body = RecipientEntryRequest,
+    responses((status = 200, description = "The recipient after the change", body = RecipientEntryView))
 )]
 pub(crate) async fn patch(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     named: NamedRecipient,
     request: Request,
-) -> Result<Json<RecipientView>, ApiError> {
+) -> Result<Json<RecipientEntryView>, ApiError> {
     let given = read::body(body::json_object(request).await?).map_err(ApiError::invalid)?;
     for _ in 0..TRIES_MAX {
         let current = find(&app, &caller.tenant, &named).await?;
@@ -115,11 +115,11 @@ pub(crate) async fn patch(
             return Err(ApiError::conflict(message));
         }
         let (version, updated_at) = (expected + 1, app.clock.now());
-        let changed = with(&app, KnownRecipient { version, updated_at, ..current }, &given)?;
+        let changed = apply_edit(&app, KnownRecipient { version, updated_at, ..current }, &given)?;
         let (tenant, id) = (&caller.tenant, changed.id.to_string());
         let detail = Some(json!({"fields": given.fields, "version": version}));
         let entry = app.audit(&caller.actor, Some(tenant), "recipient.update", id, &request_id, detail);
-        let view = RecipientView::from(changed.clone());
+        let view = RecipientEntryView::from(changed.clone());
         match app.store.change(DirectoryChange::UpdateRecipient(changed, expected), Some(entry)).await? {
             Changed::Done => return Ok(Json(view)),
             Changed::Exists => return Err(taken(&given)),
@@ -129,8 +129,12 @@ pub(crate) async fn patch(
     Err(ApiError::conflict("the recipient is being changed by others; read it and try again"))
 }
 
-/// The entry with what is given.
-fn with(app: &App, mut recipient: KnownRecipient, given: &Given) -> Result<KnownRecipient, ApiError> {
+/// The entry with the given fields.
+fn apply_edit(
+    app: &AppState,
+    mut recipient: KnownRecipient,
+    given: &RecipientEdit,
+) -> Result<KnownRecipient, ApiError> {
     if let Some(external_id) = &given.external_id {
         recipient.external_id.clone_from(external_id);
     }
@@ -142,22 +146,22 @@ fn with(app: &App, mut recipient: KnownRecipient, given: &Given) -> Result<Known
     }
     match &given.personal_number {
         None => {}
-        Some(None) => Personal::put(None, &mut recipient),
-        // What is shown may be sent back as it is.
+        Some(None) => PersonalNumber::store_in(None, &mut recipient),
+        // A client may send back the masked number; it changes nothing.
         Some(shown) if *shown == recipient.personal_number_masked => {}
         Some(Some(number)) if number.contains('*') => {
-            let message = "must not have a `*`: that stands for what is hidden";
+            let message = "must not contain a `*`, which marks hidden characters";
             return Err(ApiError::field("personal_number", message));
         }
         Some(Some(number)) => {
-            let personal = Personal::new(&app.secret_key, &recipient.tenant, &recipient.id, number);
-            Personal::put(Some(personal.map_err(ApiError::internal)?), &mut recipient);
+            let personal = PersonalNumber::new(&app.secret_key, &recipient.tenant, &recipient.id, number);
+            PersonalNumber::store_in(Some(personal.map_err(ApiError::internal)?), &mut recipient);
         }
     }
     Ok(recipient)
 }
 
-fn taken(given: &Given) -> ApiError {
+fn taken(given: &RecipientEdit) -> ApiError {
     let id = given.external_id.clone().flatten().unwrap_or_default();
     ApiError::conflict(format!("there is a recipient with the external id `{id}` already: change that one"))
 }

@@ -1,30 +1,30 @@
-//! Streams from what callers send: every field that is wrong is named, unknown ones too.
+//! Streams from request bodies. Every faulty field is reported, including unknown ones.
 
 use postway_domain::{EmailAddress, MailStream, id::StreamId};
 use serde_json::{Map, Value};
 
-use crate::http::{error::FieldError, json_fields::Fields};
+use crate::http::{error::FieldError, json_fields::JsonFieldReader};
 
-/// What a body says; of what is absent, nothing.
+/// The fields that a body sets; absent fields are `None`.
 #[derive(Debug, Default)]
-pub(crate) struct GivenStream {
+pub(crate) struct StreamEdit {
     pub(crate) id: Option<StreamId>,
     pub(crate) name: Option<String>,
-    /// Some of nothing takes it away.
+    /// `Some(None)` removes it.
     pub(crate) description: Option<Option<String>>,
     pub(crate) unsubscribe: Option<bool>,
     pub(crate) unsubscribe_mailto: Option<Option<String>>,
     pub(crate) version: Option<i64>,
-    /// The names of the fields, for the audit log.
+    /// The names of the given fields, for the audit log.
     pub(crate) fields: Vec<String>,
 }
 
 /// Reads a body.
-pub(super) fn read(body: Map<String, Value>, is_new: bool) -> Result<GivenStream, Vec<FieldError>> {
+pub(super) fn read(body: Map<String, Value>, is_new: bool) -> Result<StreamEdit, Vec<FieldError>> {
     let names = body.keys().take(8).cloned().collect();
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(body, &mut wrong);
-    // Only shown; what GET shows may be sent back.
+    let mut fields = JsonFieldReader::new(body, &mut wrong);
+    // Read-only fields: a client may send back what GET showed.
     for shown in ["created_at", "updated_at"] {
         fields.take(shown);
     }
@@ -35,7 +35,7 @@ pub(super) fn read(body: Map<String, Value>, is_new: bool) -> Result<GivenStream
     if let Some(reserved) = id.as_ref().filter(|id| MailStream::is_reserved(id)) {
         fields.refuse("id", format!("`{reserved}` is the name of other mail: choose another"));
     }
-    let given = GivenStream {
+    let given = StreamEdit {
         id,
         name: fields.text("name", MailStream::NAME_CHARS_MAX).map(|name| name.trim().to_owned()),
         description: fields

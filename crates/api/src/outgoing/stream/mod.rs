@@ -1,4 +1,4 @@
-//! `/v1/streams`: a tenant's named kinds of mail, which readers can leave one by one.
+//! `/v1/streams`: a tenant's named kinds of mail, which readers can unsubscribe from one by one.
 
 mod edit;
 mod view;
@@ -18,17 +18,17 @@ use crate::{
     auth::{Manager, Reader},
     http::{
         error::ApiError,
-        pagination::{self, Paging},
-        query::Parameters,
+        pagination::{self, PageRequest},
+        query::QueryParameters,
         request_id::RequestId,
     },
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
-/// How often a change is made anew when another one was faster.
+/// How often a change is retried when another one came first.
 const TRIES_MAX: u32 = 5;
 
-/// `{id}` in a path. What cannot be a stream's id names none.
+/// The stream that `{id}` in the path names. A text that cannot be an id is 404.
 pub(crate) struct NamedStream(StreamId);
 
 impl<S: Send + Sync> FromRequestParts<S> for NamedStream {
@@ -47,13 +47,13 @@ pub(crate) fn no_stream(given: &str) -> ApiError {
     ApiError::not_found(format!("there is no stream `{shown}`; create it with POST /v1/streams"))
 }
 
-async fn find(app: &App, tenant: &TenantId, id: &StreamId) -> Result<MailStream, ApiError> {
+async fn find(app: &AppState, tenant: &TenantId, id: &StreamId) -> Result<MailStream, ApiError> {
     app.store.stream(tenant, id).await?.ok_or_else(|| no_stream(id.as_str()))
 }
 
 /// List streams
 ///
-/// The kinds of mail that your tenant has named, by id.
+/// The streams of your tenant, by id.
 #[utoipa::path(
     get,
     path = "/v1/streams",
@@ -61,20 +61,20 @@ async fn find(app: &App, tenant: &TenantId, id: &StreamId) -> Result<MailStream,
     tag = "streams",
     params(
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((status = 200, description = "One page, by id", body = StreamList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<StreamList>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
-    let Paging { limit, cursor } = Paging::take(&mut query);
+    let mut query = QueryParameters::from_uri(&uri)?;
+    let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
     let after: Option<StreamId> = cursor.as_deref().map(pagination::read_cursor).transpose()?;
-    // One more than asked for tells whether there is a next page.
+    // One item more than requested shows whether there is a next page.
     let mut found = app.store.streams(&caller.tenant, after.as_ref(), limit + 1).await?;
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
@@ -84,7 +84,7 @@ pub(crate) async fn list(
 
 /// Show a stream
 ///
-/// One kind of mail, and whether readers can leave it.
+/// The stream, and whether readers can unsubscribe from it.
 #[utoipa::path(
     get,
     path = "/v1/streams/{id}",
@@ -94,7 +94,7 @@ pub(crate) async fn list(
     responses((status = 200, description = "The stream", body = StreamView))
 )]
 pub(crate) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     NamedStream(id): NamedStream,
 ) -> Result<Json<StreamView>, ApiError> {
@@ -103,17 +103,18 @@ pub(crate) async fn show(
 
 /// Delete a stream
 ///
-/// Its mail is mail of a batch of that name from then on. Readers who left it get none under its name all the same.
+/// From then on its mail belongs to an ordinary batch of that name. Readers who unsubscribed still get no
+/// mail under its name.
 #[utoipa::path(
     delete,
     path = "/v1/streams/{id}",
     operation_id = "deleteStream",
     tag = "streams",
     params(("id" = String, Path, description = "The stream")),
-    responses((status = 204, description = "It is gone"))
+    responses((status = 204, description = "Deleted"))
 )]
 pub(crate) async fn delete(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedStream(id): NamedStream,

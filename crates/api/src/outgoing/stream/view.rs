@@ -1,4 +1,4 @@
-//! Streams as JSON, and what callers send.
+//! Streams as JSON, and their request bodies.
 
 use postway_domain::{MailStream, Time};
 use serde::Serialize;
@@ -8,24 +8,24 @@ use utoipa::ToSchema;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Stream)]
 pub(crate) struct StreamView {
-    /// Its id, which messages name as `stream`, or begin their `batch` with.
+    /// The id, which messages name as `stream`, or begin their `batch` with.
     #[schema(example = "newsletter")]
     id: String,
     /// The name that readers see. When it is empty, they see the id.
     #[schema(example = "Weekly letter")]
     name: String,
-    /// What it is for.
+    /// The purpose.
     description: Option<String>,
-    /// Whether readers can leave it by links that the gateway adds and serves.
+    /// Whether readers can unsubscribe by links that the gateway adds and serves.
     unsubscribe: bool,
-    /// An address of a watched mailbox to which readers can write to leave it.
+    /// An address of a watched mailbox that readers can write to in order to unsubscribe.
     unsubscribe_mailto: Option<String>,
-    /// Rises with each change.
+    /// Increases with each change.
     version: i64,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
-    /// When it was changed last.
+    /// When it was last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
 }
@@ -35,7 +35,7 @@ pub(crate) struct StreamView {
 pub(crate) struct StreamList {
     /// By id.
     pub(super) data: Vec<StreamView>,
-    /// Give this as `cursor` for the next; null at the end.
+    /// Pass this as `cursor` to read the next page; null on the last page.
     pub(super) next_cursor: Option<String>,
 }
 
@@ -60,23 +60,23 @@ impl StreamView {
     }
 }
 
-/// A stream to make or change. Unknown fields are refused.
+/// A stream to create or change. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StreamRequest {
-    /// Its id, unique in your tenant; needed when it is made, and not changed later.
+    /// The id, unique in your tenant; required on creation, and fixed then.
     #[schema(example = "newsletter")]
     id: Option<String>,
     /// The name that readers see, at most 200 characters.
     #[schema(example = "Weekly letter")]
     name: Option<String>,
-    /// What it is for, at most 1,000 characters; `null` takes it away.
+    /// The purpose, at most 1,000 characters; `null` removes it.
     description: Option<String>,
-    /// Whether readers can leave it: its mail gets `List-Unsubscribe` and `List-Unsubscribe-Post`. Needs `public_url` with
-    /// https, or `unsubscribe_mailto`.
+    /// Whether readers can unsubscribe: its mail gets `List-Unsubscribe` and `List-Unsubscribe-Post`.
+    /// Requires `public_url` with https, or `unsubscribe_mailto`.
     unsubscribe: Option<bool>,
-    /// An address of a watched mailbox to which readers can write to leave it; `null` takes it away.
+    /// An address of a watched mailbox that readers can write to in order to unsubscribe; `null` removes it.
     #[schema(example = "leave@example.com")]
     unsubscribe_mailto: Option<String>,
-    /// With `PATCH`: only if the stream still has this version.
+    /// With `PATCH`: change only if the stream still has this version.
     version: Option<i64>,
 }

@@ -10,27 +10,27 @@ use postway_domain::{MailStream, TenantId, id::StreamId};
 use postway_store::record::{Changed, DirectoryChange};
 use serde_json::json;
 
-pub(crate) use super::edit::GivenStream as NewStream;
+pub(crate) use super::edit::StreamEdit as NewStream;
 use super::{NamedStream, StreamView, TRIES_MAX, edit, find, view::StreamRequest};
 use crate::{
     auth::Manager,
     http::{body, error::ApiError, request_id::RequestId},
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
 /// Create a stream
 ///
-/// 409 where the id is taken, or your tenant has as many streams as it may have.
+/// 409 if the id is taken, or your tenant has the maximum number of streams.
 #[utoipa::path(
     post,
     path = "/v1/streams",
     operation_id = "createStream",
     tag = "streams",
     request_body = StreamRequest,
-    responses((status = 201, description = "It is made", body = StreamView))
+    responses((status = 201, description = "Created", body = StreamView))
 )]
 pub(crate) async fn create(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     request: Request,
@@ -41,9 +41,9 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, location, Json(view)).into_response())
 }
 
-/// Makes a stream of what was given.
+/// Creates the stream that an edit describes.
 pub(crate) async fn make_stream(
-    app: &App,
+    app: &AppState,
     caller: &Manager,
     request_id: &RequestId,
     given: NewStream,
@@ -73,8 +73,8 @@ pub(crate) async fn make_stream(
     }
 }
 
-/// Refuses a stream that readers are to leave and cannot.
-fn check_way_out(app: &App, stream: &MailStream) -> Result<(), ApiError> {
+/// Refuses a stream that is to offer unsubscribing but cannot.
+fn check_way_out(app: &AppState, stream: &MailStream) -> Result<(), ApiError> {
     match stream.unsubscribe && stream.unsubscribe_mailto.is_none() && !app.door.serves_readers() {
         true => Err(ApiError::field(
             "unsubscribe",
@@ -86,7 +86,8 @@ fn check_way_out(app: &App, stream: &MailStream) -> Result<(), ApiError> {
 
 /// Change a stream
 ///
-/// Changes the fields given. With `version`, only if it still is that one; 409 otherwise.
+/// Changes the given fields. With `version`, the change is made only if the stream still has that version;
+/// 409 otherwise.
 #[utoipa::path(
     patch,
     path = "/v1/streams/{id}",
@@ -94,10 +95,10 @@ fn check_way_out(app: &App, stream: &MailStream) -> Result<(), ApiError> {
     tag = "streams",
     params(("id" = String, Path, description = "The stream")),
     request_body = StreamRequest,
-    responses((status = 200, description = "The stream as it is now", body = StreamView))
+    responses((status = 200, description = "The stream after the change", body = StreamView))
 )]
 pub(crate) async fn patch(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedStream(id): NamedStream,
@@ -107,9 +108,9 @@ pub(crate) async fn patch(
     change_stream(&app, &caller, &request_id, &id, given).await.map(|stream| Json(stream.into()))
 }
 
-/// Changes a stream to what was given.
+/// Applies an edit to a stream.
 pub(crate) async fn change_stream(
-    app: &App,
+    app: &AppState,
     caller: &Manager,
     request_id: &RequestId,
     id: &StreamId,

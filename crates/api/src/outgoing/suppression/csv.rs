@@ -1,4 +1,5 @@
-//! Comma-separated values (RFC 4180), as spreadsheets write them: quotes where needed, doubled inside, CRLF or LF.
+//! Comma-separated values (RFC 4180), as spreadsheets write them: quotes where needed, doubled inside, CRLF
+//! or LF.
 
 /// The most columns of a record.
 const COLUMNS_MAX: usize = 32;
@@ -7,14 +8,14 @@ pub(super) const RECORD_BYTES_MAX: usize = 64 * 1024;
 
 /// A record and the line it begins on, from 1.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct CsvRecord {
     pub(super) line: usize,
     pub(super) fields: Vec<String>,
-    /// What it has too much of; what is beyond is not in its fields.
+    /// The bound that the record exceeds; what is beyond it is not in the fields.
     pub(super) excess: Option<RecordExcess>,
 }
 
-/// What a record has too much of.
+/// The bound that a record exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RecordExcess {
     #[error("has more than {COLUMNS_MAX} columns")]
@@ -23,8 +24,9 @@ pub(super) enum RecordExcess {
     Bytes,
 }
 
-/// The records of a text; empty lines are none. A quote that is never closed takes the rest of the text into its field.
-pub(super) fn records(text: &str) -> impl Iterator<Item = Record> {
+/// The records of a text, without empty lines. A quote that is never closed takes the rest of the text into
+/// its field.
+pub(super) fn records(text: &str) -> impl Iterator<Item = CsvRecord> {
     let mut chars = text.chars().peekable();
     let mut line = 1;
     std::iter::from_fn(move || {
@@ -49,7 +51,7 @@ pub(super) fn records(text: &str) -> impl Iterator<Item = Record> {
                     '"' if quoted => quoted = false,
                     '"' if field.is_empty() => quoted = true,
                     '\n' if !quoted => break,
-                    // It is read to its end, and not kept.
+                    // The record is read to its end, but not stored.
                     _ if excess.is_some() => {}
                     ',' if !quoted && count == COLUMNS_MAX => excess = Some(RecordExcess::Columns),
                     ',' if !quoted => fields.push(String::new()),
@@ -58,7 +60,7 @@ pub(super) fn records(text: &str) -> impl Iterator<Item = Record> {
                 }
             }
             if excess.is_some() || fields.iter().any(|field| !field.trim().is_empty()) {
-                return Some(Record { line: begins, fields, excess });
+                return Some(CsvRecord { line: begins, fields, excess });
             }
         }
     })
@@ -90,7 +92,7 @@ mod tests {
         let rows = [vec!["a,b", "say \"hi\"", "two\nlines"], vec!["", "x", ""], vec!["plain", "é", "z"]];
         let mut bytes = Vec::new();
         rows.iter().for_each(|row| write(&mut bytes, row));
-        let read: Vec<Record> = records(std::str::from_utf8(&bytes).unwrap()).collect();
+        let read: Vec<CsvRecord> = records(std::str::from_utf8(&bytes).unwrap()).collect();
         assert_eq!(read.iter().map(|record| record.fields.clone()).collect::<Vec<_>>(), rows);
         assert_eq!(read.iter().map(|record| record.line).collect::<Vec<_>>(), [1, 3, 4]);
     }
@@ -107,7 +109,7 @@ mod tests {
         let many = ",x".repeat(100_000);
         let long = format!("a,\"{}\",b", "x\n".repeat(100_000));
         let text = format!("{many}\n{long}\r\nlast\n\"{}", "y".repeat(100_000));
-        let read: Vec<Record> = records(&text).collect();
+        let read: Vec<CsvRecord> = records(&text).collect();
         let kept: Vec<_> =
             read.iter().map(|record| (record.line, record.fields.len(), record.excess)).collect();
         assert_eq!(
@@ -119,7 +121,7 @@ mod tests {
                 (100_004, 1, Some(RecordExcess::Bytes)),
             ]
         );
-        let bytes = |record: &Record| record.fields.iter().map(String::len).sum::<usize>();
+        let bytes = |record: &CsvRecord| record.fields.iter().map(String::len).sum::<usize>();
         assert!(read.iter().map(bytes).max().unwrap() <= RECORD_BYTES_MAX);
         assert_eq!(read[2].fields, ["last"]);
     }

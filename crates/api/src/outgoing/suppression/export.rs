@@ -1,4 +1,4 @@
-//! `GET /v1/suppressions/export`: the whole list as CSV, in the form that an import takes.
+//! `GET /v1/suppressions/export`: the complete list as CSV, in the form that an import reads.
 
 use axum::{
     extract::State,
@@ -10,7 +10,7 @@ use super::{csv, page_of};
 use crate::{
     auth::Reader,
     http::{error::ApiError, pagination},
-    state::Shared,
+    state::SharedState,
 };
 
 /// Addresses read at a time.
@@ -21,7 +21,7 @@ const COLUMNS: [&str; 5] = ["address", "reason", "note", "created_at", "expires_
 
 /// Export suppressed addresses
 ///
-/// All of them as CSV with the columns `address,reason,note,created_at,expires_at`.
+/// The complete list as CSV with the columns `address,reason,note,created_at,expires_at`.
 #[utoipa::path(
     get,
     path = "/v1/suppressions/export",
@@ -29,7 +29,7 @@ const COLUMNS: [&str; 5] = ["address", "reason", "note", "created_at", "expires_
     tag = "suppressions",
     responses((status = 200, description = "The list", body = String, content_type = "text/csv"))
 )]
-pub(crate) async fn export(State(app): State<Shared>, caller: Reader) -> Result<Response, ApiError> {
+pub(crate) async fn export(State(app): State<SharedState>, caller: Reader) -> Result<Response, ApiError> {
     let tenant = caller.0.tenant;
     let body = pagination::streamed(None, move |after: Option<String>| {
         let (app, tenant) = (app.clone(), tenant.clone());

@@ -1,5 +1,5 @@
-//! `POST /v1/suppressions/import`: many addresses from a file, as CSV or JSON lines. A line that is wrong is told by its
-//! number and stops nobody.
+//! `POST /v1/suppressions/import`: many addresses from a file, as CSV or JSON lines. A faulty line is
+//! reported by its number and stops no other.
 
 use axum::{
     Json,
@@ -16,8 +16,8 @@ use utoipa::ToSchema;
 use super::{add, csv, read};
 use crate::{
     auth::Manager,
-    http::{body, error::ApiError, query::Parameters, request_id::RequestId},
-    state::Shared,
+    http::{body, error::ApiError, query::QueryParameters, request_id::RequestId},
+    state::SharedState,
 };
 
 /// The largest file.
@@ -27,33 +27,34 @@ const LINE_BYTES_MAX: usize = csv::RECORD_BYTES_MAX;
 const LINE_VALUES_MAX: usize = 100;
 /// Addresses stored together.
 const TOGETHER: usize = 1_000;
-/// The most wrong lines that are told one by one.
+/// The most faulty lines that are reported individually.
 const ERRORS_MAX: usize = 1_000;
-/// The columns of a file that does not name them.
+/// The default columns of a file without a header line.
 const COLUMNS: [&str; 4] = ["address", "reason", "note", "expires_at"];
 
-/// What became of an import.
+/// The result of an import.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct ImportResult {
-    /// How many addresses get no mail from now on.
+    /// How many addresses are suppressed from now on.
     imported: usize,
-    /// How many lines were left out.
+    /// How many lines were skipped.
     rejected: usize,
-    /// The first 1,000 of those.
-    errors: Vec<WrongLine>,
+    /// The first 1,000 skipped lines.
+    errors: Vec<WrongImportLine>,
 }
 
-/// A line that was left out.
+/// A skipped line.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct WrongLine {
-    /// Its number, from 1.
+#[schema(as = WrongLine)]
+pub(crate) struct WrongImportLine {
+    /// The line number, from 1.
     line: usize,
-    /// What is wrong with it.
+    /// Why it was skipped.
     message: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum ImportFormat {
     Csv,
     Lines,
 }
@@ -63,9 +64,9 @@ type Entry = (usize, Result<Suppression, String>);
 /// Import suppressed addresses
 ///
 /// A file of up to 16 MiB: CSV (`text/csv`) with the columns of an export, named in the first line or else
-/// `address,reason,note,expires_at`, or JSON lines (`application/x-ndjson`) with an object or an address each. A line has at
-/// most 64 KiB, and 32 columns or 100 values. A line that is wrong is skipped, and the answer lists it by its number. What comes as
-/// `application/octet-stream` is CSV, unless `format` says otherwise.
+/// `address,reason,note,expires_at`, or JSON lines (`application/x-ndjson`) with an object or an address
+/// each. A line has at most 64 KiB, and 32 columns or 100 values. A faulty line is skipped, and the answer
+/// lists it by its number. `application/octet-stream` is read as CSV, unless `format` says otherwise.
 #[utoipa::path(
     post,
     path = "/v1/suppressions/import",
@@ -76,19 +77,19 @@ type Entry = (usize, Result<Suppression, String>);
         content((String = "text/csv"), (String = "application/x-ndjson"), (Vec<u8> = "application/octet-stream")),
         description = "The file",
     ),
-    responses((status = 200, description = "What became of it", body = ImportResult))
+    responses((status = 200, description = "The message with its parts", body = ImportResult))
 )]
 pub(crate) async fn import(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     request: Request,
 ) -> Result<Json<ImportResult>, ApiError> {
     let (parts, body) = request.into_parts();
-    let mut query = Parameters::of(&parts.uri)?;
+    let mut query = QueryParameters::from_uri(&parts.uri)?;
     let form = query.parse("format", |text| match text {
-        "csv" => Ok(Form::Csv),
-        "jsonl" => Ok(Form::Lines),
+        "csv" => Ok(ImportFormat::Csv),
+        "jsonl" => Ok(ImportFormat::Lines),
         _ => Err("must be csv or jsonl"),
     });
     query.finish()?;
@@ -101,8 +102,8 @@ pub(crate) async fn import(
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (tenant, now) = (caller.tenant.clone(), app.clock.now());
     let entries: Box<dyn Iterator<Item = Entry> + Send> = match form {
-        Form::Csv => Box::new(from_csv(text, &tenant, now)),
-        Form::Lines => Box::new(from_lines(text, &tenant, now)),
+        ImportFormat::Csv => Box::new(from_csv(text, &tenant, now)),
+        ImportFormat::Lines => Box::new(from_lines(text, &tenant, now)),
     };
     let mut result = ImportResult::default();
     let mut ready = Vec::new();
@@ -112,7 +113,7 @@ pub(crate) async fn import(
             Err(message) => {
                 result.rejected += 1;
                 if result.errors.len() < ERRORS_MAX {
-                    result.errors.push(WrongLine { line, message });
+                    result.errors.push(WrongImportLine { line, message });
                 }
             }
         }
@@ -127,13 +128,13 @@ pub(crate) async fn import(
     Ok(Json(result))
 }
 
-fn form_of(headers: &HeaderMap) -> Result<Form, ApiError> {
+fn form_of(headers: &HeaderMap) -> Result<ImportFormat, ApiError> {
     let kind = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| body::essence(value.as_bytes()));
     match kind {
-        kind if kind.eq_ignore_ascii_case(b"text/csv") => Ok(Form::Csv),
-        // Clients that are made of the document know no other type for a file.
-        kind if kind.eq_ignore_ascii_case(body::OCTETS.as_bytes()) => Ok(Form::Csv),
-        kind if body::is_json_lines(kind) => Ok(Form::Lines),
+        kind if kind.eq_ignore_ascii_case(b"text/csv") => Ok(ImportFormat::Csv),
+        // Generated clients know no other type for a file.
+        kind if kind.eq_ignore_ascii_case(body::OCTETS.as_bytes()) => Ok(ImportFormat::Csv),
+        kind if body::is_json_lines(kind) => Ok(ImportFormat::Lines),
         _ => Err(ApiError::media_type(
             "say what the file is: Content-Type text/csv or application/x-ndjson, or ?format=csv or jsonl",
         )),
@@ -142,13 +143,13 @@ fn form_of(headers: &HeaderMap) -> Result<Form, ApiError> {
 
 fn from_csv(text: &str, tenant: &TenantId, now: Time) -> impl Iterator<Item = Entry> {
     let mut records = csv::records(text).peekable();
-    let is_head = |record: &csv::Record| {
+    let is_head = |record: &csv::CsvRecord| {
         record
             .fields
             .iter()
             .any(|name| matches!(name.trim().to_ascii_lowercase().as_str(), "address" | "email"))
     };
-    // Where its head is not kept whole, nobody knows what a file's columns are.
+    // Without a complete header line the columns are unknown.
     let has_lost_head = records.peek().is_some_and(|first| first.excess.is_some() && is_head(first));
     let columns: Vec<String> = match records.next_if(|first| first.excess.is_none() && is_head(first)) {
         Some(head) => head.fields.iter().map(|name| column(name)).collect(),
@@ -181,7 +182,7 @@ fn from_lines(text: &str, tenant: &TenantId, now: Time) -> impl Iterator<Item = 
     lines.map(move |(text, line)| (line, json_line(text).and_then(|object| read::entry(object, tenant, now))))
 }
 
-/// The object that a line is, or stands for.
+/// The object that a line contains, or that its address means.
 fn json_line(text: &str) -> Result<Map<String, Value>, String> {
     const BOUNDS: JsonBounds = JsonBounds { values_max: LINE_VALUES_MAX, text_bytes_max: LINE_BYTES_MAX };
     if text.len() > LINE_BYTES_MAX {

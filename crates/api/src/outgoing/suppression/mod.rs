@@ -1,7 +1,7 @@
-//! `/v1/suppressions`: addresses that get no mail. A suppressed recipient is recorded, not sent.
+//! `/v1/suppressions`: addresses that get no mail. A suppressed recipient is recorded, not sent to.
 //!
-//! Addresses are compared without regard to case, so they are kept in lower case. Adding one that is there renews it. What
-//! is over counts as gone.
+//! Addresses are compared without regard to case, so they are stored in lower case. Adding an existing one
+//! renews it. Expired entries count as absent.
 
 mod csv;
 pub(crate) mod export;
@@ -28,11 +28,11 @@ use crate::{
     http::{
         address_spelling, body,
         error::ApiError,
-        pagination::{self, Paging},
-        query::Parameters,
+        pagination::{self, PageRequest},
+        query::QueryParameters,
         request_id::RequestId,
     },
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
 /// The most addresses of one call.
@@ -45,19 +45,19 @@ pub(crate) struct SuppressionView {
     /// The address, in lower case; a domain outside ASCII as A-labels (`xn--…`).
     #[schema(example = "ada@example.net")]
     address: String,
-    /// The address as people write it, where that is another spelling.
+    /// The address in Unicode, if that differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "ada@exämple.net")]
     address_unicode: Option<String>,
     /// `hard_bounce`, `complaint`, `manual` or `unsubscribe`.
     #[schema(example = "manual")]
     reason: &'static str,
-    /// More about it.
+    /// A note.
     note: Option<String>,
-    /// Since when.
+    /// When it was suppressed.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
-    /// Until when; for ever when null.
+    /// When it expires; null means never.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Time>,
 }
@@ -79,13 +79,13 @@ impl From<Suppression> for SuppressionView {
 /// A page of suppressed addresses.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SuppressionList {
-    /// By address.
+    /// The entries, by address.
     data: Vec<SuppressionView>,
-    /// Give this as `cursor` for the next; null at the end.
+    /// Pass this as `cursor` to read the next page; null on the last page.
     next_cursor: Option<String>,
 }
 
-/// `{address}` in a path, in the form that is stored.
+/// The address that `{address}` in the path names, in the stored form.
 pub(crate) struct NamedAddress(String);
 
 impl<S: Send + Sync> FromRequestParts<S> for NamedAddress {
@@ -103,37 +103,38 @@ fn not_suppressed(address: &str) -> ApiError {
     ApiError::not_found(format!("`{address}` is not suppressed"))
 }
 
-/// Whether it still holds.
+/// Whether the suppression has not expired.
 fn holds(one: &Suppression, now: Time) -> bool {
     one.expires_at.is_none_or(|at| at > now)
 }
 
-/// What was suppressed: the one that was given as `address`, or those of `addresses`.
+/// The answer: the one entry for `address`, or the entries for `addresses`.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
-pub(crate) enum Suppressed {
+#[schema(as = Suppressed)]
+pub(crate) enum SuppressedAnswer {
     One(SuppressionView),
     Many(SuppressionList),
 }
 
 /// Suppress addresses
 ///
-/// One as `address`, answered with itself, or up to 1,000 as `addresses`, answered with a list. One that is suppressed
-/// already is renewed.
+/// One as `address`, answered with its entry, or up to 1,000 as `addresses`, answered with a list. An address
+/// that is already suppressed is renewed.
 #[utoipa::path(
     post,
     path = "/v1/suppressions",
     operation_id = "createSuppression",
     tag = "suppressions",
     request_body = SuppressionRequest,
-    responses((status = 201, description = "They get no mail from now on", body = Suppressed))
+    responses((status = 201, description = "Suppressed from now on", body = SuppressedAnswer))
 )]
 pub(crate) async fn create(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     request: Request,
-) -> Result<(StatusCode, Json<Suppressed>), ApiError> {
+) -> Result<(StatusCode, Json<SuppressedAnswer>), ApiError> {
     let body = body::json_object(request).await?;
     let is_one = body.get("address").is_some_and(|address| !address.is_null());
     let list = read::body(body, &caller.tenant, app.clock.now()).map_err(ApiError::invalid)?;
@@ -141,16 +142,16 @@ pub(crate) async fn create(
     add(&app, &caller, list, "suppression.create", &request_id).await?;
     let one = if is_one { views.pop() } else { None };
     let suppressed = match one {
-        Some(view) => Suppressed::One(view),
-        None => Suppressed::Many(SuppressionList { data: views, next_cursor: None }),
+        Some(view) => SuppressedAnswer::One(view),
+        None => SuppressedAnswer::Many(SuppressionList { data: views, next_cursor: None }),
     };
     Ok((StatusCode::CREATED, Json(suppressed)))
 }
 
-/// Adds these to the list, with a word in the audit log: of one address its digest, since the log outlives what is erased;
-/// of many, how many they are.
+/// Adds entries to the list, with a record in the audit log: of one address its digest, because the log
+/// outlives erasure; of many, their number.
 async fn add(
-    app: &App,
+    app: &AppState,
     caller: &Manager,
     list: Vec<Suppression>,
     action: &str,
@@ -171,7 +172,7 @@ async fn add(
 
 /// List suppressed addresses
 ///
-/// Addresses that get no mail of your tenant, in alphabetical order, those whose time is over left out.
+/// Addresses that get no mail of your tenant, in alphabetical order, without expired entries.
 #[utoipa::path(
     get,
     path = "/v1/suppressions",
@@ -179,17 +180,17 @@ async fn add(
     tag = "suppressions",
     params(
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((status = 200, description = "One page, by address", body = SuppressionList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<SuppressionList>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
-    let Paging { limit, cursor } = Paging::take(&mut query);
+    let mut query = QueryParameters::from_uri(&uri)?;
+    let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
     let after: Option<String> = cursor.as_deref().map(pagination::read_cursor).transpose()?;
     let (found, next) = page_of(&app, &caller.tenant, after, limit).await?;
@@ -197,9 +198,9 @@ pub(crate) async fn list(
     Ok(Json(SuppressionList { data, next_cursor: next.as_ref().map(pagination::write_cursor) }))
 }
 
-/// Those that hold, after this one; and where the next page begins.
+/// The entries after this one that have not expired, and where the next page begins.
 async fn page_of(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     after: Option<String>,
     limit: u32,
@@ -211,15 +212,15 @@ async fn page_of(
     Ok(pagination::filled(after, limit, read, |one| one.address.clone(), |one| holds(one, now)).await?)
 }
 
-/// The suppression of an address, if it holds.
-async fn find(app: &App, tenant: &TenantId, address: &str) -> Result<Suppression, ApiError> {
+/// The suppression of an address, unless it has expired.
+async fn find(app: &AppState, tenant: &TenantId, address: &str) -> Result<Suppression, ApiError> {
     let found = app.store.suppression(tenant, address).await?.filter(|one| holds(one, app.clock.now()));
     found.ok_or_else(|| not_suppressed(address))
 }
 
 /// Check an address
 ///
-/// 200 with the particulars if it is suppressed, 404 if it is not.
+/// 200 with the entry if it is suppressed, 404 if it is not.
 #[utoipa::path(
     get,
     path = "/v1/suppressions/{address}",
@@ -229,7 +230,7 @@ async fn find(app: &App, tenant: &TenantId, address: &str) -> Result<Suppression
     responses((status = 200, description = "It is suppressed", body = SuppressionView))
 )]
 pub(crate) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     NamedAddress(address): NamedAddress,
 ) -> Result<Json<SuppressionView>, ApiError> {
@@ -238,7 +239,7 @@ pub(crate) async fn show(
 
 /// Change a suppression
 ///
-/// `reason`, `note`, `expires_at`: what is given changes, `null` takes note and expiry away.
+/// Changes `reason`, `note` and `expires_at` as given; `null` removes note and expiry.
 #[utoipa::path(
     patch,
     path = "/v1/suppressions/{address}",
@@ -246,10 +247,10 @@ pub(crate) async fn show(
     tag = "suppressions",
     params(("address" = String, Path, description = "The address, in any case")),
     request_body = SuppressionChange,
-    responses((status = 200, description = "As it is now", body = SuppressionView))
+    responses((status = 200, description = "After the change", body = SuppressionView))
 )]
 pub(crate) async fn patch(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedAddress(address): NamedAddress,
@@ -264,17 +265,17 @@ pub(crate) async fn patch(
 
 /// Stop suppressing an address
 ///
-/// Mail to it is sent again from now on. 404 where it is not on the list.
+/// Mail to it is sent again from now on. 404 if it is not on the list.
 #[utoipa::path(
     delete,
     path = "/v1/suppressions/{address}",
     operation_id = "deleteSuppression",
     tag = "suppressions",
     params(("address" = String, Path, description = "The address, in any case")),
-    responses((status = 204, description = "It gets mail again"))
+    responses((status = 204, description = "The address is no longer suppressed"))
 )]
 pub(crate) async fn delete(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedAddress(address): NamedAddress,

@@ -1,11 +1,11 @@
-//! Suppressions from what callers send.
+//! Suppressions from request bodies.
 
 use postway_domain::{EmailAddress, TenantId, Time};
 use postway_store::record::{Suppression, SuppressionReason};
 use serde_json::{Map, Value};
 
 use super::ADDRESSES_MAX;
-use crate::http::{error::FieldError, json_fields::Fields};
+use crate::http::{error::FieldError, json_fields::JsonFieldReader};
 
 const NOTE_CHARS_MAX: usize = 500;
 
@@ -26,7 +26,7 @@ pub(super) fn body(
     now: Time,
 ) -> Result<Vec<Suppression>, Vec<FieldError>> {
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(body, &mut wrong);
+    let mut fields = JsonFieldReader::new(body, &mut wrong);
     let addresses: Vec<(String, String)> = match (fields.take("address"), fields.take("addresses")) {
         (Some(one), None) => vec![("address".to_owned(), as_text(&one))],
         (None, Some(Value::Array(many))) if (1..=ADDRESSES_MAX).contains(&many.len()) => {
@@ -49,7 +49,7 @@ pub(super) fn body(
     let mut list: Vec<Suppression> = Vec::with_capacity(addresses.len());
     for (field, text) in addresses {
         match address(&text) {
-            Ok(address) => list.push(terms.of(tenant, address, now)),
+            Ok(address) => list.push(terms.suppression_for(tenant, address, now)),
             Err(message) => fields.refuse(&field, message),
         }
     }
@@ -60,8 +60,8 @@ pub(super) fn body(
 /// One entry of an import.
 pub(super) fn entry(object: Map<String, Value>, tenant: &TenantId, now: Time) -> Result<Suppression, String> {
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(object, &mut wrong);
-    // An export says when; an import begins anew.
+    let mut fields = JsonFieldReader::new(object, &mut wrong);
+    // An export contains the time; an import begins anew.
     fields.take("created_at");
     let given: Option<String> = fields.read("address", "must be a text");
     let parsed = match given.as_deref().map(address) {
@@ -75,7 +75,7 @@ pub(super) fn entry(object: Map<String, Value>, tenant: &TenantId, now: Time) ->
     let terms = SuppressionTerms::read(&mut fields, now);
     fields.finish("is not a field of a suppression");
     match (parsed, wrong.first()) {
-        (Some(address), None) => Ok(terms.of(tenant, address, now)),
+        (Some(address), None) => Ok(terms.suppression_for(tenant, address, now)),
         (_, Some(wrong)) => Err(wrong.to_string()),
         (None, None) => Err("address: is needed".to_owned()),
     }
@@ -88,11 +88,11 @@ pub(super) fn patch(
     now: Time,
 ) -> Result<Suppression, Vec<FieldError>> {
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(body, &mut wrong);
+    let mut fields = JsonFieldReader::new(body, &mut wrong);
     let (has_reason, has_note, has_expiry) =
         (fields.has("reason"), fields.has("note"), fields.has("expires_at"));
     let terms = SuppressionTerms::read(&mut fields, now);
-    // What GET shows may be sent back as it is.
+    // A client may send back what GET showed.
     let shown = [("address", current.address.clone()), ("created_at", current.created_at.to_string())];
     for (name, shown) in shown {
         if fields.take(name).is_some_and(|given| given != shown) {
@@ -111,7 +111,7 @@ pub(super) fn patch(
     })
 }
 
-/// All but the address.
+/// The fields of a suppression besides the address.
 pub(super) struct SuppressionTerms {
     pub(super) reason: SuppressionReason,
     pub(super) note: Option<String>,
@@ -119,7 +119,7 @@ pub(super) struct SuppressionTerms {
 }
 
 impl SuppressionTerms {
-    pub(super) fn read(fields: &mut Fields<'_>, now: Time) -> Self {
+    pub(super) fn read(fields: &mut JsonFieldReader<'_>, now: Time) -> Self {
         let given = fields.text("reason", 100);
         let known = given.as_deref().map(reason);
         if known == Some(None) {
@@ -133,7 +133,7 @@ impl SuppressionTerms {
         Self { reason: known.flatten().unwrap_or(SuppressionReason::Manual), note, expires_at }
     }
 
-    fn of(&self, tenant: &TenantId, address: String, now: Time) -> Suppression {
+    fn suppression_for(&self, tenant: &TenantId, address: String, now: Time) -> Suppression {
         Suppression {
             tenant: tenant.clone(),
             address,

@@ -1,11 +1,12 @@
-//! What callers send, for the OpenAPI document; never filled. `read` reads the bodies.
+//! Request bodies as the OpenAPI document describes them. The structs are never filled; `read` reads the
+//! bodies.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::http::schema_form::When;
 
-/// Addresses to suppress: one, or many that share the rest. Unknown fields are refused.
+/// Addresses to suppress: one, or several that share the other fields. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SuppressionRequest {
     /// The address; this or `addresses`.
@@ -16,23 +17,23 @@ pub(crate) struct SuppressionRequest {
     /// `manual` (default), `hard_bounce`, `complaint` or `unsubscribe`.
     #[schema(example = "manual")]
     reason: Option<String>,
-    /// More about it, at most 500 characters.
+    /// A note, at most 500 characters.
     note: Option<String>,
-    /// Until when, as RFC 3339 or Unix seconds; for ever when absent.
+    /// When it expires, as RFC 3339 or Unix seconds; never when absent.
     #[schema(inline)]
     expires_at: Option<When>,
 }
 
-/// What to change of a suppression. Unknown fields are refused.
+/// The fields of a suppression to change. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SuppressionChange {
     /// `manual`, `hard_bounce`, `complaint` or `unsubscribe`.
     #[schema(example = "complaint")]
     reason: Option<String>,
-    /// More about it, at most 500 characters; `null` takes it away.
+    /// A note, at most 500 characters; `null` removes it.
     #[schema(example = "by phone")]
     note: Option<String>,
-    /// Until when, as RFC 3339 or Unix seconds; `null` means for ever.
+    /// When it expires, as RFC 3339 or Unix seconds; `null` means never.
     #[schema(inline)]
     expires_at: Option<When>,
 }

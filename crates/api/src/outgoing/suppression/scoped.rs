@@ -1,5 +1,5 @@
-//! `/v1/scoped-suppressions`: suppressions that are narrower or wider than the list of `/v1/suppressions`: of one stream, of a
-//! pattern of addresses, or of the whole installation.
+//! `/v1/scoped-suppressions`: suppressions that are narrower or wider than those of `/v1/suppressions`: of
+//! one stream, of a pattern of addresses, or of the complete installation.
 
 use std::str::FromStr;
 
@@ -17,44 +17,44 @@ use utoipa::ToSchema;
 use super::read::SuppressionTerms;
 use crate::{
     admin::erase::digest,
-    auth::{Actor, Manager, Reader},
+    auth::{CallerActor, Manager, Reader},
     http::{
         body,
         error::ApiError,
-        json_fields::Fields,
-        pagination::{self, Paging},
-        query::{Parameters, flag},
+        json_fields::JsonFieldReader,
+        pagination::{self, PageRequest},
+        query::{QueryParameters, flag},
         request_id::RequestId,
         schema_form::When,
     },
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
-/// Addresses that get no mail of some kind.
+/// A suppression of a part of the mail.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ScopedSuppression)]
-pub(crate) struct ScopedView {
+pub(crate) struct ScopedSuppressionView {
     /// An address, or a pattern with a star for all local parts, all subdomains or all domains.
     #[schema(example = "*@example.net")]
     pattern: String,
-    /// The stream whose mail they do not get; mail of all streams, and of none, when null.
+    /// The stream whose mail is suppressed; null means all mail.
     stream: Option<String>,
-    /// Whether it holds for every tenant.
+    /// Whether it applies to every tenant.
     installation: bool,
     /// `hard_bounce`, `complaint`, `manual` or `unsubscribe`.
     #[schema(example = "manual")]
     reason: &'static str,
-    /// More about it.
+    /// A note.
     note: Option<String>,
-    /// Since when.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
-    /// Until when; for ever when null.
+    /// When it expires; null means never.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Time>,
 }
 
-impl From<ScopedSuppression> for ScopedView {
+impl From<ScopedSuppression> for ScopedSuppressionView {
     fn from(one: ScopedSuppression) -> Self {
         Self {
             pattern: one.scope.pattern,
@@ -71,13 +71,13 @@ impl From<ScopedSuppression> for ScopedView {
 /// A page of scoped suppressions.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ScopedSuppressionList {
-    /// By pattern and stream.
-    data: Vec<ScopedView>,
-    /// Give this as `cursor` for the next; null at the end.
+    /// The suppressions, by pattern and stream.
+    data: Vec<ScopedSuppressionView>,
+    /// Pass this as `cursor` to read the next page; null on the last page.
     next_cursor: Option<String>,
 }
 
-/// What is not to be sent. Unknown fields are refused.
+/// The mail to suppress. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ScopedSuppressionRequest {
     /// An address, `*@example.net`, `*@*.example.net` or `postmaster@*`.
@@ -91,14 +91,14 @@ pub(crate) struct ScopedSuppressionRequest {
     /// `manual` (default), `hard_bounce`, `complaint` or `unsubscribe`.
     #[schema(example = "manual")]
     reason: Option<String>,
-    /// More about it, at most 500 characters.
+    /// A note, at most 500 characters.
     note: Option<String>,
-    /// Until when, as RFC 3339 or Unix seconds; for ever when absent.
+    /// When it expires, as RFC 3339 or Unix seconds; never when absent.
     #[schema(inline)]
     expires_at: Option<When>,
 }
 
-/// `{pattern}` in a path, in the form that is stored.
+/// The pattern that `{pattern}` in the path names, in the stored form.
 pub(crate) struct NamedPattern(SuppressionPattern);
 
 impl<S: Send + Sync> FromRequestParts<S> for NamedPattern {
@@ -112,7 +112,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedPattern {
     }
 }
 
-/// Where a page ended.
+/// The position at which a page ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ScopePosition {
     pattern: String,
@@ -136,16 +136,16 @@ impl FromStr for ScopePosition {
     }
 }
 
-/// Only the admin key speaks for every tenant.
-fn check_installation(actor: &Actor, installation: bool) -> Result<(), ApiError> {
+/// Only the admin key may act for every tenant.
+fn check_installation(actor: &CallerActor, installation: bool) -> Result<(), ApiError> {
     match installation && !actor.is_admin() {
         true => Err(ApiError::forbidden("suppressions of the whole installation need the admin key")),
         false => Ok(()),
     }
 }
 
-/// As the audit log names it: an address by its digest, since the log outlives what is erased.
-fn audited(app: &App, caller: &Manager, scope: &SuppressionScope) -> String {
+/// The name in the audit log: an address by its digest, because the log outlives erasure.
+fn audited(app: &AppState, caller: &Manager, scope: &SuppressionScope) -> String {
     match scope.pattern.parse::<SuppressionPattern>() {
         Ok(pattern) if !pattern.is_address() => scope.pattern.clone(),
         _ => digest(&app.secret_key, &caller.tenant, &scope.pattern),
@@ -154,25 +154,25 @@ fn audited(app: &App, caller: &Manager, scope: &SuppressionScope) -> String {
 
 /// Suppress a part of the mail
 ///
-/// To an address or a pattern of addresses, of one stream or of all. One that is there already is renewed. For an address and all
-/// mail of your tenant use `POST /v1/suppressions`.
+/// To an address or a pattern of addresses, of one stream or of all. An existing suppression is renewed. To
+/// suppress all mail of your tenant to one address, use `POST /v1/suppressions`.
 #[utoipa::path(
     post,
     path = "/v1/scoped-suppressions",
     operation_id = "createScopedSuppression",
     tag = "suppressions",
     request_body = ScopedSuppressionRequest,
-    responses((status = 201, description = "They get no such mail from now on", body = ScopedView))
+    responses((status = 201, description = "The suppression", body = ScopedSuppressionView))
 )]
 pub(crate) async fn create(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     request: Request,
-) -> Result<(StatusCode, Json<ScopedView>), ApiError> {
+) -> Result<(StatusCode, Json<ScopedSuppressionView>), ApiError> {
     let (body, now) = (body::json_object(request).await?, app.clock.now());
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(body, &mut wrong);
+    let mut fields = JsonFieldReader::new(body, &mut wrong);
     fields.take("created_at");
     let pattern: Option<SuppressionPattern> = fields.parsed("pattern");
     let stream: Option<StreamId> = fields.parsed("stream");
@@ -209,7 +209,7 @@ pub(crate) async fn create(
 
 /// List scoped suppressions
 ///
-/// Those of your tenant, or of the whole installation; those whose time is over left out.
+/// Those of your tenant, or of the complete installation, without expired ones.
 #[utoipa::path(
     get,
     path = "/v1/scoped-suppressions",
@@ -217,21 +217,21 @@ pub(crate) async fn create(
     tag = "suppressions",
     params(
         ("stream" = Option<String>, Query, description = "Only those of this stream"),
-        ("installation" = Option<bool>, Query, description = "Those that hold for every tenant; for the admin key"),
+        ("installation" = Option<bool>, Query, description = "Only those that apply to every tenant; for the admin key"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((status = 200, description = "One page, by pattern and stream", body = ScopedSuppressionList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<ScopedSuppressionList>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
+    let mut query = QueryParameters::from_uri(&uri)?;
     let stream = query.parse("stream", str::parse::<StreamId>);
     let installation = query.parse("installation", flag).unwrap_or(false);
-    let Paging { limit, cursor } = Paging::take(&mut query);
+    let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
     check_installation(&caller.actor, installation)?;
     let after: Option<ScopePosition> = cursor.as_deref().map(pagination::read_cursor).transpose()?;
@@ -251,13 +251,13 @@ pub(crate) async fn list(
     };
     let holds = |one: &ScopedSuppression| one.expires_at.is_none_or(|at| at > now);
     let (found, next) = pagination::filled(after, limit, read, position, holds).await?;
-    let data = found.into_iter().map(ScopedView::from).collect();
+    let data = found.into_iter().map(ScopedSuppressionView::from).collect();
     Ok(Json(ScopedSuppressionList { data, next_cursor: next.as_ref().map(pagination::write_cursor) }))
 }
 
 /// Stop suppressing a part of the mail
 ///
-/// 404 where there is no such suppression: pattern, stream and whether it holds for every tenant must be the same.
+/// 404 if there is no such suppression: pattern, stream and `installation` must be the same.
 #[utoipa::path(
     delete,
     path = "/v1/scoped-suppressions/{pattern}",
@@ -265,19 +265,19 @@ pub(crate) async fn list(
     tag = "suppressions",
     params(
         ("pattern" = String, Path, description = "The address or the pattern"),
-        ("stream" = Option<String>, Query, description = "The stream, where it is of one"),
-        ("installation" = Option<bool>, Query, description = "Whether it holds for every tenant; for the admin key"),
+        ("stream" = Option<String>, Query, description = "The stream, if it applies to one"),
+        ("installation" = Option<bool>, Query, description = "Whether it applies to every tenant; for the admin key"),
     ),
-    responses((status = 204, description = "Such mail is sent again"))
+    responses((status = 204, description = "The suppression is removed"))
 )]
 pub(crate) async fn delete(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedPattern(pattern): NamedPattern,
     uri: Uri,
 ) -> Result<StatusCode, ApiError> {
-    let mut query = Parameters::of(&uri)?;
+    let mut query = QueryParameters::from_uri(&uri)?;
     let stream = query.parse("stream", str::parse::<StreamId>);
     let installation = query.parse("installation", flag).unwrap_or(false);
     query.finish()?;

@@ -1,8 +1,8 @@
-//! `/v1/templates`: mails with holes in them, kept in versions.
+//! `/v1/templates`: mail templates, stored in versions.
 //!
-//! A version never changes: to change a template is to make its next version, so a mail can be traced to the very words it
-//! was made of. Where none is named the latest is used. A template is checked before it is stored: its syntax, and that
-//! every template it extends or includes is there.
+//! A version never changes: a change creates the next version, so a mail can be traced to the exact text it
+//! was made from. The latest version is used if none is named. A template is checked before it is stored: its
+//! syntax, and that every template it extends or includes exists.
 
 pub(crate) mod preview;
 pub(crate) mod read;
@@ -23,17 +23,17 @@ use crate::{
     auth::{Manager, Reader},
     http::{
         error::ApiError,
-        pagination::{self, Paging},
-        query::Parameters,
+        pagination::{self, PageRequest},
+        query::QueryParameters,
         request_id::RequestId,
     },
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
-/// `/v1/templates/preview` is a call, so no template can have this name.
+/// `/v1/templates/preview` is a call, so a template cannot have this name.
 const RESERVED: &str = "preview";
 
-/// `{name}` in a path. What cannot be a template's name names none.
+/// The template that `{name}` in the path names. A text that cannot be a name is 404.
 pub(crate) struct NamedTemplate(pub(crate) TemplateName);
 
 impl<S: Send + Sync> FromRequestParts<S> for NamedTemplate {
@@ -48,7 +48,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedTemplate {
 }
 
 impl NamedTemplate {
-    /// From its name.
+    /// Parses the name.
     pub(crate) fn parse(given: &str) -> Result<Self, ApiError> {
         given.parse().map(Self).map_err(|_| no_template(given, None))
     }
@@ -64,7 +64,7 @@ fn no_template(given: &str, version: Option<i64>) -> ApiError {
 
 /// The template in this version, or in its latest.
 pub(crate) async fn find(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     name: &TemplateName,
     version: Option<i64>,
@@ -79,7 +79,7 @@ fn parse_version(text: &str) -> Result<i64, &'static str> {
 
 /// List templates
 ///
-/// In their latest versions, without html and text.
+/// The latest version of each, without html and text.
 #[utoipa::path(
     get,
     path = "/v1/templates",
@@ -87,17 +87,17 @@ fn parse_version(text: &str) -> Result<i64, &'static str> {
     tag = "templates",
     params(
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((status = 200, description = "One page, by name", body = TemplateList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<TemplateList>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
-    let Paging { limit, cursor } = Paging::take(&mut query);
+    let mut query = QueryParameters::from_uri(&uri)?;
+    let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
     let after: Option<TemplateName> = cursor.as_deref().map(pagination::read_cursor).transpose()?;
     let found = app.store.templates(&caller.tenant, after.as_ref(), limit + 1).await?;
@@ -106,7 +106,7 @@ pub(crate) async fn list(
 
 /// List a template's versions
 ///
-/// The latest first, without html and text. The oldest go when there are more than 1,000.
+/// The latest first, without html and text. Beyond 1,000 versions the oldest are removed.
 #[utoipa::path(
     get,
     path = "/v1/templates/{name}/versions",
@@ -115,18 +115,18 @@ pub(crate) async fn list(
     params(
         ("name" = String, Path, description = "The template"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((status = 200, description = "One page, the latest first", body = TemplateList))
 )]
 pub(crate) async fn versions(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     NamedTemplate(name): NamedTemplate,
     uri: Uri,
 ) -> Result<Json<TemplateList>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
-    let Paging { limit, cursor } = Paging::take(&mut query);
+    let mut query = QueryParameters::from_uri(&uri)?;
+    let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
     let before: Option<i64> = cursor.as_deref().map(pagination::read_cursor).transpose()?;
     let found = app.store.template_versions(&caller.tenant, &name, before, limit + 1).await?;
@@ -136,7 +136,7 @@ pub(crate) async fn versions(
     Ok(Json(page_of(found, limit, |last| pagination::write_cursor(&last.version))))
 }
 
-/// A page of what was found; one more than `limit` tells that there is another.
+/// A page of what was read; one item more than `limit` means that there is another page.
 fn page_of(mut found: Vec<Template>, limit: u32, cursor: impl Fn(&Template) -> String) -> TemplateList {
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
@@ -146,7 +146,7 @@ fn page_of(mut found: Vec<Template>, limit: u32, cursor: impl Fn(&Template) -> S
 
 /// Show a template
 ///
-/// Its sources in the latest version, or in the one asked for.
+/// The sources of the latest version, or of the requested one.
 #[utoipa::path(
     get,
     path = "/v1/templates/{name}",
@@ -154,17 +154,17 @@ fn page_of(mut found: Vec<Template>, limit: u32, cursor: impl Fn(&Template) -> S
     tag = "templates",
     params(
         ("name" = String, Path, description = "The template"),
-        ("version" = Option<i64>, Query, description = "In this version; the latest when absent"),
+        ("version" = Option<i64>, Query, description = "The version; the latest when absent"),
     ),
     responses((status = 200, description = "The template with its sources", body = TemplateView))
 )]
 pub(crate) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     NamedTemplate(name): NamedTemplate,
     uri: Uri,
 ) -> Result<Json<TemplateView>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
+    let mut query = QueryParameters::from_uri(&uri)?;
     let version = query.parse("version", parse_version);
     query.finish()?;
     find(&app, &caller.tenant, &name, version).await.map(|template| Json(template.into()))
@@ -172,17 +172,17 @@ pub(crate) async fn show(
 
 /// Delete a template
 ///
-/// With all its versions. Messages accepted with it that are not composed yet become `invalid`.
+/// All its versions. Messages accepted with it that are not composed yet become `invalid`.
 #[utoipa::path(
     delete,
     path = "/v1/templates/{name}",
     operation_id = "deleteTemplate",
     tag = "templates",
     params(("name" = String, Path, description = "The template")),
-    responses((status = 204, description = "It is gone"))
+    responses((status = 204, description = "Deleted"))
 )]
 pub(crate) async fn delete(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedTemplate(name): NamedTemplate,

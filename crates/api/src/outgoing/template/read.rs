@@ -1,10 +1,10 @@
-//! Templates from what callers send: the form alone. Whether the sources mean anything is the door's to say.
+//! Templates from request bodies: only the form. The intake checks the sources.
 
 use postway_domain::{Template, TemplateName, TenantId, Time};
 use serde_json::{Map, Value};
 
 use super::RESERVED;
-use crate::http::{error::FieldError, json_fields::Fields};
+use crate::http::{error::FieldError, json_fields::JsonFieldReader};
 
 /// The largest body: sources of the largest template as JSON, which writes some characters as several.
 pub(crate) const BODY_BYTES_MAX: usize = 4 * Template::BYTES_MAX;
@@ -12,28 +12,28 @@ const SUBJECT_CHARS_MAX: usize = 2_000;
 const DESCRIPTION_CHARS_MAX: usize = 500;
 const SAMPLE_BYTES_MAX: usize = 64 * 1024;
 
-/// What stands in for a name that an unsaved source does not have.
+/// The name of a template that is not stored and has none.
 const NAMELESS: &str = RESERVED;
 
 /// Where the template's name comes from.
-pub(super) enum Named<'a> {
+pub(super) enum TemplateNameSource<'a> {
     /// The body must have it.
     InBody,
     /// The path has it; the body may repeat it.
     InPath(&'a TemplateName),
-    /// It is not stored and may have none.
+    /// The template is not stored and may have none.
     NotStored,
 }
 
-/// The template of a body, in its first version.
+/// The template of a body, as its first version.
 pub(super) fn body(
     body: Map<String, Value>,
-    named: Named<'_>,
+    named: TemplateNameSource<'_>,
     tenant: &TenantId,
     now: Time,
 ) -> Result<Template, Vec<FieldError>> {
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(body, &mut wrong);
+    let mut fields = JsonFieldReader::new(body, &mut wrong);
     let name = name(&mut fields, named);
     let template = name.map(|name| Template {
         tenant: tenant.clone(),
@@ -47,7 +47,7 @@ pub(super) fn body(
         sample: None,
         created_at: now,
     });
-    // The rest is read whatever the name is, so that all faults are told at once.
+    // The other fields are read whatever the name is, so that all faults are reported at once.
     let subject = fields.text("subject", SUBJECT_CHARS_MAX).unwrap_or_default();
     let [html, text, mjml] = ["html", "text", "mjml"].map(|part| source(&mut fields, part));
     if html.is_some() && mjml.is_some() {
@@ -70,22 +70,22 @@ pub(super) fn body(
     }
 }
 
-fn name(fields: &mut Fields<'_>, named: Named<'_>) -> Option<TemplateName> {
+fn name(fields: &mut JsonFieldReader<'_>, named: TemplateNameSource<'_>) -> Option<TemplateName> {
     let is_given = fields.has("name");
     let given: Option<TemplateName> = fields.parsed("name");
     match (named, given) {
-        (Named::InPath(name), Some(given)) if given != *name => {
+        (TemplateNameSource::InPath(name), Some(given)) if given != *name => {
             fields.refuse("name", "is another one than in the path; leave it out");
             None
         }
-        (Named::InPath(name), _) => Some(name.clone()),
-        (Named::NotStored, given) => given.or_else(|| NAMELESS.parse().ok()),
-        (Named::InBody, Some(given)) if given.as_str() == RESERVED => {
+        (TemplateNameSource::InPath(name), _) => Some(name.clone()),
+        (TemplateNameSource::NotStored, given) => given.or_else(|| NAMELESS.parse().ok()),
+        (TemplateNameSource::InBody, Some(given)) if given.as_str() == RESERVED => {
             fields.refuse("name", format!("`{RESERVED}` is the name of a call: choose another"));
             None
         }
-        (Named::InBody, Some(given)) => Some(given),
-        (Named::InBody, None) => {
+        (TemplateNameSource::InBody, Some(given)) => Some(given),
+        (TemplateNameSource::InBody, None) => {
             if !is_given {
                 fields.refuse("name", "a template needs a name, as a text");
             }
@@ -94,8 +94,8 @@ fn name(fields: &mut Fields<'_>, named: Named<'_>) -> Option<TemplateName> {
     }
 }
 
-/// A source: any text but one that a database cannot keep. An empty one is none.
-fn source(fields: &mut Fields<'_>, part: &str) -> Option<String> {
+/// A source: any text that a database can store. An empty one counts as absent.
+fn source(fields: &mut JsonFieldReader<'_>, part: &str) -> Option<String> {
     let text: String = fields.read(part, "must be a text")?;
     if text.contains('\0') {
         fields.refuse(part, "must not have NUL characters");
@@ -104,8 +104,8 @@ fn source(fields: &mut Fields<'_>, part: &str) -> Option<String> {
     Some(text).filter(|text| !text.trim().is_empty())
 }
 
-/// A JSON object within, as it is.
-pub(super) fn object(fields: &mut Fields<'_>, name: &str) -> Option<Map<String, Value>> {
+/// A nested JSON object, unchanged.
+pub(super) fn object(fields: &mut JsonFieldReader<'_>, name: &str) -> Option<Map<String, Value>> {
     fields.read(name, "must be an object: names and what to fill in for them")
 }
 
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    fn read(of: Value, named: Named<'_>) -> Result<Template, Vec<String>> {
+    fn read(of: Value, named: TemplateNameSource<'_>) -> Result<Template, Vec<String>> {
         let tenant = "acme".parse().unwrap();
         body(of.as_object().unwrap().clone(), named, &tenant, Time::from_millis(0))
             .map_err(|wrong| wrong.into_iter().map(|wrong| wrong.field).collect())
@@ -138,16 +138,19 @@ mod tests {
             (json!({"name": "a", "text": "x", "sample": [1]}), &["sample"]),
             (json!({"name": "a", "text": "x", "sample": {"a": "x".repeat(SAMPLE_BYTES_MAX)}}), &["sample"]),
         ] {
-            assert_eq!(read(body.clone(), Named::InBody).unwrap_err(), fields, "{body}");
+            assert_eq!(read(body.clone(), TemplateNameSource::InBody).unwrap_err(), fields, "{body}");
         }
     }
 
     #[test]
     fn the_name_is_where_it_belongs() {
         let path: TemplateName = "welcome".parse().unwrap();
-        assert_eq!(read(json!({"text": "x"}), Named::InPath(&path)).unwrap().name, path);
-        let other = read(json!({"name": "other", "text": "x"}), Named::InPath(&path));
+        assert_eq!(read(json!({"text": "x"}), TemplateNameSource::InPath(&path)).unwrap().name, path);
+        let other = read(json!({"name": "other", "text": "x"}), TemplateNameSource::InPath(&path));
         assert_eq!(other.unwrap_err(), ["name"]);
-        assert_eq!(read(json!({"text": "x"}), Named::NotStored).unwrap().name.as_str(), NAMELESS);
+        assert_eq!(
+            read(json!({"text": "x"}), TemplateNameSource::NotStored).unwrap().name.as_str(),
+            NAMELESS
+        );
     }
 }

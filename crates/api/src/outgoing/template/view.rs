@@ -20,16 +20,16 @@ pub(crate) struct TemplateView {
     subject: String,
     /// The html part.
     html: Option<String>,
-    /// The text part; made from the html when null.
+    /// The text part; derived from the html when null.
     text: Option<String>,
-    /// The html part as MJML, in the place of `html`.
+    /// The html part as MJML, instead of `html`.
     mjml: Option<String>,
-    /// What it is for.
+    /// The purpose.
     description: Option<String>,
     /// Variables to preview it with.
     #[schema(value_type = Option<Object>)]
     sample: Option<Box<RawValue>>,
-    /// When this version was made.
+    /// When this version was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
 }
@@ -45,12 +45,12 @@ pub(crate) struct TemplateSummary {
     version: i64,
     /// The subject.
     subject: String,
-    /// What it has of `html`, `text` and `mjml`.
+    /// Which of `html`, `text` and `mjml` it has.
     #[schema(example = json!(["html", "text"]))]
     parts: Vec<&'static str>,
-    /// What it is for.
+    /// The purpose.
     description: Option<String>,
-    /// When this version was made.
+    /// When this version was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
 }
@@ -58,9 +58,9 @@ pub(crate) struct TemplateSummary {
 /// A page of templates, or of the versions of one.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TemplateList {
-    /// Without their sources.
+    /// The templates, without their sources.
     pub(super) data: Vec<TemplateSummary>,
-    /// Give this as `cursor` for the next; null at the end.
+    /// Pass this as `cursor` to read the next page; null on the last page.
     pub(super) next_cursor: Option<String>,
 }
 

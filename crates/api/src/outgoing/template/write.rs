@@ -1,4 +1,4 @@
-//! `POST /v1/templates` and `PUT /v1/templates/{name}`: a template's first version, and its next.
+//! `POST /v1/templates` and `PUT /v1/templates/{name}`: the first version of a template, and the next.
 
 use axum::{
     Json,
@@ -12,32 +12,32 @@ use serde_json::{Map, Value, json};
 
 use super::{
     NamedTemplate,
-    read::{self, Named},
-    schema::TemplateRequest,
+    read::{self, TemplateNameSource},
+    schema::TemplateSourceRequest,
     view::TemplateView,
 };
 use crate::{
     auth::{Caller, Manager},
     http::{body, error::ApiError, request_id::RequestId},
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
-/// How often the next version is tried when somebody else has made it meanwhile.
+/// How often the next version is tried when another request created it meanwhile.
 const TRIES_MAX: u32 = 5;
 
 /// Create a template
 ///
-/// In version 1; 409 where the name is taken.
+/// As version 1; 409 if the name is taken.
 #[utoipa::path(
     post,
     path = "/v1/templates",
     operation_id = "createTemplate",
     tag = "templates",
-    request_body = TemplateRequest,
-    responses((status = 201, description = "It is made", body = TemplateView))
+    request_body = TemplateSourceRequest,
+    responses((status = 201, description = "Created", body = TemplateView))
 )]
 pub(crate) async fn create(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     Manager(caller): Manager,
     request_id: RequestId,
     request: Request,
@@ -46,15 +46,15 @@ pub(crate) async fn create(
     make(&app, &caller, &request_id, body).await
 }
 
-/// Makes a template of a body, whichever call brought it.
+/// Creates a template from a body, for any call.
 pub(crate) async fn make(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     request_id: &RequestId,
     body: Map<String, Value>,
 ) -> Result<Response, ApiError> {
-    let template =
-        read::body(body, Named::InBody, &caller.tenant, app.clock.now()).map_err(ApiError::invalid)?;
+    let template = read::body(body, TemplateNameSource::InBody, &caller.tenant, app.clock.now())
+        .map_err(ApiError::invalid)?;
     let name = template.name.clone();
     let taken = || {
         let message =
@@ -68,24 +68,24 @@ pub(crate) async fn make(
     store(app, caller, request_id, template).await?.ok_or_else(taken)
 }
 
-/// Make the next version of a template
+/// Create the next version of a template
 ///
-/// Its first where there is none. The same as the latest once more makes nothing, and is answered 200 with it. With
-/// `version`, only if that is still the latest; 409 otherwise.
+/// The first if the template does not exist. If the body equals the latest version, nothing is created and the answer is
+/// 200 with that version. With `version`, the change is made only if that is still the latest; 409 otherwise.
 #[utoipa::path(
     put,
     path = "/v1/templates/{name}",
     operation_id = "putTemplate",
     tag = "templates",
     params(("name" = String, Path, description = "The template")),
-    request_body = TemplateRequest,
+    request_body = TemplateSourceRequest,
     responses(
-        (status = 201, description = "The version is made", body = TemplateView),
-        (status = 200, description = "It was so already", body = TemplateView),
+        (status = 201, description = "The new version", body = TemplateView),
+        (status = 200, description = "It is unchanged", body = TemplateView),
     )
 )]
 pub(crate) async fn put(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     Manager(caller): Manager,
     request_id: RequestId,
     NamedTemplate(name): NamedTemplate,
@@ -95,18 +95,18 @@ pub(crate) async fn put(
     make_next(&app, &caller, &request_id, name, body).await
 }
 
-/// Makes the next version of a template of a body, whichever call brought it.
+/// Creates the next version of a template from a body, for any call.
 pub(crate) async fn make_next(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     request_id: &RequestId,
     name: TemplateName,
     mut body: Map<String, Value>,
 ) -> Result<Response, ApiError> {
-    // What GET shows may be sent back as it is.
+    // A client may send back what GET showed.
     body.remove("created_at");
     let expected = body.remove("version").filter(|version| !version.is_null());
-    let named = Named::InPath(&name);
+    let named = TemplateNameSource::InPath(&name);
     let template = read::body(body, named, &caller.tenant, app.clock.now()).map_err(ApiError::invalid)?;
     app.door.check_template(&template).await?;
     for _ in 0..TRIES_MAX {
@@ -131,15 +131,15 @@ pub(crate) async fn make_next(
     Err(ApiError::conflict("the template is being changed by others; read it and try again"))
 }
 
-/// Whether two versions say the same.
+/// Whether two versions have the same content.
 fn is_same(one: &Template, other: &Template) -> bool {
     let of = |template: &Template| Template { version: 0, created_at: other.created_at, ..template.clone() };
     of(one) == of(other)
 }
 
-/// Stores a version; `None` where somebody else was faster.
+/// Stores a version; `None` if another request was faster.
 async fn store(
-    app: &App,
+    app: &AppState,
     caller: &Caller,
     request_id: &RequestId,
     template: Template,

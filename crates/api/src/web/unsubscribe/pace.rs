@@ -1,7 +1,8 @@
-//! How often one address may follow unsubscribe links.
+//! A rate limit on unsubscribe links, by address.
 //!
-//! A forged link costs a decryption, a real one a read or a write of one row. The programs of large mailbox providers ask for many
-//! readers from few addresses, so an address may ask often, and only a flood is slowed down. What is kept is bounded whatever comes.
+//! A forged link costs a decryption, a real one a read or a write of one row. The programs of large mailbox
+//! providers make requests for many readers from few addresses, so the limit is high, and only a flood is
+//! slowed down. The memory is bounded.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -19,17 +20,17 @@ const ONE_MORE_IN: Duration = Duration::from_millis(20);
 /// Half of the addresses that are remembered.
 const REMEMBERED_HALF_MAX: usize = 8_192;
 
-/// What is remembered of addresses: when each may make all its requests at once again.
-pub(crate) struct ReaderPace(Mutex<RecentMap<ClientAddress, Instant>>);
+/// When each address will have its full allowance again.
+pub(crate) struct ReaderRateLimit(Mutex<RecentMap<ClientAddress, Instant>>);
 
-impl Default for ReaderPace {
+impl Default for ReaderRateLimit {
     fn default() -> Self {
         Self(Mutex::new(RecentMap::new(REMEMBERED_HALF_MAX)))
     }
 }
 
-impl ReaderPace {
-    /// Whether an address may ask now; if it may, that is counted.
+impl ReaderRateLimit {
+    /// Whether an address may make a request now; if so, the request is counted.
     pub(super) fn admits(&self, client: ClientAddress, now: Instant) -> bool {
         let mut full_at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = full_at.get(&client).unwrap_or(now).max(now) + ONE_MORE_IN;
@@ -50,7 +51,7 @@ mod tests {
     #[test]
     fn an_address_may_ask_often_for_a_moment_and_at_a_pace_for_long() {
         let client = |number| ClientAddress::of(IpAddr::V4(Ipv4Addr::from_bits(number)));
-        let (pace, now) = (ReaderPace::default(), Instant::now());
+        let (pace, now) = (ReaderRateLimit::default(), Instant::now());
         let admitted = (0..1_000).filter(|_| pace.admits(client(1), now)).count();
         assert_eq!(admitted, BURST as usize);
         assert!(pace.admits(client(2), now), "an address answers for itself alone");

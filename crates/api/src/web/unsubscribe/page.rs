@@ -1,4 +1,4 @@
-//! The page that a reader sees: plain, without script, with nothing from elsewhere.
+//! The page that a reader sees: plain, without script, and loading nothing.
 
 use axum::{
     http::{HeaderName, StatusCode, header},
@@ -7,42 +7,42 @@ use axum::{
 
 use super::words::PageWords;
 
-/// What a page is about.
+/// The state that a page shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReaderState {
-    /// The reader is asked.
+    /// The reader is asked for confirmation.
     Asked,
-    /// The reader has left.
+    /// The reader has unsubscribed.
     Left,
-    /// The reader has come back.
+    /// The reader has resubscribed.
     Returned,
-    /// The link is none of ours.
+    /// The link is unknown.
     Unknown,
 }
 
 /// A page to show.
 pub(super) struct ReaderPage<'a> {
     pub(super) state: ReaderState,
-    /// What the stream is called.
+    /// The stream's name.
     pub(super) stream: &'a str,
-    /// Whose mail it is about.
+    /// The reader's address.
     pub(super) reader: &'a str,
 }
 
 impl ReaderPage<'_> {
-    /// The page in these words.
+    /// Renders the page in this language.
     pub(super) fn respond(&self, status: StatusCode, words: &PageWords) -> Response {
         let headers: [(HeaderName, &str); 8] = [
             (header::CONTENT_TYPE, "text/html; charset=utf-8"),
             (header::CONTENT_LANGUAGE, words.language),
             (header::VARY, "Accept-Language"),
-            // Names come from the tenant: nothing of them may run, and nothing may be put around the button.
+            // Names come from the tenant: they must not run as script, and the page must not be framed.
             (
                 header::CONTENT_SECURITY_POLICY,
                 "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
             ),
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-            // Whoever has the link can use it, so it must not leak through the Referer header or a search engine.
+            // The link is a permission, so it must not leak through the Referer header or a search engine.
             (header::REFERRER_POLICY, "no-referrer"),
             (HeaderName::from_static("x-robots-tag"), "noindex, nofollow"),
             (header::CACHE_CONTROL, "private, no-store"),
@@ -74,7 +74,7 @@ impl ReaderPage<'_> {
     }
 }
 
-/// The address as its owner knows it again, and nobody else who sees the page.
+/// The address, recognisable to its owner only.
 fn masked(address: &str) -> String {
     match address.rsplit_once('@') {
         Some((local, domain)) => {

@@ -1,11 +1,11 @@
-//! The page's words, in the languages that it knows.
+//! The page's texts, in the languages that it knows.
 
 use axum::http::{HeaderMap, header};
 
-/// Languages of a request that are looked at, at most.
+/// The most languages of a request that are considered.
 const WANTED_MAX: usize = 20;
 
-/// The words of one language. `{stream}` and `{reader}` stand for the names.
+/// The texts of one language. `{stream}` and `{reader}` are placeholders.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PageWords {
     pub(super) language: &'static str,
@@ -18,7 +18,7 @@ pub(super) struct PageWords {
     pub(super) unknown: &'static str,
 }
 
-/// Every language, the one for everybody else first.
+/// Every language, the default first.
 pub(super) static LANGUAGES: [PageWords; 9] = [
     PageWords {
         language: "en",
@@ -112,8 +112,8 @@ pub(super) static LANGUAGES: [PageWords; 9] = [
     },
 ];
 
-/// The words that a request asks for, by its `Accept-Language` (RFC 9110, 12.5.4).
-pub(super) fn of(headers: &HeaderMap) -> &'static PageWords {
+/// The texts in the language that a request prefers, by its `Accept-Language` (RFC 9110, 12.5.4).
+pub(super) fn for_request(headers: &HeaderMap) -> &'static PageWords {
     let wanted =
         headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut best: Option<(f32, &PageWords)> = None;
@@ -142,14 +142,14 @@ mod tests {
         let language = |wanted: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT_LANGUAGE, HeaderValue::from_str(wanted).unwrap());
-            of(&headers).language
+            for_request(&headers).language
         };
         assert_eq!(language("de-CH, fr;q=0.9"), "de");
         assert_eq!(language("ja, it;q=0.5, PL;q=0.8"), "pl");
         assert_eq!(language("fr;q=0, sv;q=0.1"), "sv");
         assert_eq!(language("xx;q=nonsense"), "en");
         assert_eq!(language(&"ja,".repeat(10_000)), "en");
-        assert_eq!(of(&HeaderMap::new()).language, "en");
+        assert_eq!(for_request(&HeaderMap::new()).language, "en");
     }
 
     #[test]

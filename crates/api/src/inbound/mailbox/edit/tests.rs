@@ -97,12 +97,12 @@ fn a_change_leaves_what_is_not_given_and_another_way_to_sign_in_needs_its_secret
 fn a_proxys_password_is_kept_replaced_or_removed() {
     let proxied = json!({"proxy": "socks5://u@p.example:1080", "proxy_password": "s"});
     let made = edit(None, with(proxied)).unwrap();
-    assert!(made.secrets.proxy_password == Change::Set("s".to_owned()));
+    assert!(made.secrets.proxy_password == SecretChange::Set("s".to_owned()));
     let patch = |body: Value| {
         edit(Some(&made.settings), body.as_object().unwrap().clone()).unwrap().secrets.proxy_password
     };
-    assert!(patch(json!({})) == Change::Keep);
-    assert!(patch(json!({"proxy_password": null})) == Change::Remove);
-    assert!(patch(json!({"proxy": null})) == Change::Remove);
-    assert!(patch(json!({"proxy": "http://p.example"})) == Change::Remove);
+    assert!(patch(json!({})) == SecretChange::Keep);
+    assert!(patch(json!({"proxy_password": null})) == SecretChange::Remove);
+    assert!(patch(json!({"proxy": null})) == SecretChange::Remove);
+    assert!(patch(json!({"proxy": "http://p.example"})) == SecretChange::Remove);
 }
