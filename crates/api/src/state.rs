@@ -1,4 +1,4 @@
-//! What the handlers share.
+//! The state that all handlers share.
 
 use std::{
     collections::HashMap,
@@ -11,52 +11,50 @@ use postway_intake::{Door, outbox::Desk};
 use postway_store::{Roster, Store, StoreError};
 
 use crate::{
-    account::{probe::AccountProbe, unopened::UnopenedSecrets},
-    audit::AuditIds,
-    auth::{AdminKey, KeyRing},
+    admin::{audit::AuditIdSource, outbox_token::VerifyRateLimit},
+    auth::{AdminKey, KeyCache, session::EndedSessions},
     compat::CompatConfig,
-    feed::Seats,
-    mailbox::probe::InboundProbe,
-    metrics::MetricsAccess,
-    room::Room,
-    session::EndedSessions,
-    token::Pace,
-    unsubscribe::ReaderPace,
+    http::body_budget::BodyBudget,
+    inbound::mailbox::probe::InboundProbe,
+    message::feed::WaitingReaders,
+    observe::metrics::MetricsAccess,
+    outgoing::account::{probe::AccountProbe, unopened::UnopenedSecrets},
+    web::unsubscribe::ReaderRateLimit,
 };
 
-/// All that the surface needs from the binary.
+/// What the binary hands over to build the API.
 #[derive(Clone)]
 pub struct ApiState {
-    /// Where everything is read, and where operators' words are written.
+    /// The store.
     pub store: Arc<dyn Store>,
-    /// The one way in for messages.
+    /// The intake, the only way in for messages.
     pub door: Arc<Door>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Who may do everything.
+    /// The key that may do everything.
     pub admin_key: AdminKey,
-    /// Encrypts the credentials of accounts.
+    /// The key that encrypts stored credentials.
     pub secret_key: Arc<SecretKey>,
-    /// How many stored secrets it does not open, as found by whoever checks.
+    /// How many stored secrets `secret_key` does not open, as the last check found.
     pub unopened_secrets: Arc<UnopenedSecrets>,
     /// What `/metrics` shows, and to whom.
     pub metrics: MetricsAccess,
     /// Which nodes are alive.
     pub roster: Arc<Roster>,
-    /// Tries accounts and webhooks.
+    /// Tests accounts and webhooks.
     pub probe: Arc<dyn AccountProbe>,
-    /// Where sources of the outbox are asked about.
+    /// Answers questions about outbox sources.
     pub outbox: Arc<Desk>,
-    /// Tries mailboxes and rules.
+    /// Tests mailboxes and rules.
     pub inbound: Arc<dyn InboundProbe>,
-    /// Which doors of other systems are open.
+    /// Which compatibility APIs are enabled.
     pub compat: CompatConfig,
-    /// How long reported messages of a tenant that says nothing are kept.
+    /// How long reported messages are kept when their tenant sets nothing.
     pub report_retention: Duration,
 }
 
-/// The state as handlers see it: [`ApiState`] and what this room remembers for itself.
-pub(crate) struct App {
+/// The state as handlers see it: [`ApiState`] and the caches of this crate.
+pub(crate) struct AppState {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) door: Arc<Door>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -69,20 +67,20 @@ pub(crate) struct App {
     pub(crate) outbox: Arc<Desk>,
     pub(crate) inbound: Arc<dyn InboundProbe>,
     pub(crate) report_retention: Duration,
-    pub(crate) keys: KeyRing,
+    pub(crate) key_cache: KeyCache,
     pub(crate) ended_sessions: EndedSessions,
-    pub(crate) audit_ids: AuditIds,
-    pub(crate) seats: Seats,
-    pub(crate) token_pace: Pace,
-    pub(crate) reader_pace: ReaderPace,
-    pub(crate) room: Room,
+    pub(crate) audit_ids: AuditIdSource,
+    pub(crate) waiting_readers: WaitingReaders,
+    pub(crate) verify_rate_limit: VerifyRateLimit,
+    pub(crate) reader_rate_limit: ReaderRateLimit,
+    pub(crate) body_budget: BodyBudget,
     tenants: KnownTenants,
 }
 
 /// A handler's handle on the state.
-pub(crate) type Shared = Arc<App>;
+pub(crate) type SharedState = Arc<AppState>;
 
-impl App {
+impl AppState {
     pub(crate) fn new(state: ApiState) -> Self {
         let ApiState {
             store,
@@ -99,8 +97,8 @@ impl App {
             report_retention,
             ..
         } = state;
-        let (keys, tenants) = (KeyRing::default(), KnownTenants::default());
-        let room = Room::for_bodies_of(door.limits().request_bytes_max);
+        let (key_cache, tenants) = (KeyCache::default(), KnownTenants::default());
+        let body_budget = BodyBudget::for_bodies_of(door.limits().request_bytes_max);
         Self {
             store,
             door,
@@ -114,20 +112,21 @@ impl App {
             outbox,
             inbound,
             report_retention,
-            keys,
+            key_cache,
             ended_sessions: EndedSessions::default(),
-            audit_ids: AuditIds::default(),
-            seats: Seats::default(),
-            token_pace: Pace::default(),
-            reader_pace: ReaderPace::default(),
-            room,
+            audit_ids: AuditIdSource::default(),
+            waiting_readers: WaitingReaders::default(),
+            verify_rate_limit: VerifyRateLimit::default(),
+            reader_rate_limit: ReaderRateLimit::default(),
+            body_budget,
             tenants,
         }
     }
 
-    /// Whether there is such a tenant, not deleted; asks the store at most every few seconds for those that exist.
+    /// Whether the tenant exists and is not deleted. The store is asked for an existing tenant at most
+    /// every few seconds.
     pub(crate) async fn knows_tenant(&self, id: &TenantId) -> Result<bool, StoreError> {
-        let Err(forgotten) = self.tenants.has(id) else { return Ok(true) };
+        let Err(forgotten) = self.tenants.check_fresh(id) else { return Ok(true) };
         let exists = self.store.tenant(id).await?.is_some_and(|tenant| tenant.deleted_at.is_none());
         if exists {
             self.tenants.remember(id.clone(), forgotten);
@@ -135,36 +134,38 @@ impl App {
         Ok(exists)
     }
 
-    /// Forgets a deleted tenant and its keys: here it is gone at once, on other nodes within seconds.
+    /// Removes a deleted tenant and its keys from the caches. It is gone here at once, on other nodes within
+    /// seconds.
     pub(crate) fn forget_tenant(&self, id: &TenantId) {
         self.tenants.forget(id);
-        self.keys.forget(id, None);
+        self.key_cache.forget(id, None);
     }
 }
 
-/// Tenants seen in the store a moment ago, so that not every request asks. Holds existing tenants only: its size is
-/// bounded by theirs, and a tenant made this second is found at once.
+/// Tenants that the store knew a moment ago, so that not every request asks it. Only existing tenants are in
+/// it, so their number bounds its size, and a tenant created this second is found at once.
 #[derive(Default)]
 struct KnownTenants(RwLock<SeenTenants>);
 
 #[derive(Default)]
 struct SeenTenants {
     seen_at: HashMap<TenantId, Instant>,
-    /// How often one was forgotten: what was read before the last time may be deleted.
+    /// How many tenants were removed so far: what was read before the latest removal may be deleted by now.
     forgotten: u64,
 }
 
 impl KnownTenants {
     const FRESH_FOR: Duration = Duration::from_secs(5);
 
-    /// Whether it was seen a moment ago; else how often one was forgotten until now.
-    fn has(&self, id: &TenantId) -> Result<(), u64> {
+    /// Succeeds if the tenant was seen a moment ago; otherwise returns how many tenants were removed so far.
+    fn check_fresh(&self, id: &TenantId) -> Result<(), u64> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let is_fresh = known.seen_at.get(id).is_some_and(|seen| seen.elapsed() < Self::FRESH_FOR);
         if is_fresh { Ok(()) } else { Err(known.forgotten) }
     }
 
-    /// Remembers one that was read after others had been forgotten so often, unless one was since: it may be the one.
+    /// Remembers a tenant that was read when `forgotten` tenants had been removed, unless another one was
+    /// removed since: it may be this one.
     fn remember(&self, id: TenantId, forgotten: u64) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if known.forgotten == forgotten {

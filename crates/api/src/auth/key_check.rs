@@ -1,4 +1,4 @@
-//! Keys for those who do not come by HTTP: the same keys, the same memory of them and the same rules.
+//! API keys for listeners other than HTTP: the same keys, cache and rules.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -6,30 +6,30 @@ use postway_domain::{ApiKey, Scope, TenantId};
 use postway_intake::smtp::AdmittedSender;
 use postway_store::StoreError;
 
-use super::{DEFAULT_TENANT, ring::KeyUnread};
-use crate::{origin::RequestOrigin, state::Shared};
+use super::{DEFAULT_TENANT, key_cache::KeyLookupError};
+use crate::{http::origin::RequestOrigin, state::SharedState};
 
-/// Says who may hand over mail.
+/// Checks who may hand over mail.
 #[derive(Clone)]
-pub struct KeyCheck(pub(crate) Shared);
+pub struct KeyCheck(pub(crate) SharedState);
 
-/// Why a key does not do.
+/// Why a key was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyDenied {
-    /// It opens nothing, or not this; the words are for its holder.
+    /// The key is unknown or not allowed; the text is for its holder.
     #[error("{0}")]
     Refused(String),
     /// The caller's address has sent too many wrong keys and must wait this long.
     #[error("too many wrong keys came from your address: try again in a minute")]
     TooManyWrong(Duration),
-    /// The store cannot be asked.
+    /// The store does not answer.
     #[error(transparent)]
     Unavailable(#[from] StoreError),
 }
 
 impl KeyCheck {
-    /// For whom somebody from `peer` sends with this key: the key's own tenant, or the one that `tenant` names where it
-    /// is the admin key, `default` when empty.
+    /// The tenant that a client at `peer` sends for with this key: the key's own tenant, or for the admin key
+    /// the one that `tenant` names, `default` if that is empty.
     pub async fn sender(&self, tenant: &str, key: &[u8], peer: IpAddr) -> Result<AdmittedSender, KeyDenied> {
         let app = &self.0;
         let refused = |why: String| Err(KeyDenied::Refused(why));
@@ -40,11 +40,11 @@ impl KeyCheck {
                 _ => refused("with the admin key the user name must be a tenant that exists".to_owned()),
             };
         }
-        let key = app.keys.valid(key, RequestOrigin::direct(peer).client(), app).await?;
+        let key = app.key_cache.valid_key(key, RequestOrigin::direct(peer).client(), app).await?;
         may_send(key.as_deref(), peer)
     }
 
-    /// The same tenant, where there is one: for mail that its network lets in.
+    /// Admits the tenant without a key, for mail from a trusted network, if the tenant exists.
     pub async fn tenant_without_key(&self, tenant: &TenantId) -> Result<AdmittedSender, KeyDenied> {
         match self.0.knows_tenant(tenant).await? {
             true => Ok(AdmittedSender::unbound(tenant.clone())),
@@ -53,7 +53,7 @@ impl KeyCheck {
     }
 }
 
-/// For whom somebody from `peer` sends who has this key, if there is one.
+/// The tenant that a client at `peer` with this key sends for.
 pub(super) fn may_send(key: Option<&ApiKey>, peer: IpAddr) -> Result<AdmittedSender, KeyDenied> {
     let refused = |why: &str| Err(KeyDenied::Refused(why.to_owned()));
     match key {
@@ -70,11 +70,11 @@ pub(super) fn may_send(key: Option<&ApiKey>, peer: IpAddr) -> Result<AdmittedSen
     }
 }
 
-impl From<KeyUnread> for KeyDenied {
-    fn from(unread: KeyUnread) -> Self {
+impl From<KeyLookupError> for KeyDenied {
+    fn from(unread: KeyLookupError) -> Self {
         match unread {
-            KeyUnread::TooManyWrong(wait) => Self::TooManyWrong(wait),
-            KeyUnread::Unavailable(error) => Self::Unavailable(error),
+            KeyLookupError::TooManyWrong(wait) => Self::TooManyWrong(wait),
+            KeyLookupError::Unavailable(error) => Self::Unavailable(error),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Keys that are proven by SCRAM-SHA-256 instead of being shown.
+//! Keys that are proven by SCRAM-SHA-256 instead of being sent.
 //!
-//! A name stands for the key with that id, or for every valid key of the tenant of that name, the admin key among them; `admin`
-//! stands for the admin key. All keys that were made under one secret key share a salt, so one question to the client does for all
-//! of them; an unknown name gets the same challenge. Every failure gets the same answer, whatever the reason.
+//! A user name is the id of a key, or a tenant's id, which means every valid key of that tenant and the admin
+//! key; `admin` means the admin key. All keys created under one secret key share a salt, so one challenge
+//! serves for all of them; an unknown name gets the same challenge. Every failure gets the same answer.
 
 use std::net::IpAddr;
 
@@ -16,22 +16,22 @@ use super::{
     DEFAULT_TENANT,
     key_check::{KeyCheck, KeyDenied, may_send},
 };
-use crate::{origin::RequestOrigin, state::App};
+use crate::{http::origin::RequestOrigin, state::AppState};
 
 /// The user name of the admin key.
 const ADMIN: &str = "admin";
 
 impl KeyCheck {
-    /// What somebody at `peer` under this name is asked, and what the answer is checked against.
+    /// The challenge for a client at `peer` under this name, and the keys its answer is checked against.
     pub async fn scram_offer(&self, username: &str, peer: IpAddr) -> Result<ScramOffer, KeyDenied> {
         let app = &self.0;
-        if let Some(wait) = app.keys.wait(RequestOrigin::direct(peer).client()) {
+        if let Some(wait) = app.key_cache.wait(RequestOrigin::direct(peer).client()) {
             return Err(KeyDenied::TooManyWrong(wait));
         }
         let name = if username.is_empty() { DEFAULT_TENANT } else { username };
         let candidates = candidates(app, name).await?;
         let salt = salt_of(&app.secret_key);
-        // Those of an earlier secret key have another salt, and there is one question: the newest key's.
+        // Keys of an earlier secret key have another salt, and there is one challenge: the newest key's.
         let asked = candidates.last().map(|newest| (newest.verifier.salt, newest.verifier.iterations));
         let (salt, iterations) = asked.unwrap_or((salt, ITERATIONS));
         let same = |one: &ScramCandidate| (one.verifier.salt, one.verifier.iterations) == (salt, iterations);
@@ -39,12 +39,12 @@ impl KeyCheck {
         Ok(ScramOffer { salt: salt.to_vec(), iterations, candidates })
     }
 
-    /// For which tenant somebody from `peer` sends who has proven to have this key.
+    /// The tenant that a client at `peer` sends for after proving that it has this key.
     pub async fn sender_proven(&self, key: &ProvenKey, peer: IpAddr) -> Result<AdmittedSender, KeyDenied> {
         let app = &self.0;
         match key {
             ProvenKey::Tenant(digest) => {
-                may_send(app.keys.valid_digest(*digest, app).await?.as_deref(), peer)
+                may_send(app.key_cache.valid_digest(*digest, app).await?.as_deref(), peer)
             }
             ProvenKey::Admin(tenant) if app.knows_tenant(tenant).await? => {
                 Ok(AdmittedSender::unbound(tenant.clone()))
@@ -53,9 +53,9 @@ impl KeyCheck {
         }
     }
 
-    /// Counts a proof that did not hold as a wrong key, and says what to tell.
+    /// Counts a failed proof as a wrong key, and returns the refusal.
     pub fn refuse_proof(&self, peer: IpAddr) -> KeyDenied {
-        self.0.keys.count_wrong(RequestOrigin::direct(peer).client());
+        self.0.key_cache.count_wrong(RequestOrigin::direct(peer).client());
         KeyDenied::Refused(
             "this key does not open by SCRAM: the user name is the key's id or its tenant, and a key made by a version \
              without SCRAM opens by PLAIN or LOGIN only"
@@ -64,8 +64,8 @@ impl KeyCheck {
     }
 }
 
-/// The keys that a name stands for, the newest last.
-async fn candidates(app: &App, name: &str) -> Result<Vec<ScramCandidate>, KeyDenied> {
+/// The keys that a user name means, the newest last.
+async fn candidates(app: &AppState, name: &str) -> Result<Vec<ScramCandidate>, KeyDenied> {
     let now = app.clock.now();
     let of_tenant = |key: ApiKey| {
         let verifier = key.scram.clone().filter(|_| key.is_valid(now))?;
@@ -93,7 +93,7 @@ async fn candidates(app: &App, name: &str) -> Result<Vec<ScramCandidate>, KeyDen
         None => None,
     };
     if let (Some(verifier), Some(tenant)) = (&app.admin_key.scram, admin_for) {
-        // In front: where the secret key was changed, it is the tenant's newest key that is asked for.
+        // In front: after a change of the secret key, the challenge is that of the tenant's newest key.
         candidates.insert(0, of_admin(verifier, tenant));
     }
     Ok(candidates)

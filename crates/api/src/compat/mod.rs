@@ -1,70 +1,71 @@
-//! Doors that users already know: the routes of other systems, translated to ours.
+//! Compatibility APIs: the routes of other systems, translated to ours.
 //!
-//! Each door lives under its own prefix (`/compat/001`, `/compat/resend`, …), and one of them may be at `/` too. A door
-//! is translation and nothing else: it reads its users' JSON, writes ours, hands that to the one intake, and says what
-//! came of it in its users' words. What is checked, stored and sent is decided behind it.
+//! Each API has its own prefix (`/compat/001`, `/compat/resend`, …), and one of them may also be at `/`. An
+//! API only translates: it reads its users' JSON, writes ours, hands that to the intake, and describes the
+//! result in its users' terms. What is checked, stored and sent is decided by the intake.
 //!
-//! Promises: every error leaves in the shape of the door it came by, panics, unknown paths and large bodies included; a key is
-//! taken from the door's own header as well as from ours; what is refused is named by the field's name in that door.
-//! A door that is switched off is 404, as if there were none.
+//! Promises: every error has the format of the API it came through, including panics, unknown paths and large
+//! bodies; a key is accepted in the API's own header as well as in ours; a faulty field is named as that API
+//! names it. A disabled API is 404, as if it did not exist.
 
-mod bundle;
-mod dress;
-mod letter;
-mod moving;
-mod name;
+mod api_name;
+mod error_style;
+mod lookup;
+mod message_list;
 mod postmark;
-mod read;
 mod reference_000;
 mod reference_001;
 mod reference_004;
 mod resend;
 mod routes;
+mod shown_content;
+mod stored_request;
 mod translate;
 mod unmatched;
 
 use axum::Router;
 
-pub(crate) use dress::Dress;
-pub use moving::{OldKind, REQUEST_ID, in_our_words, in_their_words};
-pub use name::{CompatConfig, DoorName, UnknownDoor};
+pub use api_name::{CompatConfig, DoorName, UnknownDoor};
+pub(crate) use error_style::ErrorStyle;
 pub use routes::CompatRoute;
-pub(crate) use unmatched::Unmatched;
+pub use stored_request::{OldKind, REQUEST_ID, in_our_words, in_their_words};
+pub(crate) use unmatched::UnmatchedRoutes;
 
-use self::routes::DoorRoutes;
-use crate::state::Shared;
+use self::routes::CompatRoutes;
+use crate::state::SharedState;
 
-/// The routes of every door that is open, each under its prefix, and the chosen one at `/`.
-pub(crate) fn routes(config: &CompatConfig) -> Router<Shared> {
+/// The routes of every enabled API, each under its prefix, and the chosen one at `/`.
+pub(crate) fn routes(config: &CompatConfig) -> Router<SharedState> {
     let nested = config.doors.iter().fold(Router::new(), |router, door| {
-        let (DoorRoutes { router: bare, .. }, dress) = of(*door);
+        let (CompatRoutes { router: bare, .. }, style) = routes_of(*door);
         let prefix = format!("/compat/{door}");
-        let nowhere = dress::nowhere(dress);
-        router.nest(&prefix, dress::under_prefix(bare, dress)).route(&format!("{prefix}/"), nowhere)
+        let bare_prefix = error_style::bare_prefix(style);
+        router.nest(&prefix, error_style::under_prefix(bare, style)).route(&format!("{prefix}/"), bare_prefix)
     });
     match config.root {
         None => nested,
         Some(door) => {
-            let (DoorRoutes { router: bare, .. }, dress) = of(door);
-            nested.merge(dress::at_root(bare, dress))
+            let (CompatRoutes { router: bare, .. }, style) = routes_of(door);
+            nested.merge(error_style::at_root(bare, style))
         }
     }
 }
 
-/// A door's routes, and how it takes keys and words errors.
-fn of(door: DoorName) -> (DoorRoutes, &'static Dress) {
+/// The routes of an API, and how it takes keys and formats errors.
+fn routes_of(door: DoorName) -> (CompatRoutes, &'static ErrorStyle) {
     match door {
-        DoorName::Reference000 => (reference_000::routes(), &reference_000::DRESS),
-        DoorName::Reference001 => (reference_001::routes(), &reference_001::DRESS),
-        DoorName::Reference004 => (reference_004::routes(), &reference_004::DRESS),
-        DoorName::Resend => (resend::routes(), &resend::DRESS),
-        DoorName::Postmark => (postmark::routes(), &postmark::DRESS),
+        DoorName::Reference000 => (reference_000::routes(), &reference_000::ERROR_STYLE),
+        DoorName::Reference001 => (reference_001::routes(), &reference_001::ERROR_STYLE),
+        DoorName::Reference004 => (reference_004::routes(), &reference_004::ERROR_STYLE),
+        DoorName::Resend => (resend::routes(), &resend::ERROR_STYLE),
+        DoorName::Postmark => (postmark::routes(), &postmark::ERROR_STYLE),
     }
 }
 
-/// Every route of every door, as the doors themselves have them.
+/// Every route of every compatibility API.
 pub fn compat_routes() -> Vec<CompatRoute> {
-    let of_door =
-        |door| of(door).0.listed.into_iter().map(move |(method, path)| CompatRoute { door, method, path });
+    let of_door = |door| {
+        routes_of(door).0.listed.into_iter().map(move |(method, path)| CompatRoute { door, method, path })
+    };
     DoorName::ALL.into_iter().flat_map(of_door).collect()
 }

@@ -1,7 +1,7 @@
-//! The routes of a door, with a list of them.
+//! The routes of a compatibility API, with a list of them.
 //!
-//! A router cannot say what it has. A door's routes are put together here, so that whoever must visit every one of them, as the
-//! test of tenants' isolation does, cannot miss one that was added later.
+//! A router cannot list its routes. They are collected here, so that the test of tenants' isolation visits
+//! every one of them, including those added later.
 
 use axum::{
     Router,
@@ -10,24 +10,24 @@ use axum::{
     routing::{MethodFilter, MethodRouter, on},
 };
 
-use super::name::DoorName;
-use crate::state::Shared;
+use super::api_name::DoorName;
+use crate::state::SharedState;
 
-/// One route of a door.
+/// One route of a compatibility API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompatRoute {
-    /// The door.
+    /// The API.
     pub door: DoorName,
     /// The method.
     pub method: Method,
-    /// The path behind the door's prefix, with `{id}` and the like in it.
+    /// The path below the API's prefix, with parameters such as `{id}`.
     pub path: &'static str,
 }
 
-/// The routes of a door while they are put together.
+/// The routes of an API while they are collected.
 #[derive(Default)]
-pub(super) struct DoorRoutes {
-    pub(super) router: Router<Shared>,
+pub(super) struct CompatRoutes {
+    pub(super) router: Router<SharedState>,
     pub(super) listed: Vec<(Method, &'static str)>,
 }
 
@@ -37,7 +37,7 @@ macro_rules! by_method {
             #[doc = concat!("Adds a route for ", stringify!($method), ".")]
             pub(super) fn $name<H, T>(self, path: &'static str, handler: H) -> Self
             where
-                H: Handler<T, Shared>,
+                H: Handler<T, SharedState>,
                 T: 'static,
             {
                 self.with(Method::$method, path, on(MethodFilter::$method, handler))
@@ -46,17 +46,17 @@ macro_rules! by_method {
     };
 }
 
-impl DoorRoutes {
+impl CompatRoutes {
     by_method! { get GET post POST put PUT patch PATCH delete DELETE }
 
-    fn with(mut self, method: Method, path: &'static str, handler: MethodRouter<Shared>) -> Self {
+    fn with(mut self, method: Method, path: &'static str, handler: MethodRouter<SharedState>) -> Self {
         self.router = self.router.route(path, handler);
         self.listed.push((method, path));
         self
     }
 
-    /// Puts something around the routes.
-    pub(super) fn around(mut self, wrap: impl FnOnce(Router<Shared>) -> Router<Shared>) -> Self {
+    /// Wraps the routes in a layer.
+    pub(super) fn around(mut self, wrap: impl FnOnce(Router<SharedState>) -> Router<SharedState>) -> Self {
         self.router = wrap(self.router);
         self
     }

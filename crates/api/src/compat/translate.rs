@@ -1,7 +1,8 @@
-//! From their JSON to ours, field by field, without reading what need not be understood.
+//! Translation from their JSON to ours, field by field, without parsing more than necessary.
 //!
-//! A value that means the same in both is copied as the text it came as: a body of megabytes is neither unescaped nor
-//! checked here, for the intake does that. What it finds wrong it names as ours; [`renamed`] says it as theirs.
+//! A value that means the same in both is copied as raw text: a body of megabytes is neither unescaped nor
+//! checked here, because the intake does that. The intake names faults by our fields; [`renamed`] translates
+//! the names back.
 
 use std::{borrow::Cow, collections::HashSet, fmt};
 
@@ -13,32 +14,32 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::error::{ApiError, FieldError};
+use crate::http::error::{ApiError, FieldError};
 
-/// More fields of an object than this are not even read.
+/// An object with more fields than this is not read to its end.
 const FIELDS_MAX: usize = 1_000;
-/// So many names are compared with each other; of more, each is looked up.
+/// Up to this many names are compared pairwise; beyond, they are looked up in a set.
 const FEW: usize = 32;
-/// The longest id that a refused message is named by.
+/// The longest id that a refused message is reported by.
 const ID_CHARS_MAX: usize = 128;
-/// More items of a list than this are not even read.
+/// A list with more items than this is not read to its end.
 const ITEMS_MAX: usize = 100_000;
 
 /// A text, borrowed unless it was escaped.
 #[derive(Deserialize)]
 #[serde(transparent)]
-pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+pub(super) struct JsonText<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
-/// An object's fields in their order, each as the text it came as.
-pub(crate) struct Fields<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
+/// An object's fields in their order, each as raw text.
+pub(crate) struct RawFields<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'a> Fields<'a> {
-    /// Those of a JSON object; each is there once.
+impl<'a> RawFields<'a> {
+    /// The fields of a JSON object, each of which occurs once.
     pub(crate) fn read(json: &'a [u8]) -> Result<Self, ApiError> {
         serde_json::from_slice::<Self>(json).map_err(|error| unreadable(json, &error))?.once()
     }
 
-    /// The same, if each is there once.
+    /// Refuses fields that occur twice.
     pub(crate) fn once(self) -> Result<Self, ApiError> {
         let twice = match self.0.len() {
             0..=FEW => {
@@ -55,7 +56,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// One of them, unless it is absent or null.
+    /// A field, unless it is absent or null.
     pub(crate) fn get(&self, name: &str) -> Option<&'a RawValue> {
         self.0
             .iter()
@@ -64,18 +65,18 @@ impl<'a> Fields<'a> {
             .filter(|value| !is_null(value))
     }
 
-    /// About how many bytes of JSON they are.
+    /// The approximate size as JSON, in bytes.
     pub(crate) fn len(&self) -> usize {
         self.0.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum()
     }
 
-    /// Takes one out, unless it is absent or null.
+    /// Takes a field out, unless it is absent or null.
     pub(crate) fn take(&mut self, name: &str) -> Option<&'a RawValue> {
         let at = self.0.iter().position(|(other, _)| other == name)?;
         Some(self.0.swap_remove(at).1).filter(|value| !is_null(value))
     }
 
-    /// Refuses all that is left.
+    /// Refuses all remaining fields.
     pub(crate) fn finish(self) -> Result<(), ApiError> {
         match self.0.is_empty() {
             true => Ok(()),
@@ -84,12 +85,12 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for RawFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct FieldsVisitor;
 
         impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = Fields<'de>;
+            type Value = RawFields<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -97,7 +98,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut fields = Vec::new();
-                while let Some((Text(name), value)) = map.next_entry()? {
+                while let Some((JsonText(name), value)) = map.next_entry()? {
                     if fields.len() == FIELDS_MAX {
                         return Err(A::Error::custom(format_args!(
                             "there are more than {FIELDS_MAX} fields"
@@ -105,7 +106,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
                     }
                     fields.push((name, value));
                 }
-                Ok(Fields(fields))
+                Ok(RawFields(fields))
             }
         }
 
@@ -113,22 +114,22 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// A list's items, each as the text it came as.
-pub(crate) struct Items<'a>(pub(crate) Vec<&'a RawValue>);
+/// A list's items, each as raw text.
+pub(crate) struct RawItems<'a>(pub(crate) Vec<&'a RawValue>);
 
-impl<'a> Items<'a> {
-    /// Those of the list that `field` must be.
+impl<'a> RawItems<'a> {
+    /// The items of the list that `field` must be.
     pub(crate) fn read(field: &str, list: &'a RawValue) -> Result<Self, FieldError> {
         serde_json::from_str(list.get()).map_err(|error| FieldError::new(field, reason(&error)))
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for RawItems<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ItemsVisitor;
 
         impl<'de> Visitor<'de> for ItemsVisitor {
-            type Value = Items<'de>;
+            type Value = RawItems<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list")
@@ -142,7 +143,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
                     }
                     items.push(item);
                 }
-                Ok(Items(items))
+                Ok(RawItems(items))
             }
         }
 
@@ -150,11 +151,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
     }
 }
 
-/// Our message, as it is written.
-pub(crate) struct Ours(String);
+/// Writes our message as JSON.
+pub(crate) struct MessageWriter(String);
 
-impl Ours {
-    /// With room for so many bytes.
+impl MessageWriter {
+    /// A writer with capacity for `bytes` bytes.
     pub(crate) fn with_capacity(bytes: usize) -> Self {
         let mut json = String::with_capacity(bytes);
         json.push('{');
@@ -166,7 +167,7 @@ impl Ours {
         if self.0.len() > 1 {
             self.0.push(',');
         }
-        // Names are ours: they need no escaping.
+        // The names are ours: they need no escaping.
         self.0.push('"');
         self.0.push_str(name);
         self.0.push_str("\":");
@@ -178,8 +179,9 @@ impl Ours {
         self.json(name, &serde_json::Value::from(text).to_string());
     }
 
-    /// Adds addresses: a list as it is, and a text with commas as the list that it stands for. A blank text is none, but
-    /// for `to`: who fills that in from nothing did not mean a mail to the others alone.
+    /// Adds addresses: a list as it is, and a text with commas as a list. A blank text counts as absent,
+    /// except for `to`: a caller who fills that in from nothing did not mean a mail to the other recipients
+    /// alone.
     pub(crate) fn addresses(&mut self, name: &str, value: &RawValue) {
         match text(value) {
             Some(line) if name != "to" && line.trim().is_empty() => {}
@@ -190,25 +192,25 @@ impl Ours {
         }
     }
 
-    /// The whole.
+    /// The complete JSON.
     pub(crate) fn into_json(mut self) -> String {
         self.0.push('}');
         self.0
     }
 }
 
-/// Whether a value is `null`, which means the same as no value.
+/// Whether a value is `null`, which means the same as absent.
 pub(crate) fn is_null(value: &RawValue) -> bool {
     value.get() == "null"
 }
 
-/// Whether a value is `null` or a text with nothing in it. Programs that fill in forms send such fields; of one that may
-/// be left out it means the same.
+/// Whether a value is `null` or a blank text. Programs that fill in forms send such fields; for an optional
+/// field it means absent.
 pub(crate) fn is_blank(value: &RawValue) -> bool {
     is_null(value) || text(value).is_some_and(|text| text.trim().is_empty())
 }
 
-/// Whether a value is a list with nothing in it: what PHP writes for an object without fields, too.
+/// Whether a value is an empty list, which PHP also writes for an object without fields.
 pub(crate) fn is_empty_list(value: &RawValue) -> bool {
     let inner = value.get().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     inner.is_some_and(|inner| inner.trim_ascii().is_empty())
@@ -216,10 +218,10 @@ pub(crate) fn is_empty_list(value: &RawValue) -> bool {
 
 /// A value as text, if it is one.
 pub(crate) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
-    serde_json::from_str::<Text<'_>>(value.get()).ok().map(|Text(text)| text)
+    serde_json::from_str::<JsonText<'_>>(value.get()).ok().map(|JsonText(text)| text)
 }
 
-/// The id of a refused message, to be shown to its sender.
+/// The id of a refused message, shortened for display.
 pub(crate) fn shown_id(id: &RawValue) -> Option<String> {
     Some(text(id)?.chars().take(ID_CHARS_MAX).collect())
 }
@@ -229,19 +231,19 @@ pub(crate) fn expect_text<'a>(field: &str, value: &'a RawValue) -> Result<Cow<'a
     text(value).ok_or_else(|| FieldError::new(field, "must be a text"))
 }
 
-/// What a field is that nobody knows.
+/// The fault of an unknown field.
 pub(crate) fn unknown(name: &str) -> FieldError {
     let shown: String = name.chars().take(100).collect();
     FieldError::new(shown, "is no field of this call: remove it or correct its name")
 }
 
-/// The refusal of a mail that cannot be said in our words, counted as the checks behind every door count theirs.
+/// The refusal of a mail that cannot be translated, counted like a refusal by the intake's checks.
 pub(crate) fn refuse_mail(faults: Vec<FieldError>) -> ApiError {
     count_refused(faults.iter().map(|fault| fault.check.unwrap_or(Code::InvalidPayload.check())));
     ApiError::invalid(faults)
 }
 
-/// The path of a field of ours, such as `attachments[0].content_type`, in their names.
+/// The path of one of our fields, such as `attachments[0].content_type`, in their names.
 pub(crate) fn renamed(path: &str, names: &[(&str, &str)]) -> String {
     let rename = |part: &str| {
         let (name, rest) = part.split_at(part.find('[').unwrap_or(part.len()));
@@ -255,7 +257,7 @@ fn unreadable(json: &[u8], error: &serde_json::Error) -> ApiError {
     misshapen(json, error, |reason| ApiError::field("", format!("the body must be an object: {reason}")))
 }
 
-/// Why a body could not be read: it is no JSON, or it has another shape, which `shape` says with the reason.
+/// Why a body could not be read: it is not JSON, or `shape` describes another fault.
 pub(super) fn misshapen(
     json: &[u8],
     error: &serde_json::Error,
@@ -265,7 +267,7 @@ pub(super) fn misshapen(
         |error: &serde_json::Error| ApiError::malformed(format!("the body is not valid JSON: {error}"));
     match error.is_data() {
         false => broken(error),
-        // A wrong shape ended the reading; what follows may be no JSON either.
+        // A wrong type ended the reading; the rest may not be JSON either.
         true => match serde_json::from_slice::<IgnoredAny>(json) {
             Ok(IgnoredAny) => shape(reason(error)),
             Err(error) => broken(&error),
@@ -284,7 +286,7 @@ mod tests {
 
     #[test]
     fn fields_keep_their_text_and_are_there_once() {
-        let mut fields = Fields::read(br#"{"a": [1, 2],"b":null,"\u0063":"x\n"}"#).ok().unwrap();
+        let mut fields = RawFields::read(br#"{"a": [1, 2],"b":null,"\u0063":"x\n"}"#).ok().unwrap();
         assert_eq!(fields.take("a").unwrap().get(), "[1, 2]");
         assert!(fields.take("b").is_none() && fields.take("d").is_none());
         assert_eq!(text(fields.take("c").unwrap()).unwrap(), "x\n");
@@ -292,14 +294,14 @@ mod tests {
         for (bad, status) in
             [("{", 400), ("[]", 422), ("[1", 400), ("7 8", 400), (r#"{"a":1,"a":2}"#, 422), ("", 400)]
         {
-            assert_eq!(Fields::read(bad.as_bytes()).err().unwrap().status().as_u16(), status, "{bad}");
+            assert_eq!(RawFields::read(bad.as_bytes()).err().unwrap().status().as_u16(), status, "{bad}");
         }
     }
 
     #[test]
     fn a_blank_text_is_no_address_and_no_value() {
-        let fields = Fields::read(br#"{"to": "", "cc": " \t", "bcc": [], "reply_to": "a@x.example"}"#);
-        let mut ours = Ours::with_capacity(64);
+        let fields = RawFields::read(br#"{"to": "", "cc": " \t", "bcc": [], "reply_to": "a@x.example"}"#);
+        let mut ours = MessageWriter::with_capacity(64);
         for (name, value) in fields.ok().unwrap().0 {
             ours.addresses(&name, value);
         }

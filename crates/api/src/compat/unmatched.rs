@@ -1,8 +1,9 @@
-//! What answers where no route is: the door whose path it was meant to be, or our own surface.
+//! The fallback for requests without a route: the compatibility API whose path it was meant to be, or our own
+//! 404.
 //!
-//! A program that joins addresses as texts asks for `/compat/resendemails`: that is the door's call, with the slash forgotten
-//! between them. And with a door at `/`, whatever is not ours is the door's to refuse: its users read errors in its shape only,
-//! and some take what they cannot read for success.
+//! A program that joins URLs as texts may call `/compat/resendemails`: that is the API's call with a slash
+//! missing. And if an API is at `/`, paths that are not ours are that API's to refuse: its users read errors
+//! in its format only, and some take what they cannot read for success.
 
 use std::sync::Arc;
 
@@ -11,31 +12,31 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{CompatConfig, DoorName, dress::LooseDoor, of, routes::DoorRoutes};
-use crate::{frame, state::Shared};
+use super::{CompatConfig, DoorName, error_style::LenientRouter, routes::CompatRoutes, routes_of};
+use crate::{middleware, state::SharedState};
 
-/// What our own surface begins its paths with.
+/// The prefixes of our own paths.
 const OURS: [&str; 9] =
     ["v1", "health", "metrics", "docs", "openapi.json", "assets", "files", "compat", "unsubscribe"];
 
-/// The doors, for requests that no route took.
+/// The compatibility APIs, for requests that no route matched.
 #[derive(Clone)]
-pub(crate) struct Unmatched {
-    nested: Arc<[(DoorName, LooseDoor<Shared>)]>,
-    root: Option<Arc<RootDoor>>,
+pub(crate) struct UnmatchedRoutes {
+    nested: Arc<[(DoorName, LenientRouter<SharedState>)]>,
+    root: Option<Arc<RootCompatApi>>,
 }
 
-struct RootDoor {
+struct RootCompatApi {
     paths: Vec<&'static str>,
-    door: LooseDoor<Shared>,
+    door: LenientRouter<SharedState>,
 }
 
-impl Unmatched {
+impl UnmatchedRoutes {
     pub(crate) fn new(config: &CompatConfig) -> Self {
         let loose = |door: DoorName| {
-            let (DoorRoutes { router, listed }, dress) = of(door);
+            let (CompatRoutes { router, listed }, style) = routes_of(door);
             let paths = listed.into_iter().map(|(_, path)| path).collect();
-            RootDoor { paths, door: LooseDoor::new(router, dress) }
+            RootCompatApi { paths, door: LenientRouter::new(router, style) }
         };
         Self {
             nested: config.doors.iter().map(|&door| (door, loose(door).door)).collect(),
@@ -43,8 +44,8 @@ impl Unmatched {
         }
     }
 
-    /// Answers what no route took.
-    pub(crate) async fn answer(self, State(app): State<Shared>, request: Request) -> Response {
+    /// Answers a request that no route matched.
+    pub(crate) async fn answer(self, State(app): State<SharedState>, request: Request) -> Response {
         let path = request.uri().path().to_owned();
         for (name, door) in self.nested.iter() {
             let behind = path.strip_prefix("/compat/").and_then(|rest| rest.strip_prefix(name.as_str()));
@@ -54,13 +55,13 @@ impl Unmatched {
         }
         match self.root {
             Some(root) if root.has(&path) || !is_ours(&path) => root.door.answer(app, &path, request).await,
-            _ => frame::no_such_path().await.into_response(),
+            _ => middleware::no_such_path().await.into_response(),
         }
     }
 }
 
-impl RootDoor {
-    /// Whether the door has this path, slashes that say nothing aside.
+impl RootCompatApi {
+    /// Whether the API has this path, ignoring empty segments.
     fn has(&self, path: &str) -> bool {
         let asked = || path.split('/').filter(|part| !part.is_empty());
         self.paths.iter().any(|route| {
@@ -93,7 +94,7 @@ mod tests {
     #[test]
     fn a_door_at_the_root_knows_its_paths_by_their_parts() {
         let unmatched =
-            Unmatched::new(&CompatConfig { root: Some(DoorName::Reference004), ..Default::default() });
+            UnmatchedRoutes::new(&CompatConfig { root: Some(DoorName::Reference004), ..Default::default() });
         let root = unmatched.root.unwrap();
         assert!(root.has("/v1/email/send/") && root.has("//v1/emails/abc"));
         assert!(!root.has("/v1/messages") && !root.has("/"));

@@ -1,22 +1,10 @@
-//! Messages: taking them in, finding them, and an operator's word on them.
+//! Messages: accepting, finding and showing them, and operators' changes to them.
 
-pub(crate) mod accept;
-pub(crate) mod batch;
 pub(crate) mod content;
-pub(crate) mod events;
-pub(crate) mod explain;
-pub(crate) mod gate;
-pub(crate) mod held_by;
-pub(crate) mod list;
-pub(crate) mod payload;
-pub(crate) mod pec;
-pub(crate) mod pec_export;
-pub(crate) mod raw;
-pub(crate) mod raw_in;
-pub(crate) mod settle;
-pub(crate) mod show;
-pub(crate) mod summaries;
-mod understood;
+pub(crate) mod feed;
+pub(crate) mod operate;
+pub(crate) mod read;
+pub(crate) mod submit;
 pub(crate) mod view;
 
 use axum::{
@@ -31,12 +19,12 @@ use postway_store::record::{MessageKey, MessageRecord};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{error::ApiError, state::App};
+use crate::{http::error::ApiError, state::AppState};
 
-/// `{id}` in a path: a message's id or uid, as given.
-pub(crate) struct GivenId(pub(crate) String);
+/// `{id}` in the path: a message's id or uid, as the caller sent it.
+pub(crate) struct MessagePathId(pub(crate) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for GivenId {
+impl<S: Send + Sync> FromRequestParts<S> for MessagePathId {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
@@ -49,8 +37,8 @@ impl<S: Send + Sync> FromRequestParts<S> for GivenId {
     }
 }
 
-/// The message that `given` names: by uid if it is one, else by the client's id.
-pub(crate) async fn find(app: &App, tenant: &TenantId, given: &str) -> Result<MessageRecord, ApiError> {
+/// The message that `given` names: by uid if it is one, otherwise by the client's id.
+pub(crate) async fn find(app: &AppState, tenant: &TenantId, given: &str) -> Result<MessageRecord, ApiError> {
     if let Ok(uid) = given.parse::<MessageUid>()
         && let Some(record) = app.store.message(tenant, &MessageKey::Uid(uid)).await?
     {
@@ -69,29 +57,29 @@ fn no_message(given: &str) -> ApiError {
     ApiError::not_found(format!("there is no message `{shown}`"))
 }
 
-/// What a client gets for a message that is durable now.
+/// The answer for a message that is durable.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Receipt)]
-pub(crate) struct ReceiptView {
-    /// Your id of it, or its uid.
+pub(crate) struct AcceptedView {
+    /// Your id of the message, or its uid.
     #[schema(example = "order-1")]
     id: String,
-    /// Its own id.
+    /// The message's own id.
     #[schema(value_type = String, format = "uuid")]
     uid: MessageUid,
-    /// Where it stands.
+    /// The message's status.
     #[schema(example = "ready")]
     status: &'static str,
 }
 
-impl From<Receipt> for ReceiptView {
+impl From<Receipt> for AcceptedView {
     fn from(Receipt { id, uid, status, .. }: Receipt) -> Self {
         Self { id, uid, status }
     }
 }
 
-/// The answer to an accepted message; a dry run stored nothing, so it is 200 and not 202.
+/// The answer for an accepted message. A dry run stores nothing, so it is 200 instead of 202.
 fn receipt(receipt: Receipt, dry_run: bool) -> Response {
     let status = if dry_run { StatusCode::OK } else { StatusCode::ACCEPTED };
-    (status, Json(ReceiptView::from(receipt))).into_response()
+    (status, Json(AcceptedView::from(receipt))).into_response()
 }

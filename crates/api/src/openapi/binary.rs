@@ -1,19 +1,20 @@
-//! Bytes that are no text for programs: mails, files and archives, in requests and answers.
+//! Binary content in requests and answers: mails, files and archives.
 //!
-//! JSON Schema names their media type; `format: binary` beside it is what generators of clients go by. They know
-//! `application/octet-stream` for sure and few other types, so whatever is bytes can be had and sent as that as well.
+//! JSON Schema names their media type; `format: binary` beside it is what client generators use. They
+//! reliably know `application/octet-stream` and few other types, so binary content can always be sent and
+//! received as that as well.
 
 use utoipa::openapi::{
     Content, KnownFormat, OpenApi as Document, RefOr, Schema, SchemaFormat, Type, schema::ObjectBuilder,
 };
 
 use super::named;
-use crate::body::OCTETS;
+use crate::http::body::OCTETS;
 
 /// The call whose body is a mail and nothing else.
 const RAW: &str = "sendRawMessage";
 
-/// Makes every body that is bytes say so.
+/// Marks every binary body as such.
 pub(super) fn describe(document: &mut Document) {
     for operation in named::operations(document) {
         if let Some(RefOr::T(body)) = &mut operation.request_body {

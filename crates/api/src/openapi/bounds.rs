@@ -1,7 +1,9 @@
-//! How large, how long and how many, said once: what code refuses beyond these, the document does not allow either.
+//! Bounds of sizes, lengths and numbers, declared once: what the code refuses beyond them, the document does
+//! not allow either.
 //!
-//! Where a bound is in bytes the document can only say characters: a text within it may still be too long. Bounds that an
-//! operator sets, or that hold for several fields together, stay in prose. Names are those of [`super::named`].
+//! If a bound is in bytes, the document can only say characters: a text within it may still be too long.
+//! Bounds that an operator sets, or that apply to several fields together, are described in prose. Names are
+//! those of [`super::named`].
 
 use postway_domain::{
     AccountSettings, Contact, MailStream, TenantSettings,
@@ -32,7 +34,7 @@ enum SchemaBound {
     Number(u32, u32),
     /// A number with a fraction, from and to.
     Fraction(f64, f64),
-    /// The characters of a text, from and to; so of each text in a list.
+    /// The characters of a text, from and to, or of each text of a list.
     Chars(usize, usize),
     /// The form of a text.
     Form(&'static str),
@@ -40,7 +42,8 @@ enum SchemaBound {
     Items(usize, usize),
 }
 
-/// Puts the bounds where they belong. What is not in the document is passed over; a test holds that all is.
+/// Adds the bounds to the document. A name that is not in the document is skipped; a test checks that all
+/// are.
 pub(super) fn set(document: &mut Document) {
     for (bound, names) in bounds() {
         for name in names {

@@ -1,5 +1,5 @@
-//! One whole example for every JSON body, which the server takes: examples of single fields, put together, may contradict each
-//! other. A test sends each of them.
+//! One complete, valid example for every JSON body: examples of single fields, put together, may contradict
+//! each other. A test sends each of them.
 
 use serde_json::{Value, json};
 use utoipa::openapi::{OpenApi as Document, RefOr};
@@ -8,10 +8,10 @@ use super::named;
 
 const JSON: &str = "application/json";
 
-/// Gives every JSON body its example.
+/// Adds an example to every JSON body.
 pub(super) fn show(document: &mut Document) {
     for operation in named::operations(document) {
-        let Some(example) = operation.operation_id.as_deref().and_then(of) else { continue };
+        let Some(example) = operation.operation_id.as_deref().and_then(example_for) else { continue };
         if let Some(RefOr::T(body)) = &mut operation.request_body
             && let Some(RefOr::T(content)) = body.content.get_mut(JSON)
         {
@@ -21,7 +21,7 @@ pub(super) fn show(document: &mut Document) {
 }
 
 /// The example of a call.
-fn of(operation: &str) -> Option<Value> {
+fn example_for(operation: &str) -> Option<Value> {
     Some(match operation {
         "sendMessage" => json!({
             "id": "order-1", "from": "Shop <shop@example.com>", "to": ["ada@example.net"], "subject": "Your order",

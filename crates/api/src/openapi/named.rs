@@ -6,7 +6,7 @@ use utoipa::openapi::{
     schema::AllOf,
 };
 
-/// The schema of what is named, if the document has it.
+/// The schema with this name, if the document has it.
 pub(super) fn find<'a>(document: &'a mut Document, name: &str) -> Option<&'a mut RefOr<Schema>> {
     match name.split_once('?') {
         Some((operation, parameter)) => {

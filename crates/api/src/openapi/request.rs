@@ -1,9 +1,10 @@
-//! What holds for every body that is sent, said once.
+//! Rules for every request body, applied once.
 //!
-//! Unknown fields are refused, so no request schema takes any. What `GET` shows may be sent back with a change, so what is
-//! only shown belongs to the schemas of changes, as `readOnly`. And a value that may be written in several ways, or left
-//! out, is one choice and not a choice within a choice; one that is either `null` or of one type is of both types, which
-//! generators of clients understand better than a choice. A body that may be left out is still none that may be `null`.
+//! Unknown fields are refused, so no request schema allows any. A client may send back what `GET` showed with
+//! a change, so read-only fields are part of the schemas of changes, as `readOnly`. A value that may be
+//! written in several forms, or left out, is one choice and not a choice within a choice; one that is either
+//! `null` or of one type has both types, which client generators handle better than a choice. A body that may
+//! be left out may still not be `null`.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +18,7 @@ const JSON: &str = "application/json";
 const SHOWN_ONLY: &str = "Shown only; it may be sent back as it was.";
 const PLACE: &str = "#/components/schemas/";
 
-/// Makes the document's request schemas say all of that.
+/// Applies these rules to the document's request schemas.
 pub(super) fn finish(document: &mut Document) {
     document.paths.paths.values_mut().filter_map(|item| item.post.as_mut()).for_each(refuse_null);
     let items: Vec<PathItem> = document.paths.paths.values().cloned().collect();
@@ -61,7 +62,7 @@ fn asked(operation: &Operation) -> Option<&RefOr<Schema>> {
     }
 }
 
-/// The schema of its answer, where all went well.
+/// The schema of an operation's successful answer.
 fn answered(operation: &Operation) -> Option<&RefOr<Schema>> {
     match operation.responses.responses.get("200")? {
         RefOr::T(answer) => json_of(&answer.content),
@@ -76,7 +77,7 @@ fn name_of(schema: &RefOr<Schema>) -> Option<&str> {
     }
 }
 
-/// Collects the named schemas that a schema leads to.
+/// Collects the named schemas that a schema refers to.
 fn reach(components: &Components, schema: &RefOr<Schema>, names: &mut BTreeSet<String>) {
     if let Some(name) = name_of(schema) {
         if names.insert(name.to_owned())
@@ -104,8 +105,8 @@ fn reach(components: &Components, schema: &RefOr<Schema>, names: &mut BTreeSet<S
     }
 }
 
-/// Lets an object take its own fields only, and all objects within. One without fields of its own holds whatever the
-/// caller likes, and stays open.
+/// Closes an object, and all objects within, to unknown fields. An object without declared fields holds
+/// whatever the caller likes, and stays open.
 fn close(schema: &mut Schema) {
     match schema {
         Schema::Object(object) => {
@@ -134,7 +135,7 @@ fn close_inner(schema: &mut RefOr<Schema>) {
     }
 }
 
-/// Makes a choice between one plain value and `null` a value that may be `null`.
+/// Turns a choice between one plain value and `null` into a nullable value.
 fn fold(schema: &mut Schema) {
     let Schema::OneOf(choice) = schema else { return };
     let is_null = |one: &RefOr<Schema>| matches!(one, RefOr::T(Schema::Object(object)) if object.schema_type == SchemaType::Type(Type::Null));
@@ -155,7 +156,7 @@ fn fold(schema: &mut Schema) {
     }
 }
 
-/// Draws a choice within a choice up into it, and what is said of one of its parts up to the whole.
+/// Flattens a choice within a choice, and moves the description of one of its parts up.
 fn flatten(choice: &mut OneOf) {
     for item in std::mem::take(&mut choice.items) {
         match item {
@@ -174,7 +175,7 @@ fn flatten(choice: &mut OneOf) {
     }
 }
 
-/// Adds what an answer shows, and a change does not set, to what the change takes.
+/// Adds the read-only fields of an answer to the schema of the change.
 fn take_back(components: &mut Components, asked: &str, answered: &str) {
     let Some(RefOr::T(Schema::Object(shown))) = components.schemas.get(answered).cloned() else { return };
     let Some(RefOr::T(Schema::Object(asked))) = components.schemas.get_mut(asked) else { return };
@@ -186,7 +187,7 @@ fn take_back(components: &mut Components, asked: &str, answered: &str) {
     }
 }
 
-/// Marks a field as one that is not set. Nobody sends it as an example.
+/// Marks a field as read-only, and removes its example.
 fn show_only(schema: &mut RefOr<Schema>) {
     match schema {
         RefOr::Ref(named) => {
@@ -205,7 +206,7 @@ fn show_only(schema: &mut RefOr<Schema>) {
     }
 }
 
-/// Takes `null` out of what a body may be.
+/// Removes `null` from the forms of a body.
 fn refuse_null(operation: &mut Operation) {
     let Some(RefOr::T(body)) = &mut operation.request_body else { return };
     let Some(RefOr::T(content)) = body.content.get_mut(JSON) else { return };

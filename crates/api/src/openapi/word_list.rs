@@ -1,8 +1,10 @@
-//! Closed lists of words, said once: which fields and parameters take or show one of them, and nothing else.
+//! Closed lists of words, declared once: the fields and parameters that take or show one of them, and nothing
+//! else.
 //!
-//! Bodies and queries are read by code that knows the words already; the document would otherwise call them free text, and a
-//! generated client would learn of a wrong word from a refusal only. What grows with every version (codes of failures, kinds of
-//! events, sentences) is not here. A field is named as `Schema.field`, a parameter as `operationId?parameter`.
+//! The code that reads bodies and queries knows the words already; without these lists the document would
+//! call them free text, and a generated client would learn of a wrong word only from a refusal. Lists that
+//! grow with every version (failure codes, kinds of events) are not here. A field is named as `Schema.field`,
+//! a parameter as `operationId?parameter`.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +22,7 @@ use utoipa::openapi::{
 
 use super::named;
 
-/// The words of one list, and who uses them.
+/// The words of one list, and the fields that use them.
 struct WordList {
     words: Vec<&'static str>,
     used_by: &'static [&'static str],
@@ -30,7 +32,7 @@ fn list(words: &[&'static str], used_by: &'static [&'static str]) -> WordList {
     WordList { words: words.to_vec(), used_by }
 }
 
-/// Puts the words where they belong. What is not in the document is passed over; a test holds that all is.
+/// Adds the words to the document. A name that is not in the document is skipped; a test checks that all are.
 pub(super) fn close(document: &mut Document) {
     for WordList { words, used_by } in lists() {
         for name in used_by {
@@ -44,7 +46,7 @@ pub(super) fn close(document: &mut Document) {
 fn lists() -> Vec<WordList> {
     let statuses: BTreeSet<_> = State::ALL.iter().map(|state| state.status()).collect();
     let statuses: Vec<&'static str> = statuses.into_iter().map(|status| status.as_str()).collect();
-    // A dry run stores nothing, so what passed it stands nowhere.
+    // A dry run stores nothing, so its result has no status.
     let received: Vec<&'static str> = statuses.iter().copied().chain(["valid"]).collect();
     let events: Vec<&'static str> = event_names().chain(["*"]).collect();
     vec![
@@ -152,7 +154,7 @@ fn lists() -> Vec<WordList> {
     ]
 }
 
-/// Lets a text be one of these words, and so each text of a list. `null` stays what it was.
+/// Restricts a text, or each text of a list, to these words. `null` stays allowed.
 fn restrict(schema: &mut RefOr<Schema>, words: &[&str]) {
     match schema {
         RefOr::T(Schema::Object(object)) => restrict_text(object, words),

@@ -1,4 +1,4 @@
-//! `PATCH /v1/webhooks/{id}`: changes what is given, and is made anew where another change was faster.
+//! `PATCH /v1/webhooks/{id}`: changes the given fields.
 
 use axum::{
     Json,
@@ -10,22 +10,21 @@ use serde_json::{Map, Value, json};
 
 use super::{
     NamedWebhook, TRIES_MAX, WebhookView, busy,
-    edit::{self, Given, WebhookRequest},
+    edit::{self, WebhookEdit, WebhookRequest},
     find, refuse_client,
 };
 use crate::{
     auth::Manager,
-    body,
-    error::ApiError,
-    request_id::RequestId,
-    state::{App, Shared},
-    target,
+    http::{body, error::ApiError, request_id::RequestId},
+    setting::callback_url,
+    state::{AppState, SharedState},
 };
 
 /// Change a webhook
 ///
-/// Changes the fields given and leaves the rest. With `version`, only if it still is that one; 409 otherwise. Switching it
-/// on clears `disabled_reason`; what waited for it goes on.
+/// Changes the given fields and leaves the others. With `version`, the change is made only if the webhook
+/// still has that version; 409 otherwise. Activating it clears `disabled_reason`, and pending notifications
+/// are delivered.
 #[utoipa::path(
     patch,
     path = "/v1/webhooks/{id}",
@@ -33,10 +32,10 @@ use crate::{
     tag = "webhooks",
     params(("id" = String, Path, description = "The webhook")),
     request_body = WebhookRequest,
-    responses((status = 200, description = "The webhook as it is now", body = WebhookView))
+    responses((status = 200, description = "The webhook after the change", body = WebhookView))
 )]
 pub(crate) async fn patch(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedWebhook(id): NamedWebhook,
@@ -46,9 +45,9 @@ pub(crate) async fn patch(
     change(&app, &caller, &request_id, &id, body).await.map(Json)
 }
 
-/// Changes a webhook by a body, whichever call brought it.
+/// Changes a webhook by a body, for any call.
 pub(crate) async fn change(
-    app: &App,
+    app: &AppState,
     caller: &Manager,
     request_id: &RequestId,
     id: &SubscriberId,
@@ -67,9 +66,9 @@ pub(crate) async fn change(
             let message = format!("the webhook is at version {expected} by now; read it and try again");
             return Err(ApiError::conflict(message));
         }
-        // What is sent back as it was shown is no new target.
+        // A URL that is sent back unchanged is no new target.
         if let Some(url) = given.url.as_ref().filter(|url| **url != current.url) {
-            target::check(app, "url", url).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
+            callback_url::check(app, "url", url).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
         }
         let webhook = changed(current, &given, app.clock.now());
         let view = WebhookView::from(webhook.clone());
@@ -84,7 +83,7 @@ pub(crate) async fn change(
     Err(busy())
 }
 
-fn changed(mut webhook: Subscriber, given: &Given, now: Time) -> Subscriber {
+fn changed(mut webhook: Subscriber, given: &WebhookEdit, now: Time) -> Subscriber {
     if let Some(url) = &given.url {
         webhook.url.clone_from(url);
     }

@@ -13,17 +13,15 @@ use serde_json::{Map, Value};
 
 use super::{
     WebhookView,
-    edit::{self, Given, WebhookRequest},
+    edit::{self, WebhookEdit, WebhookRequest},
     is_client, secret,
-    view::WithSecret,
+    view::WebhookWithSecret,
 };
 use crate::{
     auth::Manager,
-    body,
-    error::ApiError,
-    request_id::RequestId,
-    state::{App, Shared},
-    target,
+    http::{body, error::ApiError, request_id::RequestId},
+    setting::callback_url,
+    state::{AppState, SharedState},
 };
 
 /// The most webhooks of one tenant.
@@ -31,17 +29,18 @@ const WEBHOOKS_MAX: usize = 100;
 
 /// Create a webhook
 ///
-/// The secret in the answer is shown this once: it verifies that a call is ours. 409 where there are 100 already.
+/// The secret in the answer is shown only once: it verifies that a call is ours. 409 if there are 100
+/// already.
 #[utoipa::path(
     post,
     path = "/v1/webhooks",
     operation_id = "createWebhook",
     tag = "webhooks",
     request_body = WebhookRequest,
-    responses((status = 201, description = "It is made, and told of what happens from now on", body = WithSecret))
+    responses((status = 201, description = "Created; it gets events from now on", body = WebhookWithSecret))
 )]
 pub(crate) async fn create(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     request: Request,
@@ -51,16 +50,17 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, location, Json(view)).into_response())
 }
 
-/// Makes a webhook of a body, whichever call brought it.
+/// Creates a webhook from a body, for any call.
 pub(crate) async fn make(
-    app: &App,
+    app: &AppState,
     caller: &Manager,
     request_id: &RequestId,
     body: Map<String, Value>,
-) -> Result<WithSecret, ApiError> {
-    let Given { url, events, form, description, active, .. } = edit::read(body).map_err(ApiError::invalid)?;
+) -> Result<WebhookWithSecret, ApiError> {
+    let WebhookEdit { url, events, form, description, active, .. } =
+        edit::read(body).map_err(ApiError::invalid)?;
     let url = url.ok_or_else(|| ApiError::field("url", "is needed: where to call"))?;
-    target::check(app, "url", &url).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
+    callback_url::check(app, "url", &url).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
     let tenant = caller.tenant.clone();
     let others = app.store.subscribers(Some(&tenant)).await?;
     if others.iter().filter(|other| !is_client(&other.id)).count() >= WEBHOOKS_MAX {
@@ -84,7 +84,7 @@ pub(crate) async fn make(
         created_at: now,
         updated_at: now,
     };
-    let view = WithSecret { webhook: WebhookView::from(webhook.clone()), secret };
+    let view = WebhookWithSecret { webhook: WebhookView::from(webhook.clone()), secret };
     let entry = app.audit(&caller.actor, Some(&tenant), "webhook.create", id.as_str(), request_id, None);
     match app.store.change(DirectoryChange::CreateSubscriber(webhook), Some(entry)).await? {
         Changed::Done => {}
@@ -94,7 +94,7 @@ pub(crate) async fn make(
     Ok(view)
 }
 
-/// Ids rise with time, so that a list by id is one by age.
+/// A new id. Ids increase with time, so a list by id is a list by age.
 fn new_id(now: Time) -> Result<SubscriberId, ApiError> {
     let ms = u64::try_from(now.as_millis()).unwrap_or(0);
     let uuid = uuid::Builder::from_unix_timestamp_millis(ms, &rand::rng().random()).into_uuid();

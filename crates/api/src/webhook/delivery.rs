@@ -1,4 +1,4 @@
-//! What a webhook was told: `GET /v1/webhooks/{id}/deliveries`, and telling it again.
+//! A webhook's notifications: `GET /v1/webhooks/{id}/deliveries`, and repeating one.
 
 use std::{fmt, str::FromStr};
 
@@ -15,20 +15,23 @@ use utoipa::ToSchema;
 use super::{NamedWebhook, find, no_webhook, refuse_inactive};
 use crate::{
     auth::{Manager, Reader},
-    error::ApiError,
-    message::view::event_told,
-    page::{self, Paging},
-    query::Parameters,
-    state::Shared,
+    http::{
+        error::ApiError,
+        pagination::{self, PageRequest},
+        query::QueryParameters,
+    },
+    message::view::notified_event,
+    state::SharedState,
 };
 
-/// Something a webhook was, or is to be, told.
+/// A notification of a webhook, delivered or not.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Delivery {
+#[schema(as = Delivery)]
+pub(crate) struct DeliveryView {
     /// The message.
     #[schema(value_type = String, format = "uuid")]
     message: MessageUid,
-    /// The event's place in the message's history.
+    /// The event's position in the message's history.
     sequence: i64,
     /// The event.
     #[schema(example = "email.sent")]
@@ -36,25 +39,25 @@ pub(crate) struct Delivery {
     /// `pending`, `calling`, `waiting`, `acknowledged` or `dead`.
     #[schema(example = "acknowledged")]
     status: &'static str,
-    /// Calls so far.
+    /// The number of calls so far.
     tries: i64,
-    /// Since when it is to be told.
+    /// When the notification was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
     /// When the next call is due.
     #[schema(value_type = Option<String>, format = DateTime)]
     next_at: Option<Time>,
-    /// When it was acknowledged, or given up.
+    /// When it was acknowledged or given up.
     #[schema(value_type = Option<String>, format = DateTime)]
     settled_at: Option<Time>,
     /// The latest call.
-    last_call: Option<CallView>,
+    last_call: Option<WebhookCallView>,
 }
 
 /// A call.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Call)]
-pub(crate) struct CallView {
+pub(crate) struct WebhookCallView {
     /// When it began.
     #[schema(value_type = String, format = DateTime)]
     at: Time,
@@ -62,24 +65,25 @@ pub(crate) struct CallView {
     latency_ms: i64,
     /// The HTTP status, if an answer came.
     status: Option<u16>,
-    /// What was sent, shortened.
+    /// The request, shortened.
     request: String,
-    /// What was answered, shortened, or what went wrong.
+    /// The answer, shortened, or what went wrong.
     answer: String,
 }
 
 /// A page of a webhook's deliveries.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DeliveryList {
-    /// Those of the newest messages first.
-    data: Vec<Delivery>,
-    /// Give this as `cursor` for the next; null at the end. It may follow a page with fewer than asked for, or none.
+    /// The notifications, those of the newest messages first.
+    data: Vec<DeliveryView>,
+    /// Pass this as `cursor` to read the next page; null on the last page. It may follow a page with fewer
+    /// items than requested, or none.
     next_cursor: Option<String>,
 }
 
-impl From<NotificationView> for Delivery {
+impl From<NotificationView> for DeliveryView {
     fn from(told: NotificationView) -> Self {
-        let call = |Call { at, latency_ms, status, request, answer }| CallView {
+        let call = |Call { at, latency_ms, status, request, answer }| WebhookCallView {
             at,
             latency_ms,
             status,
@@ -89,7 +93,7 @@ impl From<NotificationView> for Delivery {
         Self {
             message: told.key.uid,
             sequence: told.key.seq,
-            event: event_told(&told),
+            event: notified_event(&told),
             status: told.state.as_str(),
             tries: told.tries,
             created_at: told.created_at,
@@ -100,7 +104,7 @@ impl From<NotificationView> for Delivery {
     }
 }
 
-/// Where a page of deliveries ends.
+/// The position at which a page of deliveries ends.
 pub(super) struct DeliveryPlace(pub(super) MessageUid, pub(super) i64);
 
 impl fmt::Display for DeliveryPlace {
@@ -118,9 +122,9 @@ impl FromStr for DeliveryPlace {
     }
 }
 
-/// List what a webhook was told
+/// List a webhook's deliveries
 ///
-/// And what it is still to be told: those of the newest messages first, each with its latest call.
+/// Delivered and pending notifications, those of the newest messages first, each with its latest call.
 #[utoipa::path(
     get,
     path = "/v1/webhooks/{id}/deliveries",
@@ -130,33 +134,33 @@ impl FromStr for DeliveryPlace {
         ("id" = String, Path, description = "The webhook, or `client_sync`"),
         ("status" = Option<String>, Query, description = "Only those that are `pending`, `calling`, `waiting`, `acknowledged` or `dead`"),
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((status = 200, description = "One page", body = DeliveryList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     NamedWebhook(id): NamedWebhook,
     uri: Uri,
 ) -> Result<Json<DeliveryList>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
+    let mut query = QueryParameters::from_uri(&uri)?;
     let status = query.parse("status", |text| {
         let found = NotificationState::ALL.into_iter().find(|state| state.as_str() == text);
         found.ok_or("must be pending, calling, waiting, acknowledged or dead")
     });
-    let Paging { limit, cursor } = Paging::take(&mut query);
+    let PageRequest { limit, cursor } = PageRequest::take(&mut query);
     query.finish()?;
-    let before = cursor.as_deref().map(page::read_cursor::<DeliveryPlace>).transpose()?;
+    let before = cursor.as_deref().map(pagination::read_cursor::<DeliveryPlace>).transpose()?;
     let tenant = &caller.tenant;
     find(&app, tenant, &id).await?;
     let before = before.map(|DeliveryPlace(uid, seq)| (uid, seq));
     let DeliveryPage { told, next } = app.store.deliveries(tenant, &id, status, before, limit).await?;
-    let next_cursor = next.map(|(uid, seq)| page::write_cursor(&DeliveryPlace(uid, seq)));
-    Ok(Json(DeliveryList { data: told.into_iter().map(Delivery::from).collect(), next_cursor }))
+    let next_cursor = next.map(|(uid, seq)| pagination::write_cursor(&DeliveryPlace(uid, seq)));
+    Ok(Json(DeliveryList { data: told.into_iter().map(DeliveryView::from).collect(), next_cursor }))
 }
 
-/// `{id}/deliveries/{uid}/{sequence}` in a path. What cannot be such a thing names none.
+/// The delivery that `{id}/deliveries/{uid}/{sequence}` in the path names. A text that cannot be one is 404.
 pub(crate) struct NamedDelivery {
     webhook: SubscriberId,
     uid: MessageUid,
@@ -183,10 +187,10 @@ fn no_delivery() -> ApiError {
     ApiError::not_found("there is no such delivery: give the message's uid and the event's sequence")
 }
 
-/// Tell a webhook again
+/// Repeat a delivery
 ///
-/// Something that it has acknowledged, or that was given up. It is called as soon as possible, under the same
-/// `webhook-id`. 409 while it is still to be told, and while the webhook is switched off.
+/// For a notification that was acknowledged or given up. It is delivered as soon as possible, under the same
+/// `webhook-id`. 409 while it is still pending, and while the webhook is inactive.
 #[utoipa::path(
     post,
     path = "/v1/webhooks/{id}/deliveries/{uid}/{sequence}/resend",
@@ -195,15 +199,15 @@ fn no_delivery() -> ApiError {
     params(
         ("id" = String, Path, description = "The webhook, or `client_sync`"),
         ("uid" = String, Path, description = "The message's uid"),
-        ("sequence" = i64, Path, description = "The event's place in its history"),
+        ("sequence" = i64, Path, description = "The event's position in the message's history"),
     ),
-    responses((status = 202, description = "It is told again", body = Delivery))
+    responses((status = 202, description = "The delivery is repeated", body = DeliveryView))
 )]
 pub(crate) async fn resend(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     NamedDelivery { webhook: id, uid, seq }: NamedDelivery,
-) -> Result<(StatusCode, Json<Delivery>), ApiError> {
+) -> Result<(StatusCode, Json<DeliveryView>), ApiError> {
     let tenant = &caller.tenant;
     let webhook = find(&app, tenant, &id).await?;
     let key = NotificationKey { tenant: tenant.clone(), subscriber: id.clone(), uid, seq };

@@ -1,4 +1,4 @@
-//! Webhooks from what callers send: every field that is wrong is named, unknown ones too.
+//! Webhooks from request bodies. Every faulty field is reported, including unknown ones.
 
 use postway_domain::{
     WebhookForm,
@@ -9,58 +9,58 @@ use serde_json::{Map, Value};
 use url::Url;
 use utoipa::ToSchema;
 
-use crate::{error::FieldError, fields::Fields};
+use crate::http::{error::FieldError, json_fields::JsonFieldReader};
 
 const URL_CHARS_MAX: usize = 2_048;
 const DESCRIPTION_CHARS_MAX: usize = 500;
-/// Every event.
+/// Matches every event.
 const ALL: &str = "*";
 
-/// A webhook to make or change. Unknown fields are refused.
+/// A webhook to create or change. Unknown fields are refused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WebhookRequest {
-    /// Where to call, `http://` or `https://`; needed when it is made. Private hosts are refused unless the operator allows
-    /// them (`POSTWAY_ALLOW_PRIVATE_TARGETS`).
+    /// The URL to call, `http://` or `https://`; required on creation. Private hosts are refused unless the
+    /// operator allows them (`POSTWAY_ALLOW_PRIVATE_TARGETS`).
     #[schema(example = "https://app.example.com/hooks/mail")]
     url: Option<String>,
-    /// Of what: names of events, or `["*"]` (default) for all.
+    /// The events: a list of names, or `["*"]` (default) for all.
     #[schema(example = json!(["email.sent", "email.failed", "email.bounced"]))]
     events: Option<Vec<String>>,
-    /// In whose words it is called: `postway` (default), or `resend` for receivers that were written for Resend.
+    /// The format of its calls: `postway` (default), or `resend` for receivers that were written for Resend.
     #[schema(example = "postway")]
     form: Option<String>,
-    /// What it is for, at most 500 characters.
+    /// The purpose, at most 500 characters.
     description: Option<String>,
-    /// Whether it is told at all. Switching it on forgets why it was off.
+    /// Whether it is called at all. Activating it clears `disabled_reason`.
     #[schema(default = true)]
     active: Option<bool>,
-    /// With `PATCH`: only if the webhook still has this version.
+    /// With `PATCH`: change only if the webhook still has this version.
     version: Option<i64>,
 }
 
-/// What a body says; of what is absent, nothing.
+/// The fields that a body sets; absent fields are `None`.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct WebhookEdit {
     pub(super) url: Option<String>,
     pub(super) events: Option<EventFilter>,
     pub(super) form: Option<WebhookForm>,
     pub(super) description: Option<Option<String>>,
     pub(super) active: Option<bool>,
     pub(super) version: Option<i64>,
-    /// The names of the fields, for the audit log.
+    /// The names of the given fields, for the audit log.
     pub(super) fields: Vec<String>,
 }
 
 /// Reads a body.
-pub(super) fn read(body: Map<String, Value>) -> Result<Given, Vec<FieldError>> {
+pub(super) fn read(body: Map<String, Value>) -> Result<WebhookEdit, Vec<FieldError>> {
     let names = body.keys().take(12).cloned().collect();
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(body, &mut wrong);
-    // Only shown; what GET shows may be sent back.
+    let mut fields = JsonFieldReader::new(body, &mut wrong);
+    // Read-only fields: a client may send back what GET showed.
     for shown in ["id", "kind", "disabled_reason", "quiet_until", "created_at", "updated_at"] {
         fields.take(shown);
     }
-    let given = Given {
+    let given = WebhookEdit {
         url: target(&mut fields),
         events: events(&mut fields),
         form: form(&mut fields),
@@ -75,7 +75,7 @@ pub(super) fn read(body: Map<String, Value>) -> Result<Given, Vec<FieldError>> {
     if wrong.is_empty() { Ok(given) } else { Err(wrong) }
 }
 
-fn target(fields: &mut Fields<'_>) -> Option<String> {
+fn target(fields: &mut JsonFieldReader<'_>) -> Option<String> {
     let url = fields.text("url", URL_CHARS_MAX)?;
     let is_called = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     let Some(read) = Url::parse(&url).ok().filter(is_called) else {
@@ -94,7 +94,7 @@ fn target(fields: &mut Fields<'_>) -> Option<String> {
     Some(url)
 }
 
-fn form(fields: &mut Fields<'_>) -> Option<WebhookForm> {
+fn form(fields: &mut JsonFieldReader<'_>) -> Option<WebhookForm> {
     let word: String = fields.read("form", "must be a text")?;
     let form = WebhookForm::from_word(&word);
     if form.is_none() {
@@ -104,7 +104,7 @@ fn form(fields: &mut Fields<'_>) -> Option<WebhookForm> {
     form
 }
 
-fn events(fields: &mut Fields<'_>) -> Option<EventFilter> {
+fn events(fields: &mut JsonFieldReader<'_>) -> Option<EventFilter> {
     let form = "must be a list of names of events, or [\"*\"] for all";
     let mut names: Vec<String> = fields.read("events", form)?;
     if names.is_empty() {

@@ -1,8 +1,8 @@
-//! `/v1/webhooks`: who is called when something happened to a message.
+//! `/v1/webhooks`: URLs that are called for events.
 //!
-//! A webhook's secret is made here, shown once, sealed before it is stored, and never shown again. A tenant's own
-//! `client_sync` stands in the list under that id, so that what it was told can be looked at; it is made, changed and
-//! removed with the tenant's settings, and only switched on here.
+//! A webhook's secret is generated here, shown once, and encrypted before it is stored. A tenant's own
+//! `client_sync` is in the list under that id, so that its deliveries can be examined; it is created, changed
+//! and removed with the tenant's settings, and only activated here.
 
 pub(crate) mod change;
 pub(crate) mod create;
@@ -24,16 +24,14 @@ use postway_store::record::{Changed, DirectoryChange};
 pub(crate) use self::view::{WebhookList, WebhookView};
 use crate::{
     auth::{Manager, Reader},
-    error::ApiError,
-    page::Part,
-    request_id::RequestId,
-    state::{App, Shared},
+    http::{error::ApiError, pagination::ListPart, request_id::RequestId},
+    state::{AppState, SharedState},
 };
 
-/// How often a change is made anew when another one was faster.
+/// How often a change is retried when another one came first.
 const TRIES_MAX: u32 = 5;
 
-/// `{id}` in a path. What cannot be a webhook's id names none.
+/// The webhook that `{id}` in the path names. A text that cannot be an id is 404.
 pub(crate) struct NamedWebhook(pub(crate) SubscriberId);
 
 impl<S: Send + Sync> FromRequestParts<S> for NamedWebhook {
@@ -48,7 +46,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NamedWebhook {
 }
 
 impl NamedWebhook {
-    /// From its id.
+    /// Parses the id.
     pub(crate) fn parse(given: &str) -> Result<Self, ApiError> {
         given.parse().map(Self).map_err(|_| no_webhook(given))
     }
@@ -59,16 +57,20 @@ fn no_webhook(given: &str) -> ApiError {
     ApiError::not_found(format!("there is no webhook `{shown}`"))
 }
 
-pub(crate) async fn find(app: &App, tenant: &TenantId, id: &SubscriberId) -> Result<Subscriber, ApiError> {
+pub(crate) async fn find(
+    app: &AppState,
+    tenant: &TenantId,
+    id: &SubscriberId,
+) -> Result<Subscriber, ApiError> {
     app.store.subscriber(tenant, id).await?.ok_or_else(|| no_webhook(id.as_str()))
 }
 
-/// Whether it stands and falls with its tenant's settings.
+/// Whether it belongs to its tenant's settings.
 pub(crate) fn is_client(id: &SubscriberId) -> bool {
     id.as_str() == Subscriber::CLIENT
 }
 
-/// Refuses what only a webhook of its own can have done to it.
+/// Refuses an operation that `client_sync` does not support.
 fn refuse_client(id: &SubscriberId, to_do: &str) -> Result<(), ApiError> {
     match is_client(id) {
         true => Err(ApiError::conflict(format!(
@@ -78,7 +80,7 @@ fn refuse_client(id: &SubscriberId, to_do: &str) -> Result<(), ApiError> {
     }
 }
 
-/// Refuses to resend to a subscriber that is not active.
+/// Refuses to repeat deliveries of a subscriber that is not active.
 fn refuse_inactive(webhook: &Subscriber) -> Result<(), ApiError> {
     match webhook.active {
         true => Ok(()),
@@ -103,17 +105,17 @@ fn busy() -> ApiError {
     tag = "webhooks",
     params(
         ("limit" = Option<u32>, Query, description = "How many, 1 to 500; all of them when absent"),
-        ("cursor" = Option<String>, Query, description = "Where to go on: the `next_cursor` of the page before"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
     ),
     responses((status = 200, description = "The oldest first", body = WebhookList))
 )]
 pub(crate) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    part: Part,
+    part: ListPart,
 ) -> Result<Json<WebhookList>, ApiError> {
     let found = app.store.subscribers(Some(&caller.tenant)).await?;
-    let (found, next_cursor) = part.of(found, |webhook| webhook.id.to_string())?;
+    let (found, next_cursor) = part.select(found, |webhook| webhook.id.to_string())?;
     Ok(Json(WebhookList { data: found.into_iter().map(WebhookView::from).collect(), next_cursor }))
 }
 
@@ -129,7 +131,7 @@ pub(crate) async fn list(
     responses((status = 200, description = "The webhook, without its secret", body = WebhookView))
 )]
 pub(crate) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     NamedWebhook(id): NamedWebhook,
 ) -> Result<Json<WebhookView>, ApiError> {
@@ -138,17 +140,17 @@ pub(crate) async fn show(
 
 /// Delete a webhook
 ///
-/// With what it was still to be told.
+/// With its pending notifications.
 #[utoipa::path(
     delete,
     path = "/v1/webhooks/{id}",
     operation_id = "deleteWebhook",
     tag = "webhooks",
     params(("id" = String, Path, description = "The webhook")),
-    responses((status = 204, description = "It is gone"))
+    responses((status = 204, description = "Deleted"))
 )]
 pub(crate) async fn delete(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedWebhook(id): NamedWebhook,

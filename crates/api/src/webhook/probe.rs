@@ -1,42 +1,43 @@
-//! `POST /v1/webhooks/{id}/test`: does this webhook answer?
+//! `POST /v1/webhooks/{id}/test`: tests a webhook.
 //!
-//! The call is made by whoever knows how, through [`crate::AccountProbe`], signed like any other. It is not
-//! repeated, and nothing of it is stored.
+//! The binary makes the call, through [`crate::AccountProbe`], signed like any other. It is not repeated, and
+//! nothing is stored.
 
 use axum::{Json, extract::State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{NamedWebhook, find, refuse_client};
-use crate::{auth::Manager, error::ApiError, state::Shared};
+use crate::{auth::Manager, http::error::ApiError, state::SharedState};
 
-/// What came of a test call.
+/// The result of a test call.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct WebhookTest {
-    /// Whether it would have acknowledged.
+    /// Whether the answer would have acknowledged an event.
     pub ok: bool,
     /// The HTTP status, if an answer came.
     #[schema(example = 200)]
     pub status: Option<u16>,
     /// How long it took.
     pub latency_ms: u64,
-    /// What was answered, shortened, or what went wrong.
+    /// The answer, shortened, or what went wrong.
     pub answer: String,
 }
 
 /// Test a webhook
 ///
-/// Calls it once with an event of the type `webhook.test`. The answer is 200 also where the call fails: `ok` says so.
+/// Calls it once with an event of the type `webhook.test`. The answer is 200 even if the call fails: see
+/// `ok`.
 #[utoipa::path(
     post,
     path = "/v1/webhooks/{id}/test",
     operation_id = "testWebhook",
     tag = "webhooks",
     params(("id" = String, Path, description = "The webhook")),
-    responses((status = 200, description = "How it went", body = WebhookTest))
+    responses((status = 200, description = "The result", body = WebhookTest))
 )]
 pub(crate) async fn test(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     NamedWebhook(id): NamedWebhook,
 ) -> Result<Json<WebhookTest>, ApiError> {

@@ -1,7 +1,8 @@
-//! `POST /v1/webhooks/{id}/resend`: tells a webhook again what it could not be told, in one call.
+//! `POST /v1/webhooks/{id}/resend`: repeats the deliveries that a webhook missed.
 //!
-//! Page by page, each in a transaction of its own: a call that is cut off, or a process that dies meanwhile, has made some
-//! of it due and left the rest as it was. What is due is not made due twice, so the same call may be repeated.
+//! Page by page, each in its own transaction: a call that is interrupted, or a process that dies, has made
+//! some of them due and left the rest. A notification that is due is not made due twice, so the same call may
+//! be repeated.
 
 use axum::{
     Json,
@@ -17,50 +18,52 @@ use utoipa::ToSchema;
 
 use super::{NamedWebhook, delivery::DeliveryPlace, find, refuse_inactive};
 use crate::{
+    admin::cleanup::TIME_MAX,
     auth::Manager,
-    body,
-    cleanup::TIME_MAX,
-    error::{ApiError, FieldError},
-    fields::Fields,
-    page,
-    request_id::RequestId,
-    state::Shared,
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        json_fields::JsonFieldReader,
+        pagination,
+        request_id::RequestId,
+    },
+    state::SharedState,
 };
 
 /// Notifications made due in one transaction.
 const PAGE_NOTIFICATIONS: u32 = 500;
 
-/// What to tell again.
+/// The deliveries to repeat.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ResendDeliveriesRequest {
-    /// What was to be told since this time, RFC 3339 or Unix seconds.
+    /// Notifications created since this time, RFC 3339 or Unix seconds.
     #[schema(value_type = String, format = DateTime, example = "2030-01-25T18:00:00Z")]
     since: Time,
-    /// And before this; until now when absent.
+    /// And before this time; until now when absent.
     #[schema(value_type = Option<String>, format = DateTime)]
     until: Option<Time>,
-    /// `dead` (the default): what was given up. `all`: what was acknowledged as well.
+    /// `dead` (default): those that were given up. `all`: also those that were acknowledged.
     #[schema(example = "dead")]
     which: Option<String>,
-    /// Where to go on: the `next_cursor` of the answer before.
+    /// Where to continue: the `next_cursor` of the previous answer.
     cursor: Option<String>,
 }
 
-/// What is told again.
+/// The result of repeating deliveries.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ResentDeliveries {
-    /// How many are due again. Those that were due already are not among them.
+    /// How many notifications are due again, without those that were due already.
     resent: u64,
-    /// Where there may be more: call again with this as `cursor`.
+    /// Present if there may be more: repeat the call with this as `cursor`.
     next_cursor: Option<String>,
 }
 
-/// Tell a webhook again what was given up
+/// Repeat missed deliveries
 ///
-/// All that was to be told in that time and is `dead`, or with `"which":"all"` all that is over. It is told as soon as the
-/// webhook takes calls, in order for each message, each under its own `webhook-id`. What is still to be told stays as it is,
-/// so a call may be repeated. A call goes on for at most 20 seconds and then has a `next_cursor`. 409 while the webhook
-/// is switched off.
+/// All notifications created in that time that are `dead`, or with `"which":"all"` all that are settled. They
+/// are delivered as soon as the webhook accepts calls, in order for each message, each under its own
+/// `webhook-id`. Pending ones are not changed, so a call may be repeated. A call runs for at most 20 seconds
+/// and then returns a `next_cursor`. 409 while the webhook is inactive.
 #[utoipa::path(
     post,
     path = "/v1/webhooks/{id}/resend",
@@ -68,10 +71,10 @@ pub(crate) struct ResentDeliveries {
     tag = "webhooks",
     params(("id" = String, Path, description = "The webhook, or `client_sync`")),
     request_body = ResendDeliveriesRequest,
-    responses((status = 202, description = "It is told again", body = ResentDeliveries))
+    responses((status = 202, description = "The delivery is repeated", body = ResentDeliveries))
 )]
 pub(crate) async fn resend(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedWebhook(id): NamedWebhook,
@@ -79,10 +82,10 @@ pub(crate) async fn resend(
 ) -> Result<(StatusCode, Json<ResentDeliveries>), ApiError> {
     let now = app.clock.now();
     let asked = read(body::json_object(request).await?, now).map_err(ApiError::invalid)?;
-    let after = asked.cursor.as_deref().map(page::read_cursor::<DeliveryPlace>).transpose()?;
+    let after = asked.cursor.as_deref().map(pagination::read_cursor::<DeliveryPlace>).transpose()?;
     let tenant = &caller.tenant;
     refuse_inactive(&find(&app, tenant, &id).await?)?;
-    let AskedResend { since, until, only_dead, .. } = asked;
+    let ResendSelection { since, until, only_dead, .. } = asked;
     let detail = json!({"since": since, "until": until, "which": if only_dead { DEAD } else { ALL }});
     let entry =
         app.audit(&caller.actor, Some(tenant), "webhook.resend", id.as_str(), &request_id, Some(detail));
@@ -99,7 +102,7 @@ pub(crate) async fn resend(
         resent += u64::from(count);
         if next.is_none() || Instant::now() >= deadline {
             tracing::info!(%tenant, webhook = %id, resent, "notifications are sent again");
-            let next_cursor = next.map(|(uid, seq)| page::write_cursor(&DeliveryPlace(uid, seq)));
+            let next_cursor = next.map(|(uid, seq)| pagination::write_cursor(&DeliveryPlace(uid, seq)));
             return Ok((StatusCode::ACCEPTED, Json(ResentDeliveries { resent, next_cursor })));
         }
         request.after = next;
@@ -109,25 +112,25 @@ pub(crate) async fn resend(
 const DEAD: &str = "dead";
 const ALL: &str = "all";
 
-/// What was asked for.
+/// The requested selection.
 #[derive(Debug)]
-struct AskedResend {
+struct ResendSelection {
     since: Time,
     until: Time,
     only_dead: bool,
     cursor: Option<String>,
 }
 
-fn read(object: Map<String, Value>, now: Time) -> Result<AskedResend, Vec<FieldError>> {
+fn read(object: Map<String, Value>, now: Time) -> Result<ResendSelection, Vec<FieldError>> {
     const TIME: &str = "must be a time: RFC 3339 or Unix seconds";
     /// Longer than any cursor of ours.
     const CURSOR_CHARS_MAX: usize = 200;
     let mut wrong = Vec::new();
-    let mut fields = Fields::of(object, &mut wrong);
+    let mut fields = JsonFieldReader::new(object, &mut wrong);
     let is_given = fields.has("since");
     let since: Option<Time> = fields.read("since", TIME);
     if !is_given {
-        fields.refuse("since", "is needed: tell again what was to be told since this time");
+        fields.refuse("since", "is needed: repeats deliveries since this time");
     }
     let until: Option<Time> = fields.read("until", TIME);
     if since.zip(until).is_some_and(|(since, until)| since >= until) {
@@ -142,7 +145,7 @@ fn read(object: Map<String, Value>, now: Time) -> Result<AskedResend, Vec<FieldE
     match since {
         Some(since) if wrong.is_empty() => {
             let only_dead = which.as_deref() != Some(ALL);
-            Ok(AskedResend { since, until: until.unwrap_or(now), only_dead, cursor })
+            Ok(ResendSelection { since, until: until.unwrap_or(now), only_dead, cursor })
         }
         _ => Err(wrong),
     }
@@ -152,7 +155,7 @@ fn read(object: Map<String, Value>, now: Time) -> Result<AskedResend, Vec<FieldE
 mod tests {
     use super::*;
 
-    fn read_at_a_minute(body: Value) -> Result<AskedResend, Vec<String>> {
+    fn read_at_a_minute(body: Value) -> Result<ResendSelection, Vec<String>> {
         let read = read(body.as_object().unwrap().clone(), Time::from_millis(60_000));
         read.map_err(|wrong| wrong.into_iter().map(|wrong| wrong.field).collect())
     }

@@ -1,7 +1,7 @@
-//! What a webhook's calls are signed with, and `POST /v1/webhooks/{id}/rotate`.
+//! The secrets that sign a webhook's calls, and `POST /v1/webhooks/{id}/rotate`.
 //!
-//! A webhook has a list of secrets, the newest first, sealed together; the earlier ones say until when they sign. Calls are
-//! signed with all that do, so that a receiver may go over to a new one at its leisure.
+//! A webhook has a list of secrets, the newest first, sealed together; the earlier ones have an expiry. Calls
+//! are signed with all valid ones, so that a receiver can switch to a new secret when it suits.
 
 use std::time::Duration;
 
@@ -12,74 +12,82 @@ use postway_store::record::{Changed, DirectoryChange};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use super::{NamedWebhook, TRIES_MAX, WebhookView, busy, find, refuse_client, view::WithSecret};
+use super::{NamedWebhook, TRIES_MAX, WebhookView, busy, find, refuse_client, view::WebhookWithSecret};
 use crate::{
     auth::Manager,
-    error::ApiError,
-    request_id::RequestId,
-    state::{App, Shared},
+    http::{error::ApiError, request_id::RequestId},
+    state::{AppState, SharedState},
 };
 
-/// The secrets that a webhook has at once.
+/// The most secrets of a webhook.
 const SECRETS_MAX: usize = 3;
 const SECRET_BYTES: usize = 32;
 /// How long an earlier secret signs beside a new one.
 const EARLIER_FOR: Duration = Duration::from_secs(86_400);
 
-/// A secret as it is kept. Never printed.
+/// A stored secret. Never printed.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-enum Kept {
+enum StoredWebhookSecret {
     /// The newest.
     Newest(String),
-    /// An earlier one, which signs until then.
+    /// An earlier one, which is valid until then.
     Earlier { secret: String, until: Time },
 }
 
-/// A webhook's first secret, and the sealed list that holds it.
-pub(super) fn first(app: &App, tenant: &TenantId, id: &SubscriberId) -> Result<(String, Sealed), ApiError> {
+/// A webhook's first secret, and the sealed list that contains it.
+pub(super) fn first(
+    app: &AppState,
+    tenant: &TenantId,
+    id: &SubscriberId,
+) -> Result<(String, Sealed), ApiError> {
     let secret = make();
-    let sealed = seal(app, tenant, id, &[Kept::Newest(secret.clone())])?;
+    let sealed = seal(app, tenant, id, &[StoredWebhookSecret::Newest(secret.clone())])?;
     Ok((secret, sealed))
 }
 
-/// The form of Standard Webhooks.
+/// A new secret in the form of Standard Webhooks.
 fn make() -> String {
     format!("whsec_{}", BASE64_STANDARD.encode(rand::rng().random::<[u8; SECRET_BYTES]>()))
 }
 
-fn seal(app: &App, tenant: &TenantId, id: &SubscriberId, secrets: &[Kept]) -> Result<Sealed, ApiError> {
+fn seal(
+    app: &AppState,
+    tenant: &TenantId,
+    id: &SubscriberId,
+    secrets: &[StoredWebhookSecret],
+) -> Result<Sealed, ApiError> {
     let text = serde_json::to_string(secrets)
         .map_err(|_| ApiError::internal("a webhook's secrets do not serialize"))?;
     app.secret_key.seal(&Subscriber::secret_place(tenant, id), &text).map_err(ApiError::internal)
 }
 
-fn open(app: &App, webhook: &Subscriber) -> Result<Vec<Kept>, ApiError> {
+fn open(app: &AppState, webhook: &Subscriber) -> Result<Vec<StoredWebhookSecret>, ApiError> {
     let Some(sealed) = &webhook.secrets else { return Ok(Vec::new()) };
     let place = Subscriber::secret_place(&webhook.tenant, &webhook.id);
     let text = app.secret_key.open(&place, sealed).map_err(ApiError::internal)?;
-    // The parser's words may quote what it read.
+    // The parser's error may quote the secret.
     serde_json::from_str(&text).map_err(|_| ApiError::internal("a webhook's secrets are not a JSON list"))
 }
 
-/// Give a webhook a new secret
+/// Rotate a webhook's secret
 ///
-/// Calls are signed with the new and the earlier one for a day, at most three at a time: put the new one in place
-/// meanwhile. It is shown this once.
+/// Calls are signed with the new and the earlier secrets for a day, at most three at a time, so that you can
+/// replace it meanwhile. The new secret is shown only once.
 #[utoipa::path(
     post,
     path = "/v1/webhooks/{id}/rotate",
     operation_id = "rotateWebhookSecret",
     tag = "webhooks",
     params(("id" = String, Path, description = "The webhook")),
-    responses((status = 200, description = "The webhook with its new secret", body = WithSecret))
+    responses((status = 200, description = "The webhook with its new secret", body = WebhookWithSecret))
 )]
 pub(crate) async fn rotate(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     NamedWebhook(id): NamedWebhook,
-) -> Result<Json<WithSecret>, ApiError> {
+) -> Result<Json<WebhookWithSecret>, ApiError> {
     let tenant = &caller.tenant;
     let secret = make();
     for _ in 0..TRIES_MAX {
@@ -95,19 +103,21 @@ pub(crate) async fn rotate(
         let change = DirectoryChange::UpdateSubscriber(webhook, expected);
         if app.store.change(change, Some(entry)).await? == Changed::Done {
             tracing::info!(%tenant, webhook = %id, "webhook has a new secret");
-            return Ok(Json(WithSecret { webhook: view, secret }));
+            return Ok(Json(WebhookWithSecret { webhook: view, secret }));
         }
     }
     Err(busy())
 }
 
-/// A new secret before those that still sign.
-fn rotated(secrets: Vec<Kept>, new: String, now: Time) -> Vec<Kept> {
+/// The new secret before those that are still valid.
+fn rotated(secrets: Vec<StoredWebhookSecret>, new: String, now: Time) -> Vec<StoredWebhookSecret> {
     let earlier = secrets.into_iter().filter_map(|kept| match kept {
-        Kept::Newest(secret) => Some(Kept::Earlier { secret, until: now.plus(EARLIER_FOR) }),
-        Kept::Earlier { until, .. } => (now < until).then_some(kept),
+        StoredWebhookSecret::Newest(secret) => {
+            Some(StoredWebhookSecret::Earlier { secret, until: now.plus(EARLIER_FOR) })
+        }
+        StoredWebhookSecret::Earlier { until, .. } => (now < until).then_some(kept),
     });
-    [Kept::Newest(new)].into_iter().chain(earlier).take(SECRETS_MAX).collect()
+    [StoredWebhookSecret::Newest(new)].into_iter().chain(earlier).take(SECRETS_MAX).collect()
 }
 
 #[cfg(test)]
@@ -117,9 +127,11 @@ mod tests {
     #[test]
     fn an_earlier_secret_signs_for_a_day_and_no_more_than_three_do() {
         let at = |hour: i64| Time::from_millis(hour * 3_600_000);
-        let newest = |secret: &str| Kept::Newest(secret.to_owned());
-        let earlier = |secret: &str, hour| Kept::Earlier { secret: secret.to_owned(), until: at(hour) };
-        let has = |secrets: &[Kept], expected: &[Kept]| assert!(secrets == expected);
+        let newest = |secret: &str| StoredWebhookSecret::Newest(secret.to_owned());
+        let earlier =
+            |secret: &str, hour| StoredWebhookSecret::Earlier { secret: secret.to_owned(), until: at(hour) };
+        let has =
+            |secrets: &[StoredWebhookSecret], expected: &[StoredWebhookSecret]| assert!(secrets == expected);
         let two = rotated(vec![newest("a")], "b".to_owned(), at(0));
         has(&two, &[newest("b"), earlier("a", 24)]);
         let three = rotated(two.clone(), "c".to_owned(), at(1));
@@ -131,11 +143,11 @@ mod tests {
     #[test]
     fn secrets_are_kept_in_the_form_that_calls_are_signed_from() {
         let kept = [
-            Kept::Newest("a".to_owned()),
-            Kept::Earlier { secret: "b".to_owned(), until: Time::from_millis(0) },
+            StoredWebhookSecret::Newest("a".to_owned()),
+            StoredWebhookSecret::Earlier { secret: "b".to_owned(), until: Time::from_millis(0) },
         ];
         let text = serde_json::to_string(&kept).unwrap();
         assert_eq!(text, r#"["a",{"secret":"b","until":"1970-01-01T00:00:00.000Z"}]"#);
-        assert!(serde_json::from_str::<Vec<Kept>>(&text).unwrap() == kept);
+        assert!(serde_json::from_str::<Vec<StoredWebhookSecret>>(&text).unwrap() == kept);
     }
 }

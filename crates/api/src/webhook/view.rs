@@ -8,47 +8,47 @@ use utoipa::ToSchema;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Webhook)]
 pub(crate) struct WebhookView {
-    /// Its id; `client_sync` for the one in the tenant's settings.
+    /// The id; `client_sync` for the one in the tenant's settings.
     #[schema(example = "wh_0192d3a45b6c7d8e9f0123456789abcd")]
     pub(crate) id: String,
-    /// How it is told: `webhook`, or for `client_sync` also `callback` or `sync`.
+    /// The protocol: `webhook`, or for `client_sync` also `callback` or `sync`.
     #[schema(example = "webhook")]
     kind: &'static str,
-    /// Where it is; null for `client_sync`, which is where the tenant's settings say.
+    /// The URL; null for `client_sync`, whose URL is in the tenant's settings.
     #[schema(example = "https://app.example.com/hooks/mail")]
     pub(crate) url: Option<String>,
-    /// In whose words it is called, `postway` or `resend`; null for `client_sync` where its `kind` is another.
+    /// The format of its calls, `postway` or `resend`; null for a `client_sync` of another `kind`.
     #[schema(example = "postway")]
     form: Option<&'static str>,
-    /// Of what it is told: names of events, or `*` for all.
+    /// The events: a list of names, or `*` for all.
     #[schema(example = json!(["*"]))]
     pub(crate) events: Vec<String>,
-    /// What it is for, in your words.
+    /// The purpose.
     description: Option<String>,
-    /// Whether it is told at all. While it is not, nothing is collected for it.
+    /// Whether it is called at all. While it is inactive, no notifications are created for it.
     pub(crate) active: bool,
-    /// Why it is not, where nobody asked for that: it answered 410.
+    /// Why it was deactivated automatically: it answered 410.
     disabled_reason: Option<String>,
-    /// Not called before this time, as it asked.
+    /// When it may be called again, as it requested.
     #[schema(value_type = Option<String>, format = DateTime)]
     quiet_until: Option<Time>,
-    /// Rises with each change.
+    /// Increases with each change.
     version: i64,
-    /// When it was made: it is told of what happens from then on.
+    /// When it was created: it gets events from then on.
     #[schema(value_type = String, format = DateTime)]
     pub(crate) created_at: Time,
-    /// When it was changed last.
+    /// When it was last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
 }
 
-/// A webhook with a secret that was made just now.
+/// A webhook with a secret that was just generated.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WebhookWithSecret)]
-pub(crate) struct WithSecret {
+pub(crate) struct WebhookWithSecret {
     #[serde(flatten)]
     pub(crate) webhook: WebhookView,
-    /// What its calls are signed with. It is shown this once.
+    /// The secret that signs its calls. It is shown only once.
     #[schema(example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=")]
     pub(crate) secret: String,
 }
@@ -56,9 +56,9 @@ pub(crate) struct WithSecret {
 /// A tenant's webhooks.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WebhookList {
-    /// By id, which is by age.
+    /// The webhooks by id, which is by age.
     pub(super) data: Vec<WebhookView>,
-    /// Where to go on, if there are more.
+    /// Pass this as `cursor` to read the next page; null on the last page.
     pub(super) next_cursor: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Mail through the door.
+//! Accepting mail.
 
 use axum::{body::Body, http::Request};
 use serde_json::{Value, json};
@@ -103,7 +103,7 @@ async fn the_documented_examples_are_accepted() {
         .collect();
     assert!(example.contains_key("from") && example.contains_key("to"), "{example:?}");
     api.post("/v1/messages", Value::Object(example)).await.ok(202);
-    // Every documented field is known to the door: the others are refused by name.
+    // Every documented field is known to the intake: the others are refused by name.
     for name in properties.keys() {
         let mut body = mail();
         body[name.as_str()] = json!({"no": "such thing"});

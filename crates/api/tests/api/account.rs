@@ -88,7 +88,7 @@ async fn a_change_can_be_bound_to_a_version() {
     let first = api.post("/v1/accounts", relay()).await.ok(201);
     api.patch("/v1/accounts/relay-1", json!({"version": 1, "max_connections": 2})).await.ok(200);
     for method in ["PATCH", "PUT"] {
-        // As it was shown before somebody else changed it.
+        // As it was shown before another caller changed it.
         let stale = api.call(method, "/v1/accounts/relay-1", first.to_string()).await;
         let error = stale.refused(409, "conflict");
         assert!(error["message"].as_str().unwrap().contains("version 2"), "{error}");

@@ -1,4 +1,4 @@
-//! Mail that comes in, as the inbound room would leave it.
+//! Inbound mail, as the inbound subsystem would store it.
 
 use aws_lc_rs::digest;
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Batches: held and let go as one, and what holds a message.
+//! Batches: suspended and activated together, and what blocks a message.
 
 use postway_domain::{AccountSettings, RecipientStatus::Pending, State, Time, message::Wait};
 use postway_store::{

@@ -10,7 +10,7 @@ use crate::{json_schema::Schemas, support::Answer};
 
 static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::made);
 
-/// Panics where an answer is not as the document says. Paths and methods that are not in it are nobody's business here.
+/// Panics if an answer is not as the document says. Paths and methods that are not in it are not checked.
 pub fn check(method: &Method, path: &str, answer: &Answer) {
     let Some(answers) = SCHEMAS.answers(method.as_str(), path) else { return };
     let status = answer.status.as_u16();

@@ -1,4 +1,4 @@
-//! What a message is made of, read back: its request, its mail, and who may not see them.
+//! The content of a message: its request, its mail, and who may not see them.
 
 use axum::{body::Body, http::Request};
 use postway_domain::{RecipientStatus::*, State, message::Wait};

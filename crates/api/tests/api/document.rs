@@ -45,7 +45,7 @@ async fn every_example_is_allowed_by_the_document_and_taken_by_the_server() {
         let (path, example) = match id.as_str() {
             // A key is nothing that an example could have.
             "signIn" => (route.clone(), json!({"key": KEY})),
-            // There is no outbox here: the call is answered before the token is looked at.
+            // There is no outbox here: the call is answered before the token is read.
             "verifyToken" => continue,
             // The clock of these tests stands in 2023, and a year ahead is the most.
             "rescheduleMessage" => {

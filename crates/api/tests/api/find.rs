@@ -1,4 +1,4 @@
-//! Finding messages by what people know of them, and counting what is found.
+//! Searching messages, and counting the matches.
 
 use postway_domain::{
     RecipientStatus::{Failed, Pending, Sent},

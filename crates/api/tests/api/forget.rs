@@ -1,4 +1,4 @@
-//! Removing what is old, forgetting an address, and what is still counted then.
+//! Removing old messages, erasing an address, and the counts that remain.
 
 use postway_domain::{Clock as _, RecipientStatus::*, State, id::AuditId};
 use postway_store::{

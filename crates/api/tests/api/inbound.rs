@@ -1,4 +1,4 @@
-//! Mail that came in: listed, shown, given back, looked at again, resolved.
+//! Inbound mail: listed, shown, downloaded, replayed, resolved.
 
 use postway_domain::{InboundState, MessageUid, RecipientStatus, State};
 use serde_json::{Value, json};

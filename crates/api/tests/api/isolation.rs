@@ -1,4 +1,4 @@
-//! Nobody reaches across tenants: every call of the OpenAPI document is made with another tenant's key, which may do all
+//! No call reaches across tenants: every call of the OpenAPI document is made with another tenant's key, which may do all
 //! that a tenant's key may, on the first tenant's ids. The calls come from the document, so that a new one cannot be
 //! forgotten: where this test does not know what to say to it, it fails.
 
@@ -59,13 +59,13 @@ pub async fn state_of_first(api: &Api) -> Vec<Value> {
         seen.push(api.get(&path).await.ok(200));
     }
     let mut keys = api.get("/v1/tenants/default/keys").await.ok(200);
-    // When it was used last is nobody's change.
+    // The time of last use is not a change.
     keys["data"].as_array_mut().unwrap().iter_mut().for_each(|key| key["last_used_at"] = Value::Null);
     seen.push(keys);
     seen
 }
 
-/// Ids of the first tenant that nobody can choose.
+/// Ids of the first tenant that callers cannot choose.
 pub struct Made {
     key: String,
     pub webhook: String,

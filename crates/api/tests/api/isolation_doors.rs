@@ -1,6 +1,6 @@
-//! Nobody reaches across tenants by the doors of other systems either: every route of every door is asked with another tenant's key,
-//! on the first tenant's ids. The routes come from the doors themselves, so that a new one cannot be forgotten: where this
-//! test does not know what to say to it, it fails.
+//! No compatibility API reaches across tenants either: every route of every API is called with another tenant's
+//! key, on the first tenant's ids. The routes come from the APIs themselves, so that a new one cannot be
+//! forgotten: the test fails if it does not know what to send.
 
 use postway_api::{CompatRoute, compat_routes};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn filled(route: &CompatRoute, made: &Made) -> Vec<String> {
         "account" | "accounts" => vec!["first-relay"],
         "templates" => vec!["first-welcome"],
         "message-streams" => vec!["first-batch"],
-        // Numbers that nobody can choose: none of the first tenant's is another's.
+        // Numbers that callers cannot choose: no two tenants share one.
         "bounces" => vec!["1", "1024000000000001"],
         "webhooks" => vec![&made.webhook],
         "tenant" | "tenants" => vec!["default"],

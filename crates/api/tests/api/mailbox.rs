@@ -1,4 +1,4 @@
-//! Mailboxes: made, changed, tried, suspended, and shown with how they stand.
+//! Mailboxes: created, changed, tested, suspended, and shown with their state.
 
 use postway_domain::{Clock, WatchedMailbox, secret::SecretKey};
 use postway_store::{

@@ -1,4 +1,4 @@
-//! The surface as its users see it: requests in, answers out, on the store in memory.
+//! The API as its users see it: requests in, answers out, on the store in memory.
 
 // A test that cannot go on stops where it is.
 #![allow(clippy::unwrap_used)]

@@ -1,4 +1,4 @@
-//! What requests and answers may take of memory: counted, shared, and given back.
+//! The memory budget of requests and answers: counted, shared, and given back.
 
 use axum::{
     body::{Body, to_bytes},
@@ -15,7 +15,7 @@ use tower::ServiceExt;
 use crate::support::{Api, KEY};
 
 const MIB: usize = 1024 * 1024;
-/// As many mails of twelve MiB as one tenant has room for.
+/// As many mails of twelve MiB as one tenant's share of the budget allows.
 const ROOM_OF_TENANT: usize = 8;
 
 /// A message whose mail has twelve MiB.
@@ -34,7 +34,7 @@ async fn unread(api: &Api, tenant: &str, path: &str) -> Response {
     api.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
 }
 
-/// All answers that the tenant has room for, unread.
+/// As many unread answers as the tenant's share of the budget allows.
 async fn fill(api: &Api, path: &str) -> Vec<Response> {
     let mut answers = Vec::new();
     for _ in 0..ROOM_OF_TENANT {
@@ -65,7 +65,7 @@ async fn answers_count_until_they_are_taken() {
         // What is small is answered all the same, and so is another tenant.
         assert_eq!(unread(&api, "default", "/v1/messages").await.status().as_u16(), 200);
         assert_eq!(unread(&api, "other", &path).await.status().as_u16(), 404);
-        // Bytes that are read and gone make room; that the answer's parts are there is not enough.
+        // Bytes that were read free the budget; that the answer's parts exist is not enough.
         let (parts, body) = answers.pop().unwrap().into_parts();
         let bytes = to_bytes(body, usize::MAX).await.unwrap();
         assert!(bytes.len() > 12 * MIB && parts.status.is_success());
@@ -134,7 +134,7 @@ async fn values_are_bounded_before_they_are_built() {
         let error = api.call("POST", path, many.clone()).await.refused(422, "validation_error");
         assert!(error["message"].as_str().unwrap().contains("20000 values"), "{path}: {error}");
     }
-    // Many unknown fields are not all told of.
+    // Of many unknown fields not all are reported.
     let unknown: String = (0..9_000).map(|number| format!("\"f{number}\":0,")).collect();
     let error = api.call("POST", "/v1/webhooks", format!("{{{unknown}\"z\":0}}")).await;
     assert!(error.refused(422, "validation_error")["details"].as_array().unwrap().len() < 200);
@@ -181,7 +181,7 @@ async fn a_page_of_stored_requests_is_bounded_before_it_is_built() {
     };
     assert_eq!(from("template"), "shown@example.com", "what is not shown does not count");
     assert_eq!(from("hostile"), Value::Null, "the rest of the page is shown without it");
-    // And what is built of them has room before it is.
+    // And the budget is reserved before anything is built from them.
     let uid = large(&api).await;
     let answers = fill(&api, &format!("/v1/messages/{uid}/raw")).await;
     let path = "/compat/001/messages?tenant_id=default";

@@ -1,5 +1,5 @@
-//! What is stored and cannot be read must not be had by moving it: a password goes only where it was given for, whichever
-//! key asks.
+//! A stored secret cannot be obtained by changing its destination: a password is sent only where it was meant for,
+//! whichever key asks.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Grants of accounts and mailboxes: secrets go in and stay where they were given for.
+//! OAuth grants of accounts and mailboxes: their secrets are stored, never shown, and bound to their destination.
 
 use postway_domain::{
     Account, WatchedMailbox,

@@ -1,4 +1,4 @@
-//! An operator's word: cancel, retry, reschedule, resolve, replay.
+//! An operator's actions: cancel, retry, reschedule, resolve, replay.
 
 use postway_domain::{RecipientStatus::*, State, message::Wait};
 use serde_json::{Value, json};

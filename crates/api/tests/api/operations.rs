@@ -1,4 +1,4 @@
-//! For whoever runs it: health, metrics, stats, documents.
+//! For operators: health, metrics, statistics, documents.
 
 use axum::{body::Body, http::Request};
 use postway_domain::{RecipientStatus::*, State};
@@ -82,7 +82,7 @@ async fn metrics_ask_for_a_key_where_one_is_set() {
     }
     // It opens nothing else.
     guarded.as_key(scrape_key, "GET", "/v1/stats", "").await.refused(401, "unauthorized");
-    // A wrong key is no worse than none where nobody asks for one.
+    // If no key is required, a wrong one does not matter.
     assert_eq!(api.as_key("pw_wrong", "GET", "/metrics", "").await.status, 200);
 }
 

@@ -1,4 +1,4 @@
-//! The outbox, as far as the surface goes: the rest is tested where sources are.
+//! The calls about the outbox; its sources are tested in the intake.
 
 use serde_json::json;
 

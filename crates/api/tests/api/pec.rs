@@ -1,4 +1,4 @@
-//! What became of sent mail: bounces on the message, receipts of certified mail and their evidence.
+//! The outcomes of sent mail: bounces, receipts of certified mail and their evidence.
 
 use std::io::{Cursor, Read};
 

@@ -52,14 +52,14 @@ async fn a_parameter_of_nowhere_is_refused_after_the_key() {
         let request = Request::head(path).header("x-api-key", KEY).body(Body::empty()).unwrap();
         assert_eq!(api.ask(request).await.status.as_u16(), 422, "{path}");
     }
-    // An empty query is none.
+    // An empty query counts as absent.
     api.get("/v1/stats?").await.ok(200);
     assert_eq!(api.get("/v1/accounts?limit=0&cursor=x&x=1").await.wrong_fields(), ["limit", "x"]);
     api.get("/v1/accounts?cursor=x").await.refused(400, "malformed_request");
     assert_eq!(api.get("/v1/events?after=now&cursor=now").await.wrong_fields(), ["cursor"]);
 }
 
-/// Everything of a list, read so many at a time.
+/// A complete list, read in pages of this size.
 async fn in_pages(api: &Api, path: &str, limit: usize) -> Vec<Value> {
     let (mut all, mut cursor) = (Vec::new(), String::new());
     let joint = if path.contains('?') { '&' } else { '?' };

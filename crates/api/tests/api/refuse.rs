@@ -1,4 +1,4 @@
-//! Who is turned away, and how.
+//! Refusals: missing keys, wrong keys, missing scopes.
 
 use axum::{body::Body, http::Request};
 use postway_domain::{RecipientStatus::Sent, State};

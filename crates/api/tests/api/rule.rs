@@ -1,4 +1,4 @@
-//! Rules and contacts: made, changed, looked up, tried.
+//! Rules and contacts: created, changed, looked up, tested.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};

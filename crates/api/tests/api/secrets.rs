@@ -1,4 +1,4 @@
-//! Another secret key: what the one before has sealed is sealed anew.
+//! Rotation of the secret key: what the previous key encrypted is re-encrypted.
 
 use postway_domain::{
     DkimKey, KnownRecipient, RecipientId, Subscriber, TenantId, WatchedMailbox, secret::SecretKey,

@@ -1,4 +1,4 @@
-//! Signing in from a browser, and what the page at `/` is made of.
+//! Signing in from a browser, and the files of the dashboard.
 
 use std::time::{Duration, Instant};
 

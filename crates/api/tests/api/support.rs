@@ -1,4 +1,4 @@
-//! A whole surface in one process, and short words for asking it.
+//! A complete API in one process, and helpers to call it.
 
 use std::sync::{
     Arc,
@@ -173,13 +173,13 @@ impl Api {
         Self::with(secret_key, CompatConfig::default()).await
     }
 
-    /// With a secret key and doors of its own.
+    /// With its own secret key and compatibility APIs.
     pub async fn with(secret_key: SecretKey, compat: CompatConfig) -> Self {
         let store = Arc::new(MemoryStore::new());
         let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000)));
         for tenant in ["default", "other"] {
             let id = tenant.parse().unwrap();
-            // What its sandbox captures counts as sent, and doors take mail for it.
+            // Mail captured by its sandbox counts as sent, and compatibility APIs accept mail for it.
             let settings = TenantSettings { test: true, ..TenantSettings::default() };
             let made = Tenant { settings, ..Tenant::new(id, tenant, clock.now()) };
             assert!(store.create_tenant(made).await.unwrap());

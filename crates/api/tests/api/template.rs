@@ -1,4 +1,4 @@
-//! Templates: made in versions, filled in, and used.
+//! Templates: stored in versions, rendered, and used.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Tenants and their keys: what an operator does with them, and what a key may do.
+//! Tenants and their keys: administration, and what a key may do.
 
 use axum::{body::Body, http::Request};
 use postway_api::RequestOrigin;
@@ -467,7 +467,7 @@ async fn a_key_that_sends_and_does_not_read_learns_nothing_of_what_it_steers() {
             assert_eq!(answer.to_string().contains("secret-recipient"), reads, "{verb} shows {answer}");
         }
     }
-    // The doors of other systems answer with ids and states alone.
+    // Compatibility APIs answer with ids and states only.
     for (method, path, body) in [
         ("POST", "/compat/000/emails/{id}/requeue", json!({})),
         ("POST", "/compat/000/emails/requeue", json!({"stale": true, "older_than_seconds": 0})),

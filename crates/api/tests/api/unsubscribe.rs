@@ -1,4 +1,4 @@
-//! Streams: made, sent to, left by readers, and suppressed in part.
+//! Streams: created, sent to, unsubscribed from, and partly suppressed.
 
 use axum::{body::Body, http::Request};
 use serde_json::{Value, json};

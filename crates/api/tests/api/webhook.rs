@@ -1,4 +1,4 @@
-//! Webhooks: made, changed, turned off, and looked at.
+//! Webhooks: created, changed, deactivated, and examined.
 
 use postway_domain::{
     RecipientStatus::{Pending, Sent},

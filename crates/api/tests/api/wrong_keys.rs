@@ -1,4 +1,4 @@
-//! Keys that open nothing: how many an address may try, who is let in all the same, and what the store is asked.
+//! Wrong keys: how many an address may try, who is admitted all the same, and what the store is asked.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ fn at(address: &str) -> RequestOrigin {
     RequestOrigin::direct(address.parse().unwrap())
 }
 
-/// Shows so many wrong keys from an address that the next one is not looked up; how many it took.
+/// Sends wrong keys from an address until the next one is not checked, and returns their number.
 async fn exhaust(api: &Api, origin: RequestOrigin) -> usize {
     for tried in 0..1_000 {
         let answer = from(api, origin, &format!("pw_wrong_{tried}")).await;
@@ -44,7 +44,7 @@ async fn many_wrong_keys_from_an_address_are_not_looked_up_any_more() {
     from(&api, at("192.0.2.1"), &known).await.ok(200);
     let tried = exhaust(&api, at("192.0.2.1")).await;
     assert!((10..20).contains(&tried), "{tried}");
-    // A right key that nobody has shown here yet cannot be told from a wrong one without asking the store.
+    // A valid key that was never used here cannot be distinguished from a wrong one without asking the store.
     from(&api, at("192.0.2.1"), &unknown).await.refused(429, "too_many_requests");
     from(&api, at("192.0.2.1"), "no key at all").await.refused(429, "too_many_requests");
     // Who shares the address and was let in before is not locked out, and neither is anybody elsewhere.

@@ -1,4 +1,4 @@
-//! What all doors have in common: where they are, whom they let in, and that each refuses in its own words.
+//! What all compatibility APIs have in common: their paths, their keys, and their own error formats.
 
 use axum::{body::Body, http::Request};
 use postway_api::{CompatConfig, DoorName};
@@ -17,7 +17,7 @@ async fn with_doors(doors: &[DoorName], root: Option<DoorName>) -> Api {
     Api::with(SecretKey::from_bytes(&[7; 32]).unwrap(), config).await
 }
 
-/// What makes an error of a door: its status, and a check of its shape.
+/// The error of a compatibility API: its status, and a check of its format.
 #[track_caller]
 fn is_refused_by(door: &str, answer: &Answer, status: u16) {
     let json = answer.json();
@@ -186,7 +186,7 @@ async fn what_is_nowhere_is_refused_by_the_door_at_the_root() {
     api.get("/nothing/here").await.refused(404, "not_found");
 }
 
-/// Postmark's clients end some paths with a slash, also where the door is at the root.
+/// Postmark's clients end some paths with a slash, also if the API is at the root.
 #[tokio::test]
 async fn a_slash_at_the_end_says_nothing_at_the_root_either() {
     let api = with_doors(&DoorName::ALL, Some(DoorName::Postmark)).await;

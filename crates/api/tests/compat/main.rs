@@ -1,4 +1,4 @@
-//! The doors of other systems, asked as their own users ask them.
+//! The compatibility APIs, called as their own users call them.
 
 // A test that cannot go on stops where it is.
 #![allow(clippy::unwrap_used)]

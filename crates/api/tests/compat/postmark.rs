@@ -1,4 +1,4 @@
-//! The door of Postmark: good and bad input, batches, and that one tenant's key sees nothing of another's.
+//! The Postmark API: good and bad input, batches, and that one tenant's key sees nothing of another's.
 
 use axum::{body::Body, http::Request};
 use serde_json::{Value, json};

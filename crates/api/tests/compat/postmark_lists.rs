@@ -1,4 +1,4 @@
-//! Lists at the door of Postmark: messages, bounces, suppressions, streams, counts, and the server itself.
+//! Lists of the Postmark API: messages, bounces, suppressions, streams, counts, and the server itself.
 
 use postway_domain::{RecipientStatus::*, State};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Templates and layouts at the door of Postmark: written in its language, shown as they were written, sent by alias and number.
+//! Templates and layouts of the Postmark API: written in Mustachio, shown unchanged, sent by alias and number.
 
 use serde_json::{Value, json};
 

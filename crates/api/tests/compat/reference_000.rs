@@ -1,4 +1,4 @@
-//! Reference 000: mails in by the list, their states, and the way back.
+//! Reference 000: lists of mails, their states, and requeueing.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Reference 001: commands, lists and the states that it knows by their times.
+//! Reference 001: commands, lists, and states derived from their times.
 
 use postway_domain::{RecipientStatus::*, State, message::Wait};
 use postway_store::record::NotificationState;

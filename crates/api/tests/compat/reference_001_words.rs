@@ -1,4 +1,4 @@
-//! Reference 001: what came back and what is held, in the words that its users look for.
+//! Reference 001: bounces and suspended mail, in the terms that its users look for.
 
 use postway_domain::{EventKind, RecipientStatus::*, State};
 use postway_store::record::{NewEvent, NotificationState};
@@ -78,7 +78,7 @@ async fn a_notice_of_delay_that_no_client_is_told_of_leaves_a_message_reported()
     let ours = api.get("/v1/messages/m").await.ok(200);
     assert_eq!(ours["reported_at"], "2023-11-14T22:13:20.000Z");
     assert_eq!(api.get("/v1/messages").await.ok(200)["data"][0]["reported_at"], ours["reported_at"]);
-    // Whoever has webhooks is told of delays, and waits for them.
+    // Webhooks get events of delays, so the message waits for them.
     api.post("/v1/webhooks", json!({"url": "https://app.example.com/hook"})).await.ok(201);
     sent_with(&api, "n", &[(EventKind::Sent, None), (EventKind::Delayed, None)]).await;
     assert_eq!(of(&api, "n").await["reported_ts"], Value::Null);

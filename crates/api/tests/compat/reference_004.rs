@@ -1,4 +1,4 @@
-//! Reference 004: one mail in, its states and events out.
+//! Reference 004: one mail per call, its states and events.
 
 use axum::{body::Body, http::Request};
 use postway_domain::{RecipientStatus::*, State, message::Wait};

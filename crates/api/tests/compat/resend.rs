@@ -1,4 +1,4 @@
-//! The door of Resend: good and bad input, batches, and that one tenant's key sees nothing of another's.
+//! The Resend API: good and bad input, batches, and that one tenant's key sees nothing of another's.
 
 use std::time::Duration;
 

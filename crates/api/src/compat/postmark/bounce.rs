@@ -1,8 +1,8 @@
-//! `/bounces`: recipients whom a mail did not reach, newest message first.
+//! `/bounces`: recipients that a mail did not reach, newest message first.
 //!
-//! A bounce here concerns one recipient: a report that came back, a complaint, or a relay that refused the address.
-//! There is no list of them apart from the messages, so the messages that match are looked through, page by page from the newest, until
-//! there are 10,000 bounces or 100,000 messages were read.
+//! A bounce here concerns one recipient: a report that came back, a complaint, or a relay that refused the
+//! address. Bounces are not stored apart from the messages, so the matching messages are read page by page
+//! from the newest, until there are 10,000 bounces or 100,000 messages were read.
 
 use axum::{Json, extract::State, http::Uri};
 use futures::{StreamExt, TryStreamExt};
@@ -11,22 +11,21 @@ use postway_store::record::{DirectoryChange, Fate, MessageBrief, MessageSummary,
 use serde_json::{Value, json};
 
 use super::{
-    bounce_id::BounceId,
-    error::Fault,
+    bounce_id::PostmarkBounceId,
+    error::PostmarkFault,
     query::{LIST_MAX, PostmarkQuery},
     search::{MessageFilter, briefs, stream_of, subject_of, walk},
-    word::BounceKind,
+    status::PostmarkBounceKind,
 };
 use crate::{
+    admin::erase::digest,
     auth::{Manager, Reader},
-    erase::digest,
-    error::ApiError,
+    http::{error::ApiError, request_id::RequestId},
     message::{
-        GivenId,
+        MessagePathId,
         view::{BounceView, of_message},
     },
-    request_id::RequestId,
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
 /// How many messages one query reads, and how many such pages one call looks through.
@@ -34,24 +33,24 @@ const LOOK: u32 = 500;
 const LOOKS_MAX: usize = 200;
 const TOGETHER: usize = 16;
 
-/// One recipient whom a mail did not reach.
-pub(super) struct Bounce {
-    id: BounceId,
-    kind: BounceKind,
+/// A recipient that a mail did not reach.
+pub(super) struct PostmarkBounce {
+    id: PostmarkBounceId,
+    kind: PostmarkBounceKind,
     message: MessageSummary,
     address: String,
     at: Time,
     details: String,
 }
 
-impl Bounce {
-    /// What kept a mail from this recipient, if anything did.
-    fn of(message: &MessageSummary, place: usize, recipient: &RecipientView) -> Option<Self> {
+impl PostmarkBounce {
+    /// The bounce of this recipient, if there is one.
+    fn from_recipient(message: &MessageSummary, place: usize, recipient: &RecipientView) -> Option<Self> {
         let (kind, told) = kind_of(recipient)?;
         let said = recipient.reply.as_ref().map(|reply| reply.text.clone());
         let (reason, at) = told.map_or((None, None), |bounce| (bounce.reason, bounce.at));
         Some(Self {
-            id: BounceId::new(message.created_at, message.uid, place),
+            id: PostmarkBounceId::new(message.created_at, message.uid, place),
             kind,
             address: recipient.address.clone(),
             at: at.or(message.failed_at).unwrap_or(message.updated_at),
@@ -62,10 +61,10 @@ impl Bounce {
 
     fn all_of(MessageBrief { summary, recipients }: MessageBrief) -> impl Iterator<Item = Self> {
         let places = recipients.into_iter().enumerate();
-        places.filter_map(move |(place, recipient)| Self::of(&summary, place, &recipient))
+        places.filter_map(move |(place, recipient)| Self::from_recipient(&summary, place, &recipient))
     }
 
-    async fn shown(&self, app: &App, tenant: &TenantId) -> Result<Value, ApiError> {
+    async fn shown(&self, app: &AppState, tenant: &TenantId) -> Result<Value, ApiError> {
         let now = app.clock.now();
         let suppressed = app.store.suppression(tenant, &self.address.to_lowercase()).await?;
         let inactive = suppressed.is_some_and(|one| one.expires_at.is_none_or(|until| until > now));
@@ -93,19 +92,19 @@ impl Bounce {
     }
 }
 
-/// Why a mail did not reach somebody, and what came back; none where it did, or where nobody knows.
-fn kind_of(recipient: &RecipientView) -> Option<(BounceKind, Option<BounceView>)> {
+/// Why a mail did not reach a recipient, and the report; `None` if it did, or nothing is known.
+fn kind_of(recipient: &RecipientView) -> Option<(PostmarkBounceKind, Option<BounceView>)> {
     let (_, told) = of_message(std::slice::from_ref(recipient), None);
     let kind = match (recipient.outcome, recipient.status) {
-        (Some(EventKind::Complained), _) => BounceKind::SpamComplaint,
+        (Some(EventKind::Complained), _) => PostmarkBounceKind::SpamComplaint,
         (Some(EventKind::Bounced | EventKind::PecFailed), _) => {
             let is_hard = told.as_ref().is_some_and(|bounce| bounce.kind.as_deref() == Some("hard"));
-            if is_hard { BounceKind::HardBounce } else { BounceKind::SoftBounce }
+            if is_hard { PostmarkBounceKind::HardBounce } else { PostmarkBounceKind::SoftBounce }
         }
         (_, RecipientStatus::Failed) => {
             let enhanced = recipient.reply.as_ref().and_then(|reply| reply.enhanced.as_deref());
             let is_of_address = enhanced.is_some_and(|code| code.starts_with("5.1."));
-            if is_of_address { BounceKind::HardBounce } else { BounceKind::Blocked }
+            if is_of_address { PostmarkBounceKind::HardBounce } else { PostmarkBounceKind::Blocked }
         }
         _ => return None,
     };
@@ -113,14 +112,15 @@ fn kind_of(recipient: &RecipientView) -> Option<(BounceKind, Option<BounceView>)
 }
 
 pub(super) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    let asked = PostmarkQuery::of(&uri)?;
+    let asked = PostmarkQuery::from_uri(&uri)?;
     let (window, tenant) = (asked.window()?, &caller.tenant);
     let kind = asked.text("type")?.map(|text| {
-        BounceKind::named(text).ok_or_else(|| Fault::Query.error("type", "is no type of a bounce here"))
+        PostmarkBounceKind::named(text)
+            .ok_or_else(|| PostmarkFault::Query.error("type", "is no type of a bounce here"))
     });
     let kind = kind.transpose()?;
     let email = asked.text("emailfilter")?.map(str::to_lowercase);
@@ -129,11 +129,11 @@ pub(super) async fn list(
         None => None,
         Some("true") => Some(true),
         Some("false") => Some(false),
-        Some(_) => return Err(Fault::Query.error("inactive", "must be true or false")),
+        Some(_) => return Err(PostmarkFault::Query.error("inactive", "must be true or false")),
     };
-    let mut found: Vec<Bounce> = match (id, MessageFilter::read(&asked)?) {
+    let mut found: Vec<PostmarkBounce> = match (id, MessageFilter::read(&asked)?) {
         (Some(Ok(uid)), _) => {
-            briefs(&app, tenant, &[uid]).await?.into_iter().flat_map(Bounce::all_of).collect()
+            briefs(&app, tenant, &[uid]).await?.into_iter().flat_map(PostmarkBounce::all_of).collect()
         }
         (None, Some(wanted)) => all(&app, tenant, &wanted).await?,
         (Some(Err(_)), _) | (None, None) => Vec::new(),
@@ -142,29 +142,37 @@ pub(super) async fn list(
         kind.is_none_or(|kind| bounce.kind == kind)
             && email.as_ref().is_none_or(|part| bounce.address.to_lowercase().contains(part.as_str()))
     });
-    // Whether an address is suppressed is asked of a page; asked for as a filter, of all that are left.
+    // The suppression list is read for one page; for a filter, for all remaining bounces.
     let (shown, total) = match inactive {
         None => {
             let total = found.len();
-            (shown(&app, tenant, window.of(found)).await?, total)
+            (shown(&app, tenant, window.slice(found)).await?, total)
         }
         Some(inactive) => {
             let mut all = shown(&app, tenant, found).await?;
             all.retain(|bounce| bounce["Inactive"] == inactive);
             let total = all.len();
-            (window.of(all), total)
+            (window.slice(all), total)
         }
     };
     Ok(Json(json!({"TotalCount": total, "Bounces": shown})))
 }
 
-async fn shown(app: &App, tenant: &TenantId, bounces: Vec<Bounce>) -> Result<Vec<Value>, ApiError> {
+async fn shown(
+    app: &AppState,
+    tenant: &TenantId,
+    bounces: Vec<PostmarkBounce>,
+) -> Result<Vec<Value>, ApiError> {
     let shown = futures::stream::iter(bounces).map(|bounce| async move { bounce.shown(app, tenant).await });
     shown.buffered(TOGETHER).try_collect().await
 }
 
-/// The newest bounces of messages that are wanted.
-async fn all(app: &App, tenant: &TenantId, wanted: &MessageFilter) -> Result<Vec<Bounce>, ApiError> {
+/// The newest bounces of the matching messages.
+async fn all(
+    app: &AppState,
+    tenant: &TenantId,
+    wanted: &MessageFilter,
+) -> Result<Vec<PostmarkBounce>, ApiError> {
     let (mut bounces, mut before) = (Vec::new(), None);
     for _ in 0..LOOKS_MAX {
         let page = app.store.search(tenant, &wanted.filter, before, LOOK).await?;
@@ -178,7 +186,7 @@ async fn all(app: &App, tenant: &TenantId, wanted: &MessageFilter) -> Result<Vec
             fate.outcomes.iter().any(|one| bad(one.outcome))
         };
         let came_back = heard.iter().filter(came_back).map(|fate| fate.uid);
-        // Of a mail that went out to some, a relay may have refused others.
+        // Of a mail that was sent to some recipients, a relay may have refused others.
         let refused = some
             .iter()
             .filter(|message| message.state == MessageState::Failed || message.recipient_count > 1)
@@ -188,7 +196,7 @@ async fn all(app: &App, tenant: &TenantId, wanted: &MessageFilter) -> Result<Vec
         bounced.dedup();
         let mut briefs = briefs(app, tenant, &bounced).await?;
         briefs.sort_unstable_by_key(|brief| std::cmp::Reverse(brief.summary.uid));
-        bounces.extend(briefs.into_iter().flat_map(Bounce::all_of));
+        bounces.extend(briefs.into_iter().flat_map(PostmarkBounce::all_of));
         before = page.next;
         if bounces.len() >= LIST_MAX || before.is_none() {
             break;
@@ -199,30 +207,30 @@ async fn all(app: &App, tenant: &TenantId, wanted: &MessageFilter) -> Result<Vec
 }
 
 pub(super) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let bounce = find(&app, &caller.tenant, &id).await?;
     bounce.shown(&app, &caller.tenant).await.map(Json)
 }
 
-/// What came back, in its words: its source is not kept with the message.
+/// The text of the report: its source is not stored with the message.
 pub(super) async fn dump(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let bounce = find(&app, &caller.tenant, &id).await?;
     Ok(Json(json!({"Body": bounce.details})))
 }
 
-/// Takes the address off the suppression list.
+/// Removes the address from the suppression list.
 pub(super) async fn activate(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let tenant = &caller.tenant;
     let bounce = find(&app, tenant, &id).await?;
@@ -230,18 +238,19 @@ pub(super) async fn activate(
     let target = digest(&app.secret_key, tenant, &address);
     let entry = app.audit(&caller.actor, Some(tenant), "suppression.delete", target, &request_id, None);
     let change = DirectoryChange::Unsuppress(tenant.clone(), vec![address]);
-    // That it is not on the list, or not any more, is what was asked for.
+    // If it is not on the list, or no longer, that is the requested result.
     app.store.change(change, Some(entry)).await?;
     Ok(Json(json!({"Message": "OK", "Bounce": bounce.shown(&app, tenant).await?})))
 }
 
-/// The bounce with this number: one of the recipients of the messages of its second.
-async fn find(app: &App, tenant: &TenantId, given: &str) -> Result<Bounce, ApiError> {
+/// The bounce with this number: one of the recipients of the messages accepted in its second.
+async fn find(app: &AppState, tenant: &TenantId, given: &str) -> Result<PostmarkBounce, ApiError> {
     let none = || {
         let shown: String = given.chars().take(40).collect();
-        Fault::NoBounce.error("", format!("The bounce was not found: there is none with the id `{shown}`"))
+        PostmarkFault::NoBounce
+            .error("", format!("The bounce was not found: there is none with the id `{shown}`"))
     };
-    let id = BounceId::parse(given).ok_or_else(none)?;
+    let id = PostmarkBounceId::parse(given).ok_or_else(none)?;
     let (since, until) = id.second();
     let mut wanted = MessageFilter::default();
     (wanted.filter.since, wanted.filter.until) = (Some(since), Some(until));
@@ -250,13 +259,13 @@ async fn find(app: &App, tenant: &TenantId, given: &str) -> Result<Bounce, ApiEr
         (0..usize::try_from(message.recipient_count).unwrap_or(0)).any(|place| id.is_of(message.uid, place))
     };
     let uids: Vec<MessageUid> = messages.iter().filter(may_be).map(|message| message.uid).collect();
-    let bounces = briefs(app, tenant, &uids).await?.into_iter().flat_map(Bounce::all_of);
+    let bounces = briefs(app, tenant, &uids).await?.into_iter().flat_map(PostmarkBounce::all_of);
     let mut bounces = bounces.filter(|bounce| bounce.id == id);
     match (bounces.next(), bounces.next()) {
         (Some(bounce), None) => Ok(bounce),
         (Some(_), Some(_)) => {
             let message = "two bounces have this id: find them by address in GET /bounces";
-            Err(Fault::NoBounce.error("", message))
+            Err(PostmarkFault::NoBounce.error("", message))
         }
         (None, _) => Err(none()),
     }
@@ -286,11 +295,14 @@ mod tests {
         let (sent, failed) = (RecipientStatus::Sent, RecipientStatus::Failed);
         let (hard, soft) = (Some(r#"{"type":"hard","reason":"user_unknown"}"#), Some(r#"{"type":"soft"}"#));
         for (recipient, kind) in [
-            (recipient(sent, Some(EventKind::Bounced), hard, None), Some(BounceKind::HardBounce)),
-            (recipient(sent, Some(EventKind::Bounced), soft, None), Some(BounceKind::SoftBounce)),
-            (recipient(sent, Some(EventKind::Complained), None, None), Some(BounceKind::SpamComplaint)),
-            (recipient(failed, None, None, Some("5.1.1")), Some(BounceKind::HardBounce)),
-            (recipient(failed, None, None, Some("5.7.1")), Some(BounceKind::Blocked)),
+            (recipient(sent, Some(EventKind::Bounced), hard, None), Some(PostmarkBounceKind::HardBounce)),
+            (recipient(sent, Some(EventKind::Bounced), soft, None), Some(PostmarkBounceKind::SoftBounce)),
+            (
+                recipient(sent, Some(EventKind::Complained), None, None),
+                Some(PostmarkBounceKind::SpamComplaint),
+            ),
+            (recipient(failed, None, None, Some("5.1.1")), Some(PostmarkBounceKind::HardBounce)),
+            (recipient(failed, None, None, Some("5.7.1")), Some(PostmarkBounceKind::Blocked)),
             (recipient(sent, Some(EventKind::Delivered), None, None), None),
             (recipient(RecipientStatus::Pending, None, None, None), None),
         ] {

@@ -1,19 +1,19 @@
-//! Errors as Postmark's users know them: `{"ErrorCode", "Message"}`, mostly with 422.
+//! Errors in Postmark's format: `{"ErrorCode", "Message"}`, mostly with 422.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{
     compat::translate::renamed,
-    error::{ApiError, FieldError},
+    http::error::{ApiError, FieldError},
 };
 
 /// The most faults that one message names.
 const FAULTS_MAX: usize = 10;
-/// What is said of every token that opens nothing. Clients look for the words "valid Server token" in it.
+/// The message for every invalid token. Clients look for the words "valid Server token" in it.
 const NO_TOKEN: &str = "No valid Server token: send a tenant's key, which may do this, as `X-Postmark-Server-Token: KEY`. \
                         POSTMARK_API_TEST is none here, because it would say nothing of whose mail it tries out";
-/// Our fields, and what they are called there.
+/// Our fields and their names there.
 const NAMES: [(&str, &str); 19] = [
     ("from", "From"),
     ("to", "To"),
@@ -36,30 +36,30 @@ const NAMES: [(&str, &str); 19] = [
     ("return_path", "Headers.Return-Path"),
 ];
 
-/// A fault by the number that users know it by.
+/// A fault by its number in Postmark's API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// The key opens nothing, or not this.
+pub(super) enum PostmarkFault {
+    /// The key is unknown or not sufficient.
     Token,
-    /// The store is away, or the fault is ours.
+    /// The store does not answer, or an internal failure.
     Maintenance,
     /// The request cannot be sent.
     Email,
-    /// The body is no JSON.
+    /// The body is not JSON.
     Json,
-    /// The body is JSON of another shape.
+    /// The body is JSON of another form.
     Shape,
     /// Every recipient is suppressed.
     Inactive,
     /// There is no such bounce.
     NoBounce,
-    /// The body says that it is something else.
+    /// The body's media type is not JSON.
     JsonRequired,
     /// The batch is too long.
     BatchLong,
     /// Asked too often.
     RateLimit,
-    /// The list was asked for in another way than there is.
+    /// The parameters of a list are wrong.
     Query,
     /// There is no such message.
     NoMessage,
@@ -71,12 +71,13 @@ pub(super) enum Fault {
     TemplateInvalid,
     /// The alias is another template's.
     AliasTaken,
-    /// There is no such stream, or it cannot be changed so.
+    /// There is no such stream, or it cannot be changed that way.
     Stream,
 }
 
-impl Fault {
-    /// Each with its number, and the number as the code of a field's fault, by which [`refuse`] knows it again.
+impl PostmarkFault {
+    /// Each with its number, and the number as the code of a field's fault, by which [`refuse`] recognises
+    /// it.
     const ALL: [(Self, u16, &str); 17] = [
         (Self::Token, 10, "10"),
         (Self::Maintenance, 100, "100"),
@@ -110,17 +111,17 @@ impl Fault {
         self.known().1
     }
 
-    /// The fault of a field; of the whole where the field is empty.
+    /// The fault of a field; of the complete body if the field is empty.
     pub(super) fn at(self, field: impl Into<String>, message: impl Into<String>) -> FieldError {
         FieldError { code: Some(self.code()), ..FieldError::new(field, message) }
     }
 
-    /// The same as an error.
+    /// The fault as an error.
     pub(super) fn error(self, field: impl Into<String>, message: impl Into<String>) -> ApiError {
         ApiError::invalid(vec![self.at(field, message)])
     }
 
-    fn of(error: &ApiError) -> Self {
+    fn for_error(error: &ApiError) -> Self {
         match error.code() {
             "unauthorized" | "forbidden" => Self::Token,
             "malformed_request" => Self::Json,
@@ -146,7 +147,7 @@ impl Fault {
     }
 }
 
-/// The answer to a request that was not done.
+/// The answer to a refused request.
 pub(super) fn refuse(error: &ApiError, _request_id: &str) -> (StatusCode, Value) {
     let status = match error.status() {
         StatusCode::BAD_REQUEST | StatusCode::UNSUPPORTED_MEDIA_TYPE => StatusCode::UNPROCESSABLE_ENTITY,
@@ -158,7 +159,7 @@ pub(super) fn refuse(error: &ApiError, _request_id: &str) -> (StatusCode, Value)
 
 /// The body of an error, also for one message of a batch.
 pub(super) fn body(error: &ApiError) -> Value {
-    json!({"ErrorCode": Fault::of(error).number(), "Message": words(error)})
+    json!({"ErrorCode": PostmarkFault::for_error(error).number(), "Message": words(error)})
 }
 
 fn words(error: &ApiError) -> String {
@@ -178,11 +179,11 @@ pub(super) fn theirs(error: ApiError) -> ApiError {
         Some(("template", rest)) if rest.starts_with("variables") => {
             rest.replacen("variables", "TemplateModel", 1)
         }
-        // A part that cannot be rendered: with this model, it makes no mail.
+        // A part that cannot be rendered: this model produces no mail.
         Some(("template", _)) => "TemplateModel".to_owned(),
         Some(("headers", name)) => format!("Headers.{name}"),
         _ if path == "template" => "TemplateModel".to_owned(),
-        // There is one tag, so it has no place.
+        // There is one tag, so it has no index.
         _ if path.starts_with("tags[") => "Tag".to_owned(),
         _ => renamed(path, &NAMES),
     })
@@ -194,9 +195,9 @@ mod tests {
 
     #[test]
     fn every_fault_has_a_number_that_users_know() {
-        for (fault, number, code) in Fault::ALL {
+        for (fault, number, code) in PostmarkFault::ALL {
             assert_eq!(code, number.to_string());
-            assert_eq!(Fault::of(&fault.error("To", "no")), fault);
+            assert_eq!(PostmarkFault::for_error(&fault.error("To", "no")), fault);
         }
         let field = |field: &str| ApiError::field(field, "no");
         for (error, status, code) in [

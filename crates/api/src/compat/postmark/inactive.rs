@@ -1,7 +1,8 @@
-//! Recipients that are suppressed, told with the answer as Postmark's users expect it.
+//! Suppressed recipients, reported with the answer as Postmark's users expect.
 //!
-//! This only tells early: whoever is suppressed gets nothing, because the store looks when a message is claimed. So it may be
-//! a second old, and a tenant whose list is empty, as most are, costs no look at all for that long.
+//! This is only an early notice: a suppressed recipient gets nothing anyway, because the store checks when a
+//! message is claimed. So it may be a second old, and a tenant with an empty list, as most have, costs no
+//! lookup for that long.
 
 use std::{
     collections::HashMap,
@@ -12,25 +13,25 @@ use std::{
 use postway_domain::{Mailbox, TenantId};
 use postway_store::StoreError;
 
-use super::{error::Fault, message::Translated};
-use crate::{error::ApiError, state::App};
+use super::{error::PostmarkFault, message::TranslatedMessage};
+use crate::{http::error::ApiError, state::AppState};
 
-/// How long a list that was empty is believed to be.
+/// How long a list is trusted to be empty.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
-/// More tenants than this are not remembered.
+/// The most tenants that are remembered.
 const TENANTS_MAX: usize = 10_000;
 
-/// Tenants whose list was empty a moment ago.
+/// Tenants whose suppression list was empty a moment ago.
 #[derive(Default)]
-pub(super) struct EmptyLists(RwLock<HashMap<TenantId, Instant>>);
+pub(super) struct EmptySuppressionLists(RwLock<HashMap<TenantId, Instant>>);
 
-impl EmptyLists {
-    /// Which recipients of a message are inactive; where they all are, the error that there is for that.
+impl EmptySuppressionLists {
+    /// The inactive recipients of a message; if all are inactive, the error for that.
     pub(super) async fn inactive(
         &self,
-        app: &App,
+        app: &AppState,
         tenant: &TenantId,
-        message: &Translated,
+        message: &TranslatedMessage,
     ) -> Result<Result<Vec<String>, ApiError>, StoreError> {
         if self.is_empty(app, tenant).await? {
             return Ok(Ok(Vec::new()));
@@ -39,7 +40,7 @@ impl EmptyLists {
         let (mut inactive, mut count) = (Vec::new(), 0);
         for recipient in message.recipients() {
             count += 1;
-            // What is no address is the intake's to refuse.
+            // A malformed address is refused by the intake.
             let Ok(mailbox) = recipient.parse::<Mailbox>() else { continue };
             let address = mailbox.address().as_str().to_lowercase();
             let suppressed = app.store.suppression(tenant, &address).await?;
@@ -53,7 +54,7 @@ impl EmptyLists {
         }
     }
 
-    async fn is_empty(&self, app: &App, tenant: &TenantId) -> Result<bool, StoreError> {
+    async fn is_empty(&self, app: &AppState, tenant: &TenantId) -> Result<bool, StoreError> {
         let seen = self.0.read().unwrap_or_else(PoisonError::into_inner).get(tenant).copied();
         if seen.is_some_and(|seen| seen.elapsed() < BELIEVED_FOR) {
             return Ok(true);
@@ -75,18 +76,18 @@ impl EmptyLists {
 /// Why an address is inactive, in the words that clients look for behind the addresses.
 const WHO_IS: &str = "Inactive recipients are ones that have generated a hard bounce, a spam complaint, or a manual suppression.";
 
-/// The refusal of a mail that nobody would get. Clients read the addresses out of these sentences: some want them on a line of
-/// their own, some followed by the next sentence, so the answer has both forms.
+/// The refusal of a mail without active recipients. Clients parse the addresses out of these sentences: some
+/// expect them on a line of their own, some followed by the next sentence, so the answer has both forms.
 fn all_inactive(addresses: &[String]) -> ApiError {
     let addresses = addresses.join(", ");
     let message = format!(
         "You tried to send to recipient(s) that have been marked as inactive.\nFound inactive addresses: {addresses}.\n{WHO_IS}\n\
          Found inactive addresses: {addresses}. Inactive recipients get no mail."
     );
-    Fault::Inactive.error("", message)
+    PostmarkFault::Inactive.error("", message)
 }
 
-/// What is said of a mail that goes to the others.
+/// The notice for a mail that is sent to the other recipients.
 pub(super) fn some_inactive(addresses: &[String]) -> String {
     let addresses = addresses.join(", ");
     format!("Message OK, but will not deliver to these inactive addresses: {addresses}. {WHO_IS}")

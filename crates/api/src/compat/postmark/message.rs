@@ -1,12 +1,14 @@
-//! A message as Postmark's users write it, as ours.
+//! Translates a message of Postmark's API.
 
 use postway_domain::Mailbox;
 use serde_json::{Value, value::RawValue};
 
-use super::error::Fault;
+use super::error::PostmarkFault;
 use crate::{
-    compat::translate::{Fields, Items, Ours, is_blank, is_empty_list, refuse_mail, split_addresses, text},
-    error::{ApiError, FieldError},
+    compat::translate::{
+        MessageWriter, RawFields, RawItems, is_blank, is_empty_list, refuse_mail, split_addresses, text,
+    },
+    http::error::{ApiError, FieldError},
 };
 
 /// The most recipients, in all three fields together.
@@ -16,9 +18,9 @@ const SUBJECT_CHARS_MAX: usize = 2_000;
 /// How many faulty addresses are named, and how much of each.
 const ADDRESSES_TOLD_MAX: usize = 10;
 const ADDRESS_CHARS_MAX: usize = 320;
-/// The stream that a message is of unless it says otherwise: it is no batch.
+/// The default stream, which is not a batch here.
 pub(super) const STREAM: &str = "outbound";
-/// Fields whose values are the same in ours.
+/// Fields whose values are the same in both.
 const SAME: [(&str, &str); 4] =
     [("From", "from"), ("Subject", "subject"), ("HtmlBody", "html"), ("TextBody", "text")];
 const RECIPIENTS: [(&str, &str); 3] = [("To", "to"), ("Cc", "cc"), ("Bcc", "bcc")];
@@ -26,35 +28,35 @@ const RECIPIENTS: [(&str, &str); 3] = [("To", "to"), ("Cc", "cc"), ("Bcc", "bcc"
 const FILE: [(&str, &str); 3] =
     [("Name", "filename"), ("Content", "content"), ("ContentType", "content_type")];
 
-/// The template that makes a message's words.
-pub(super) struct TemplateUse {
+/// The template that renders a message.
+pub(super) struct PostmarkTemplateUse {
     /// Its name, or its number.
     pub(super) name: String,
-    /// Whether it goes by its number.
+    /// Whether it is named by its number.
     pub(super) by_id: bool,
     variables: Option<String>,
 }
 
 /// A message, translated.
-pub(super) struct Translated {
-    /// Ours, but for the template.
-    ours: Ours,
-    pub(super) template: Option<TemplateUse>,
-    /// To whom, as it was written, by the name of the field; said again in the answer.
+pub(super) struct TranslatedMessage {
+    /// Our message, without the template.
+    ours: MessageWriter,
+    pub(super) template: Option<PostmarkTemplateUse>,
+    /// The recipients as they were written, by the name of the field; repeated in the answer.
     pub(super) named: Vec<(&'static str, String)>,
 }
 
-impl Translated {
-    /// Everybody it is for.
+impl TranslatedMessage {
+    /// All recipients.
     pub(super) fn recipients(&self) -> impl Iterator<Item = &str> {
         self.named.iter().flat_map(|(_, list)| addresses(list))
     }
 
-    /// Ours, as JSON, and to whom it goes.
+    /// Our message as JSON, and its recipients.
     pub(super) fn into_json(self) -> (String, Vec<(&'static str, String)>) {
         let Self { mut ours, template, named } = self;
-        if let Some(TemplateUse { name, variables, .. }) = template {
-            let mut of = Ours::with_capacity(variables.as_ref().map_or(0, String::len) + 64);
+        if let Some(PostmarkTemplateUse { name, variables, .. }) = template {
+            let mut of = MessageWriter::with_capacity(variables.as_ref().map_or(0, String::len) + 64);
             of.text("name", &name);
             if let Some(variables) = variables {
                 of.json("variables", &variables);
@@ -65,8 +67,8 @@ impl Translated {
     }
 }
 
-/// The addresses of a list. Commas separate them there; semicolons do in many programs, and can mean nothing else outside of
-/// quotes.
+/// Splits a list of addresses. Commas separate them there; semicolons do in many programs, and mean nothing
+/// else outside of quotes.
 fn addresses(list: &str) -> Vec<&str> {
     split_addresses(list).into_iter().flat_map(apart).collect()
 }
@@ -85,8 +87,8 @@ fn apart(part: &str) -> impl Iterator<Item = &str> {
     part.split(between).map(str::trim).filter(|part| !part.is_empty())
 }
 
-/// What is said of addresses that are none, in the sentence that clients read them out of; of one field, for it must be
-/// the whole answer.
+/// The fault of malformed addresses, in the sentence that clients parse them out of; of one field, because it
+/// must be the complete answer.
 fn invalid<'a>(field: &str, list: impl IntoIterator<Item = &'a str>) -> Option<FieldError> {
     let mut reason = None;
     let faulty: Vec<String> = list
@@ -99,21 +101,21 @@ fn invalid<'a>(field: &str, list: impl IntoIterator<Item = &'a str>) -> Option<F
         .take(ADDRESSES_TOLD_MAX)
         .collect();
     reason.map(|reason| {
-        Fault::Email.at("", format!("Invalid '{field}' address: '{}'. {reason}", faulty.join(", ")))
+        PostmarkFault::Email.at("", format!("Invalid '{field}' address: '{}'. {reason}", faulty.join(", ")))
     })
 }
 
-/// The address without its display name, or the whole text where it cannot be parsed.
+/// The address without its display name, or the complete text if it cannot be parsed.
 fn bare(text: &str) -> String {
     let inner =
         text.rsplit_once('<').and_then(|(_, rest)| rest.split_once('>')).map_or(text, |(inner, _)| inner);
     inner.trim().chars().filter(|c| !c.is_control() && *c != '\'').take(ADDRESS_CHARS_MAX).collect()
 }
 
-/// Our message for one of theirs, whose words come from a template or from itself.
-pub(super) fn message(json: &[u8], from_template: bool) -> Result<Translated, ApiError> {
-    let mut fields = Fields::read(json).map_err(of_whole)?;
-    let mut ours = Ours::with_capacity(json.len() + 64);
+/// Translates a message, whose content comes from a template or from itself.
+pub(super) fn message(json: &[u8], from_template: bool) -> Result<TranslatedMessage, ApiError> {
+    let mut fields = RawFields::read(json).map_err(of_whole)?;
+    let mut ours = MessageWriter::with_capacity(json.len() + 64);
     let (mut faults, mut named) = (Vec::new(), Vec::new());
     for (theirs, name) in SAME {
         let Some(value) = fields.take(theirs) else { continue };
@@ -122,7 +124,7 @@ pub(super) fn message(json: &[u8], from_template: bool) -> Result<Translated, Ap
         match theirs {
             "Subject" if text(value).as_deref().is_some_and(long) => {
                 let message = format!("is longer than {SUBJECT_CHARS_MAX} characters: shorten it");
-                faults.push(Fault::Email.at("Subject", message));
+                faults.push(PostmarkFault::Email.at("Subject", message));
             }
             "From" => faults.extend(text(value).and_then(|from| invalid("From", [&*from]))),
             _ => {}
@@ -138,13 +140,15 @@ pub(super) fn message(json: &[u8], from_template: bool) -> Result<Translated, Ap
                 }
                 named.push((theirs, list.into_owned()));
             }
-            None => faults.push(Fault::Shape.at(theirs, "must be a text, with commas between addresses")),
+            None => {
+                faults.push(PostmarkFault::Shape.at(theirs, "must be a text, with commas between addresses"))
+            }
         }
     }
     if let Some(value) = fields.take("ReplyTo") {
         ours.addresses("reply_to", value);
     }
-    // PHP has one empty array, and writes it as a list.
+    // PHP has one kind of empty array, and writes it as a list.
     if let Some(metadata) = fields.take("Metadata").filter(|metadata| !is_empty_list(metadata)) {
         ours.json("metadata", metadata.get());
     }
@@ -156,7 +160,7 @@ pub(super) fn message(json: &[u8], from_template: bool) -> Result<Translated, Ap
         ours.json("batch", stream.get());
     }
     match fields.take("Headers").map(headers) {
-        Some(Ok(Headers { json, return_path })) => {
+        Some(Ok(TranslatedHeaders { json, return_path })) => {
             ours.json("headers", &json);
             if let Some(path) = return_path {
                 ours.text("return_path", &path);
@@ -172,11 +176,12 @@ pub(super) fn message(json: &[u8], from_template: bool) -> Result<Translated, Ap
     }
     let template = if from_template { Some(template(&mut fields)) } else { None };
     let template = template.transpose().map_err(|fault| faults.push(fault)).unwrap_or_default();
-    let translated = Translated { ours, template, named };
+    let translated = TranslatedMessage { ours, template, named };
     let count = translated.recipients().count();
     if count > RECIPIENTS_MAX {
         faults.push(
-            Fault::Email.at("To", format!("there are {count} recipients: use at most {RECIPIENTS_MAX}")),
+            PostmarkFault::Email
+                .at("To", format!("there are {count} recipients: use at most {RECIPIENTS_MAX}")),
         );
     }
     match faults.is_empty() {
@@ -186,44 +191,47 @@ pub(super) fn message(json: &[u8], from_template: bool) -> Result<Translated, Ap
 }
 
 /// `TemplateAlias` or `TemplateId`, which is a number there, and `TemplateModel`.
-fn template(fields: &mut Fields<'_>) -> Result<TemplateUse, FieldError> {
+fn template(fields: &mut RawFields<'_>) -> Result<PostmarkTemplateUse, FieldError> {
     let model = fields.take("TemplateModel").filter(|model| !is_empty_list(model));
     let alias = fields.take("TemplateAlias").filter(|alias| !is_blank(alias));
     let by_id = alias.is_none();
     let Some(name) = alias.or(fields.take("TemplateId")) else {
-        return Err(Fault::TemplateMissing.at("TemplateAlias", "is missing: give it, or TemplateId"));
+        return Err(PostmarkFault::TemplateMissing.at("TemplateAlias", "is missing: give it, or TemplateId"));
     };
     let name = text(name).map_or_else(|| name.get().to_owned(), |name| name.into_owned());
-    Ok(TemplateUse { name, by_id, variables: model.map(|model| model.get().to_owned()) })
+    Ok(PostmarkTemplateUse { name, by_id, variables: model.map(|model| model.get().to_owned()) })
 }
 
-/// Whether a header has no place in the mail that is made. Programs that make a whole mail and hand over its parts, as the gem
-/// for Rails does, name those that say how a mail is written down; there they are replaced, and here the mail that is made has
-/// its own. `Sender` would name somebody whom nobody has asked, and `X-PM-KeepID` speaks to Postmark alone.
+/// Whether a header is left out of the composed mail. Programs that build a complete mail and submit its
+/// parts, as the gem for Rails does, also send headers that describe its encoding; there they are replaced,
+/// and the composed mail has its own. `Sender` would name an unverified sender, and `X-PM-KeepID` is for
+/// Postmark alone.
 fn is_passed_over(name: &str) -> bool {
     let is = |other: &str| name.eq_ignore_ascii_case(other);
     let content = name.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("Content-"));
     content || ["MIME-Version", "Message-ID", "Date", "Sender", "X-PM-KeepID"].into_iter().any(is)
 }
 
-/// Headers as ours.
-struct Headers {
+/// Translated headers.
+struct TranslatedHeaders {
     json: String,
-    /// Who gets what comes back: a part of the envelope, which programs that make a whole mail name with its header.
+    /// The envelope sender, which programs that build a complete mail name in a header.
     return_path: Option<String>,
 }
 
-/// `[{Name, Value}]` as an object. A name that is there twice is the intake's to refuse.
-fn headers(value: &RawValue) -> Result<Headers, FieldError> {
+/// `[{Name, Value}]` as an object. A repeated name is refused by the intake.
+fn headers(value: &RawValue) -> Result<TranslatedHeaders, FieldError> {
     let (mut json, mut return_path) = (String::from("{"), None);
-    for (place, item) in Items::read("Headers", value).map_err(of_shape)?.0.into_iter().enumerate() {
+    for (place, item) in RawItems::read("Headers", value).map_err(of_shape)?.0.into_iter().enumerate() {
         let field = |name: &str| format!("Headers[{place}].{name}");
         let mut fields = inner(&format!("Headers[{place}]"), item)?;
         let name = fields.take("Name").and_then(text);
-        let name = name.ok_or_else(|| Fault::Email.at(field("Name"), "must be a text"))?;
-        let value = fields.take("Value").ok_or_else(|| Fault::Email.at(field("Value"), "is missing"))?;
+        let name = name.ok_or_else(|| PostmarkFault::Email.at(field("Name"), "must be a text"))?;
+        let value =
+            fields.take("Value").ok_or_else(|| PostmarkFault::Email.at(field("Value"), "is missing"))?;
         if name.eq_ignore_ascii_case("Return-Path") {
-            let path = text(value).ok_or_else(|| Fault::Email.at(field("Value"), "must be a text"))?;
+            let path =
+                text(value).ok_or_else(|| PostmarkFault::Email.at(field("Value"), "must be a text"))?;
             return_path = Some(bare(&path));
             continue;
         }
@@ -238,17 +246,17 @@ fn headers(value: &RawValue) -> Result<Headers, FieldError> {
         json.push_str(value.get());
     }
     json.push('}');
-    Ok(Headers { json, return_path })
+    Ok(TranslatedHeaders { json, return_path })
 }
 
 fn files(value: &RawValue) -> Result<String, FieldError> {
     let mut json = String::with_capacity(value.get().len() + 64);
     json.push('[');
-    for (place, item) in Items::read("Attachments", value).map_err(of_shape)?.0.into_iter().enumerate() {
+    for (place, item) in RawItems::read("Attachments", value).map_err(of_shape)?.0.into_iter().enumerate() {
         let mut fields = inner(&format!("Attachments[{place}]"), item)?;
-        let mut ours = Ours::with_capacity(item.get().len() + 32);
+        let mut ours = MessageWriter::with_capacity(item.get().len() + 32);
         for (theirs, name) in FILE {
-            // What has no bytes is a file too.
+            // A file may be empty.
             if let Some(value) = fields.take(theirs).filter(|value| theirs == "Content" || !is_blank(value)) {
                 ours.json(name, value.get());
             }
@@ -269,21 +277,21 @@ fn files(value: &RawValue) -> Result<String, FieldError> {
     Ok(json)
 }
 
-/// The fields of an object inside the message.
-fn inner<'a>(field: &str, value: &'a RawValue) -> Result<Fields<'a>, FieldError> {
-    serde_json::from_str(value.get()).map_err(|_| Fault::Shape.at(field, "must be an object"))
+/// The fields of a nested object.
+fn inner<'a>(field: &str, value: &'a RawValue) -> Result<RawFields<'a>, FieldError> {
+    serde_json::from_str(value.get()).map_err(|_| PostmarkFault::Shape.at(field, "must be an object"))
 }
 
-/// Where the fault is one of the whole body, it has another shape.
+/// A fault of the complete body means that it has another form.
 fn of_whole(error: ApiError) -> ApiError {
     match error.details() {
-        [fault] if fault.field.is_empty() => Fault::Shape.error("", &*fault.message),
+        [fault] if fault.field.is_empty() => PostmarkFault::Shape.error("", &*fault.message),
         _ => error,
     }
 }
 
 fn of_shape(FieldError { field, message, .. }: FieldError) -> FieldError {
-    Fault::Shape.at(field, message)
+    PostmarkFault::Shape.at(field, message)
 }
 
 #[cfg(test)]

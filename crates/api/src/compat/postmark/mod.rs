@@ -1,11 +1,12 @@
-//! The door of Postmark, so that its SDKs work with another host and a key of ours as the server token.
+//! The Postmark API, so that its SDKs work with another host and one of our keys as the server token.
 //!
-//! Sending, templates with layouts, messages, bounces, suppressions, streams and statistics, as its users know them. A MessageID
-//! is the message's uid, a template's alias its name, a message stream a batch, so that a stream can be suspended as one
-//! and holds up no other. As there, a field that the call does not know is passed over; opens and links are not
-//! tracked, whatever is asked for. Every message of a batch has its own answer.
+//! Sending, templates with layouts, messages, bounces, suppressions, streams and statistics, as its users
+//! know them. A MessageID is the message's uid, a template's alias its name, and a message stream a batch, so
+//! that a stream can be suspended by itself. As there, unknown fields are ignored; opens and links are not
+//! tracked, whatever is requested. Every message of a batch has its own answer.
 //!
-//! Lists go by `count` and `offset` there and by cursor here: a list is walked from its newest end, 10,000 at most, as there.
+//! Lists use `count` and `offset` there and cursors here: a list is read from its newest end, at most 10,000
+//! items, as there.
 
 mod bounce;
 mod bounce_id;
@@ -18,33 +19,34 @@ mod search;
 mod send;
 mod server;
 mod stats;
+mod status;
 mod stream;
 mod suppression;
 mod template;
 mod template_id;
 mod template_store;
 mod validate;
-mod word;
 
 use std::sync::Arc;
 
 use axum::Extension;
 
-use super::{Dress, routes::DoorRoutes};
+use super::{ErrorStyle, routes::CompatRoutes};
 
-/// How this door takes keys and says no.
-pub(super) const DRESS: Dress = Dress { key_header: "x-postmark-server-token", refuse: error::refuse };
+/// How this API takes keys and formats errors.
+pub(super) const ERROR_STYLE: ErrorStyle =
+    ErrorStyle { key_header: "x-postmark-server-token", refuse: error::refuse };
 
-/// What the door remembers for a moment.
+/// Short-lived caches of this API.
 #[derive(Default)]
-struct DoorMemory {
-    lists: inactive::EmptyLists,
-    templates: template_id::TemplateIds,
+struct PostmarkCaches {
+    lists: inactive::EmptySuppressionLists,
+    templates: template_id::TemplateIdCache,
 }
 
-/// Its routes.
-pub(super) fn routes() -> DoorRoutes {
-    let routes = DoorRoutes::default()
+/// The routes of this API.
+pub(super) fn routes() -> CompatRoutes {
+    let routes = CompatRoutes::default()
         .post("/email", send::send)
         .post("/email/batch", send::batch)
         .post("/email/withTemplate", send::send_template)
@@ -79,5 +81,5 @@ pub(super) fn routes() -> DoorRoutes {
         .get("/webhooks/{id}", server::no_webhooks)
         .put("/webhooks/{id}", server::no_webhooks)
         .delete("/webhooks/{id}", server::no_webhooks);
-    stats::routes(routes).around(|router| router.layer(Extension(Arc::<DoorMemory>::default())))
+    stats::routes(routes).around(|router| router.layer(Extension(Arc::<PostmarkCaches>::default())))
 }

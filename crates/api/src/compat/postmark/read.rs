@@ -5,22 +5,22 @@ use postway_domain::{TenantId, Time};
 use postway_store::record::{MessageRecord, RecipientView};
 use serde_json::{Value, json};
 
-use super::{bounce_id::BounceId, error::Fault, search::listed, word};
+use super::{bounce_id::PostmarkBounceId, error::PostmarkFault, search::listed, status};
 use crate::{
     auth::Reader,
-    compat::letter::Letter,
-    error::ApiError,
-    message::{GivenId, find, view::of_message},
-    state::{App, Shared},
+    compat::shown_content::ShownContent,
+    http::error::ApiError,
+    message::{MessagePathId, find, view::of_message},
+    state::{AppState, SharedState},
 };
 
 pub(super) async fn details(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let record = named(&app, &caller.tenant, &id).await?;
-    let letter = Letter::read(&app, &caller.tenant, &record).await?;
+    let letter = ShownContent::read(&app, &caller.tenant, &record).await?;
     let mut shown = listed(&record.summary, &record.recipients, &letter);
     let places = record.recipients.iter().enumerate();
     let events: Vec<Value> =
@@ -38,30 +38,33 @@ pub(super) async fn details(
 }
 
 pub(super) async fn dump(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let record = named(&app, &caller.tenant, &id).await?;
-    let letter = Letter::read(&app, &caller.tenant, &record).await?;
+    let letter = ShownContent::read(&app, &caller.tenant, &record).await?;
     Ok(Json(json!({"Body": letter.source.as_deref().map(String::from_utf8_lossy).unwrap_or_default()})))
 }
 
-async fn named(app: &App, tenant: &TenantId, id: &str) -> Result<MessageRecord, ApiError> {
+async fn named(app: &AppState, tenant: &TenantId, id: &str) -> Result<MessageRecord, ApiError> {
     find(app, tenant, id).await.map_err(|error| match error.code() {
-        "not_found" => Fault::NoMessage.error("", format!("The message was not found: {}", error.message())),
+        "not_found" => {
+            PostmarkFault::NoMessage.error("", format!("The message was not found: {}", error.message()))
+        }
         _ => error,
     })
 }
 
-/// What became of a recipient; when is known of bounces, and otherwise the message's last change is the best there is.
+/// The outcome of a recipient as an event. For bounces the time is known; otherwise the message's last change
+/// is the best approximation.
 fn event(record: &MessageRecord, place: usize, recipient: &RecipientView) -> Option<Value> {
-    let kind = word::event(recipient.outcome?)?;
+    let kind = status::event(recipient.outcome?)?;
     let (_, bounce) = of_message(std::slice::from_ref(recipient), None);
     let said = recipient.reply.as_ref().map_or("", |reply| reply.text.as_str());
     let (at, details): (Option<Time>, Value) = match bounce {
         Some(bounce) if kind == "Bounced" => {
-            let id = BounceId::new(record.summary.created_at, record.summary.uid, place).number();
+            let id = PostmarkBounceId::new(record.summary.created_at, record.summary.uid, place).number();
             (bounce.at, json!({"Summary": bounce.reason.unwrap_or_default(), "BounceID": id.to_string()}))
         }
         _ => (None, json!({"DeliveryMessage": said, "DestinationServer": null, "DestinationIP": null})),

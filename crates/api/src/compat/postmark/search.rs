@@ -1,7 +1,7 @@
 //! `GET /messages/outbound`: messages that match, newest first.
 //!
-//! What the store can look for it looks for; metadata and `status` are looked at message by message, and `fromemail` in the
-//! mails themselves, so that only the newest 500 are asked for it.
+//! The store searches what it can; metadata and `status` are compared message by message, and `fromemail` in
+//! the mails themselves, so only the newest 500 are compared with it.
 
 use axum::{Json, extract::State, http::Uri};
 use futures::{StreamExt, TryStreamExt};
@@ -12,33 +12,33 @@ use postway_store::record::{Filter, MessageBrief, MessageKey, MessageSummary, Re
 use serde_json::{Value, json};
 
 use super::{
-    error::Fault,
+    error::PostmarkFault,
     message::STREAM,
     query::{LIST_MAX, PostmarkQuery},
-    word,
+    status,
 };
 use crate::{
     auth::Reader,
-    compat::letter::Letter,
-    error::ApiError,
+    compat::shown_content::ShownContent,
+    http::error::ApiError,
     message::view::HIDDEN,
-    state::{App, Shared},
+    state::{AppState, SharedState},
 };
 
-/// Messages that one look at the store takes, and how many looks a list takes at most.
+/// Messages per read of the store, and the most reads for a list.
 const LOOK: u32 = 500;
 pub(super) const LOOKS_MAX: usize = 40;
-/// The most mails that are opened to see who they are from.
+/// The most mails that are parsed to find their sender.
 const FROM_LOOKED_MAX: usize = 500;
-/// Mails that are opened at once.
+/// Mails that are parsed at once.
 const TOGETHER: usize = 8;
 
 pub(super) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    let asked = PostmarkQuery::of(&uri)?;
+    let asked = PostmarkQuery::from_uri(&uri)?;
     let (window, tenant) = (asked.window()?, &caller.tenant);
     let from = asked.text("fromemail")?.map(str::to_lowercase);
     let Some(wanted) = MessageFilter::read(&asked)? else {
@@ -50,13 +50,13 @@ pub(super) async fn list(
         found = sent_by(&app, tenant, found, &from).await?;
     }
     let total = found.len();
-    let shown = window.of(found);
+    let shown = window.slice(found);
     let people = people_of(&app, tenant, &shown).await?;
     let listed: Vec<Value> = futures::stream::iter(shown.into_iter().zip(people))
         .map(|(message, people)| {
             let app = &app;
             async move {
-                let letter = Letter::of(app, tenant, &message).await?;
+                let letter = ShownContent::read_summary(app, tenant, &message).await?;
                 Ok::<_, ApiError>(listed(&message, &people, &letter))
             }
         })
@@ -66,28 +66,28 @@ pub(super) async fn list(
     Ok(Json(json!({"TotalCount": total, "Messages": listed})))
 }
 
-/// `GET /messages/outbound/opens`: there are none, because opens are not tracked.
+/// `GET /messages/outbound/opens`: always empty, because opens are not tracked.
 pub(super) async fn no_opens(_caller: Reader) -> Json<Value> {
     Json(json!({"TotalCount": 0, "Opens": []}))
 }
 
-/// `GET /messages/outbound/clicks`: the same of links.
+/// `GET /messages/outbound/clicks`: always empty, because links are not tracked.
 pub(super) async fn no_clicks(_caller: Reader) -> Json<Value> {
     Json(json!({"TotalCount": 0, "Clicks": []}))
 }
 
-/// Which messages are asked for.
+/// The filter of a list.
 #[derive(Default)]
 pub(super) struct MessageFilter {
     pub(super) filter: Filter,
-    /// In the stream that is no batch.
+    /// Whether only messages of the default stream match, which is not a batch.
     default_stream: bool,
     status: Option<&'static str>,
     metadata: Vec<(String, String)>,
 }
 
 impl MessageFilter {
-    /// As it is asked for; none where nothing can match.
+    /// The requested filter; `None` if nothing can match.
     pub(super) fn read(asked: &PostmarkQuery) -> Result<Option<Self>, ApiError> {
         let mut wanted = Self {
             filter: Filter {
@@ -120,18 +120,18 @@ impl MessageFilter {
             Some("sent") => wanted.filter.status = Some(Status::Sent),
             Some("queued") => wanted.status = Some("Queued"),
             Some("processed") => wanted.status = Some("Processed"),
-            Some(_) => return Err(Fault::Query.error("status", "must be queued, sent or processed")),
+            Some(_) => return Err(PostmarkFault::Query.error("status", "must be queued, sent or processed")),
         }
         Ok(Some(wanted))
     }
 
     pub(super) fn is(&self, message: &MessageSummary) -> bool {
         (!self.default_stream || message.lane.batch.is_none())
-            && self.status.is_none_or(|status| word::status(message.state) == status)
+            && self.status.is_none_or(|status| status::status(message.state) == status)
             && self.has_metadata(message)
     }
 
-    /// Names were read in lower case, so they are compared so.
+    /// Metadata is compared in lower case, because parameter names are read in lower case.
     fn has_metadata(&self, message: &MessageSummary) -> bool {
         if self.metadata.is_empty() {
             return true;
@@ -154,7 +154,7 @@ impl MessageFilter {
 
 /// The newest messages that match the filter, up to a limit.
 pub(super) async fn walk(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     wanted: &MessageFilter,
     most: usize,
@@ -172,16 +172,16 @@ pub(super) async fn walk(
     Ok(found)
 }
 
-/// Those of them that are from this address.
+/// The messages among them that are from this address.
 async fn sent_by(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     found: Vec<MessageSummary>,
     from: &str,
 ) -> Result<Vec<MessageSummary>, ApiError> {
     let looked: Vec<_> = futures::stream::iter(found)
         .map(|message| async move {
-            let letter = Letter::of(app, tenant, &message).await?;
+            let letter = ShownContent::read_summary(app, tenant, &message).await?;
             let sender = letter.from.as_deref().and_then(|from| from.parse::<Mailbox>().ok());
             let is_from = sender.is_some_and(|sender| sender.address().as_str().to_lowercase() == from);
             Ok::<_, ApiError>(is_from.then_some(message))
@@ -192,9 +192,9 @@ async fn sent_by(
     Ok(looked.into_iter().flatten().collect())
 }
 
-/// The recipients of each of these messages, read for all of them together.
+/// The recipients of each of these messages, read together.
 async fn people_of(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     messages: &[MessageSummary],
 ) -> Result<Vec<Vec<RecipientView>>, ApiError> {
@@ -207,9 +207,9 @@ async fn people_of(
     Ok(uids.iter().map(of).collect())
 }
 
-/// These messages with their recipients, in no order; those with many recipients too.
+/// These messages with their recipients, in no order, including those with many recipients.
 pub(super) async fn briefs(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     uids: &[MessageUid],
 ) -> Result<Vec<MessageBrief>, ApiError> {
@@ -225,7 +225,7 @@ pub(super) async fn briefs(
 }
 
 /// A message as in lists.
-pub(super) fn listed(message: &MessageSummary, people: &[RecipientView], letter: &Letter) -> Value {
+pub(super) fn listed(message: &MessageSummary, people: &[RecipientView], letter: &ShownContent) -> Value {
     let of_kind = |kind: RecipientKind| -> Vec<Value> {
         let of_kind = people.iter().filter(|recipient| recipient.kind == kind);
         of_kind.map(|recipient| json!({"Email": recipient.address, "Name": null})).collect()
@@ -243,7 +243,7 @@ pub(super) fn listed(message: &MessageSummary, people: &[RecipientView], letter:
         "Subject": subject_of(message),
         "Tag": message.tags.first(),
         "Attachments": letter.files,
-        "Status": word::status(message.state),
+        "Status": status::status(message.state),
         "TrackOpens": false,
         "TrackLinks": "None",
         "Metadata": metadata.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_else(|| json!({})),
@@ -251,12 +251,12 @@ pub(super) fn listed(message: &MessageSummary, people: &[RecipientView], letter:
     })
 }
 
-/// The stream that a message is of.
+/// The stream of a message.
 pub(super) fn stream_of(message: &MessageSummary) -> &str {
     message.lane.batch.as_ref().map_or(STREAM, |batch| batch.as_str())
 }
 
-/// The subject, unless nobody may read it.
+/// The subject, unless it is sensitive.
 pub(super) fn subject_of(message: &MessageSummary) -> &str {
     if message.sensitive { HIDDEN } else { &message.subject }
 }

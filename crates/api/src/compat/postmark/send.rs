@@ -14,19 +14,17 @@ use postway_store::StoreError;
 use serde_json::{Map, Value, json};
 
 use super::{
-    DoorMemory,
-    error::{Fault, body as error_body, theirs},
+    PostmarkCaches,
+    error::{PostmarkFault, body as error_body, theirs},
     inactive::some_inactive,
     message::message,
 };
 use crate::{
     auth::Sender,
-    body,
-    compat::translate::{Fields, Items, misshapen},
-    error::ApiError,
-    message::{accept, batch as many},
-    request_id::RequestId,
-    state::{App, Shared},
+    compat::translate::{RawFields, RawItems, misshapen},
+    http::{body, error::ApiError, request_id::RequestId},
+    message::submit::{accept, batch as many},
+    state::{AppState, SharedState},
 };
 
 /// The most messages of a batch.
@@ -35,8 +33,8 @@ const BATCH_MAX: usize = 500;
 const TOGETHER: usize = 16;
 
 pub(super) async fn send(
-    State(app): State<Shared>,
-    Extension(memory): Extension<Arc<DoorMemory>>,
+    State(app): State<SharedState>,
+    Extension(memory): Extension<Arc<PostmarkCaches>>,
     caller: Sender,
     id: RequestId,
     request: Request,
@@ -46,8 +44,8 @@ pub(super) async fn send(
 }
 
 pub(super) async fn send_template(
-    State(app): State<Shared>,
-    Extension(memory): Extension<Arc<DoorMemory>>,
+    State(app): State<SharedState>,
+    Extension(memory): Extension<Arc<PostmarkCaches>>,
     caller: Sender,
     id: RequestId,
     request: Request,
@@ -57,42 +55,42 @@ pub(super) async fn send_template(
 }
 
 pub(super) async fn batch(
-    State(app): State<Shared>,
-    Extension(memory): Extension<Arc<DoorMemory>>,
+    State(app): State<SharedState>,
+    Extension(memory): Extension<Arc<PostmarkCaches>>,
     caller: Sender,
     id: RequestId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let (context, bytes) = read(&app, caller, &id, request).await?;
     let items = serde_json::from_slice(&bytes).map_err(|error| {
-        misshapen(&bytes, &error, |_| Fault::Shape.error("", "the body must be a list of messages"))
+        misshapen(&bytes, &error, |_| PostmarkFault::Shape.error("", "the body must be a list of messages"))
     })?;
     all(&app, &memory, &context, items, false).await
 }
 
 pub(super) async fn batch_templates(
-    State(app): State<Shared>,
-    Extension(memory): Extension<Arc<DoorMemory>>,
+    State(app): State<SharedState>,
+    Extension(memory): Extension<Arc<PostmarkCaches>>,
     caller: Sender,
     id: RequestId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let (context, bytes) = read(&app, caller, &id, request).await?;
-    let messages = Fields::read(&bytes)?.take("Messages");
-    let messages = messages.ok_or_else(|| Fault::Shape.error("Messages", "is missing"))?;
-    let items = Items::read("Messages", messages)
-        .map_err(|_| Fault::Shape.error("Messages", "must be a list of messages"))?;
+    let messages = RawFields::read(&bytes)?.take("Messages");
+    let messages = messages.ok_or_else(|| PostmarkFault::Shape.error("Messages", "is missing"))?;
+    let items = RawItems::read("Messages", messages)
+        .map_err(|_| PostmarkFault::Shape.error("Messages", "must be a list of messages"))?;
     all(&app, &memory, &context, items, true).await
 }
 
 async fn read(
-    app: &App,
+    app: &AppState,
     caller: Sender,
     id: &RequestId,
     request: Request,
 ) -> Result<(RequestContext, Bytes), ApiError> {
     let (parts, body) = request.into_parts();
-    // Subjects and tags as long as there; the tenant's own bound holds where it has set one.
+    // Subjects and tags may be as long as there; the tenant's own limit applies if it has set one.
     let context = RequestContext { any_subject: true, ..accept::door_context(caller, id, &parts.headers)? };
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
@@ -100,8 +98,8 @@ async fn read(
 }
 
 async fn one(
-    app: &App,
-    memory: &DoorMemory,
+    app: &AppState,
+    memory: &PostmarkCaches,
     context: &RequestContext,
     bytes: &[u8],
     from_template: bool,
@@ -115,15 +113,15 @@ async fn one(
 }
 
 async fn all(
-    app: &App,
-    memory: &DoorMemory,
+    app: &AppState,
+    memory: &PostmarkCaches,
     context: &RequestContext,
-    items: Items<'_>,
+    items: RawItems<'_>,
     from_template: bool,
 ) -> Result<Json<Value>, ApiError> {
     if items.0.len() > BATCH_MAX {
         let message = format!("there are {} messages: send at most {BATCH_MAX}", items.0.len());
-        return Err(Fault::BatchLong.error("", message));
+        return Err(PostmarkFault::BatchLong.error("", message));
     }
     let mut translated: Vec<_> =
         items.0.iter().map(|item| message(item.get().as_bytes(), from_template)).collect();
@@ -161,14 +159,14 @@ async fn all(
         match results.next() {
             Some(Ok(receipt)) => taken(app, named, receipt.uid, &inactive),
             Some(Err(rejected)) => error_body(&theirs(rejected.refusal.into())),
-            None => error_body(&ApiError::internal("the door did not answer for every message")),
+            None => error_body(&ApiError::internal("the intake did not answer for every message")),
         }
     });
     Ok(Json(answers.collect()))
 }
 
 /// The answer for a message that is durable.
-fn taken(app: &App, named: Vec<(&'static str, String)>, uid: MessageUid, inactive: &[String]) -> Value {
+fn taken(app: &AppState, named: Vec<(&'static str, String)>, uid: MessageUid, inactive: &[String]) -> Value {
     let mut answer: Map<String, Value> =
         named.into_iter().map(|(name, list)| (name.to_owned(), list.into())).collect();
     let message = match inactive {

@@ -1,4 +1,5 @@
-//! `GET /server`: the tenant, as the server that a token is of. And what is not here: webhooks.
+//! `GET /server`: the tenant, as the server that a token belongs to. Also the refusal of webhooks, which are
+//! not supported.
 
 use axum::{Json, extract::State};
 use postway_domain::{AccountKind, TenantId};
@@ -6,18 +7,18 @@ use serde_json::{Value, json};
 
 use crate::{
     auth::{Manager, Reader},
-    error::ApiError,
-    state::Shared,
+    http::error::ApiError,
+    state::SharedState,
 };
 
-pub(super) async fn show(State(app): State<Shared>, caller: Reader) -> Result<Json<Value>, ApiError> {
+pub(super) async fn show(State(app): State<SharedState>, caller: Reader) -> Result<Json<Value>, ApiError> {
     let tenant = app.store.tenant(&caller.tenant).await?;
     let tenant = tenant.ok_or_else(|| ApiError::not_found("the tenant is gone"))?;
     let account = match &tenant.default_account {
         Some(account) => app.store.account(&tenant.id, account).await?,
         None => None,
     };
-    // Mail that the sandbox captures goes nowhere.
+    // Mail that the sandbox captures is not delivered.
     let is_live = account.is_some_and(|account| account.settings.kind != AccountKind::Sandbox);
     Ok(Json(json!({
         "ID": number_of(&tenant.id),
@@ -45,14 +46,14 @@ pub(super) async fn show(State(app): State<Shared>, caller: Reader) -> Result<Js
     })))
 }
 
-/// `/webhooks`, whatever is asked of them: their bodies would be ours, and not what a receiver for Postmark's reads.
+/// `/webhooks`, all methods: the calls would have our format, not Postmark's.
 pub(super) async fn no_webhooks(_caller: Manager) -> ApiError {
     ApiError::not_found(
-        "webhooks are not managed by this door: make them with POST /v1/webhooks, whose bodies the guide describes",
+        "webhooks are not managed by this compatibility API: create them with POST /v1/webhooks, whose bodies the guide describes",
     )
 }
 
-/// A number for a tenant, whose id is a text: the same whenever it is asked for, and a key to nothing.
+/// A stable number for a tenant, whose id is a text. It is not a secret.
 pub(super) fn number_of(tenant: &TenantId) -> u32 {
     let hash = tenant
         .as_str()

@@ -1,7 +1,8 @@
 //! `/stats/outbound` and its parts, and `/deliverystats`: counts by day, in UTC.
 //!
-//! They are the counts of `/v1/statistics`, which are kept by account and hour and not by tag or stream: who asks by those is
-//! refused. Opens and links are not tracked, so there are none; and bounces are not counted by kind.
+//! They are the counts of `/v1/statistics`, which are stored by account and hour and not by tag or stream: a
+//! request for those is refused. Opens and links are not tracked, so there are none; bounces are not counted
+//! by kind.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,23 +11,23 @@ use postway_domain::{TenantId, Time};
 use serde_json::{Value, json};
 
 use super::{
-    error::Fault,
+    error::PostmarkFault,
     query::{LIST_MAX, PostmarkQuery},
 };
 use crate::{
     auth::Reader,
-    compat::routes::DoorRoutes,
-    error::ApiError,
-    state::{App, Shared},
+    compat::routes::CompatRoutes,
+    http::error::ApiError,
+    state::{AppState, SharedState},
 };
 
-/// The longest time that is counted at once, in days.
+/// The longest time range, in days.
 const DAYS_MAX: u64 = 366;
 /// Suppressions that are read at once.
 const LOOK: u32 = 500;
 
-/// Adds their routes. Some SDKs write a path as the documentation does, some in small letters.
-pub(super) fn routes(routes: DoorRoutes) -> DoorRoutes {
+/// Adds the routes. Some SDKs write a path as the documentation does, some in lower case.
+pub(super) fn routes(routes: CompatRoutes) -> CompatRoutes {
     routes
         .get("/deliverystats", deliveries)
         .get("/deliveryStats", deliveries)
@@ -48,62 +49,64 @@ pub(super) fn routes(routes: DoorRoutes) -> DoorRoutes {
         .get("/stats/outbound/clicks/location", no_days)
 }
 
-/// What was done on a day, or on all of them.
+/// The counts of one day, or of all.
 #[derive(Clone, Copy, Default)]
-struct DaySums {
+struct DayCounts {
     sent: i64,
     bounced: i64,
     complained: i64,
 }
 
-impl DaySums {
+impl DayCounts {
     fn add(&mut self, other: Self) {
         self.sent += other.sent;
         self.bounced += other.bounced;
         self.complained += other.complained;
     }
 
-    /// How many of a hundred that were sent.
+    /// The percentage of what was sent.
     fn rate(self, of: i64) -> f64 {
         if self.sent > 0 { of as f64 * 100.0 / self.sent as f64 } else { 0.0 }
     }
 }
 
-/// What was done, in all and by day.
-struct CountedDays {
-    all: DaySums,
-    /// By the day's first ten letters, as in `2030-01-31`.
-    days: BTreeMap<String, DaySums>,
+/// The counts in all and by day.
+struct DailyCounts {
+    all: DayCounts,
+    /// By the day's first ten characters, as in `2030-01-31`.
+    days: BTreeMap<String, DayCounts>,
 }
 
-impl CountedDays {
-    async fn read(app: &App, tenant: &TenantId, uri: &Uri) -> Result<Self, ApiError> {
-        let asked = PostmarkQuery::of(uri)?;
+impl DailyCounts {
+    async fn read(app: &AppState, tenant: &TenantId, uri: &Uri) -> Result<Self, ApiError> {
+        let asked = PostmarkQuery::from_uri(uri)?;
         for name in ["tag", "messagestream"] {
             if asked.text(name)?.is_some() {
-                return Err(Fault::Query.error(name, "counts are not kept by tag or stream: ask for all"));
+                return Err(
+                    PostmarkFault::Query.error(name, "counts are not kept by tag or stream: ask for all")
+                );
             }
         }
         Self::between(app, tenant, asked.since()?, asked.until()?).await
     }
 
     async fn between(
-        app: &App,
+        app: &AppState,
         tenant: &TenantId,
         since: Option<Time>,
         until: Option<Time>,
     ) -> Result<Self, ApiError> {
         let longest = Duration::from_secs(DAYS_MAX * 86_400);
-        // The hour under way counts too.
+        // The current hour counts too.
         let until = until.unwrap_or_else(|| app.clock.now().plus(Duration::from_millis(1)));
         let since = since.unwrap_or_else(|| until.minus(longest));
         if until.since(since) > longest {
             let message = format!("is more than {DAYS_MAX} days before todate: ask for less");
-            return Err(Fault::Query.error("fromdate", message));
+            return Err(PostmarkFault::Query.error("fromdate", message));
         }
-        let mut counted = Self { all: DaySums::default(), days: BTreeMap::new() };
+        let mut counted = Self { all: DayCounts::default(), days: BTreeMap::new() };
         for row in app.store.statistics(tenant, since, until).await? {
-            let sums = DaySums {
+            let sums = DayCounts {
                 sent: row.counts.sent,
                 bounced: row.counts.bounced,
                 complained: row.counts.complained,
@@ -115,15 +118,15 @@ impl CountedDays {
         Ok(counted)
     }
 
-    /// The days on which there was something to count, under this name.
-    fn days(&self, name: &str, of: impl Fn(&DaySums) -> i64) -> Vec<Value> {
+    /// The days with a count, under this name.
+    fn days(&self, name: &str, of: impl Fn(&DayCounts) -> i64) -> Vec<Value> {
         let counted = self.days.iter().map(|(day, sums)| (day, of(sums))).filter(|(_, count)| *count > 0);
         counted.map(|(day, count)| json!({"Date": day, name: count})).collect()
     }
 }
 
-async fn overview(State(app): State<Shared>, caller: Reader, uri: Uri) -> Result<Json<Value>, ApiError> {
-    let CountedDays { all, .. } = CountedDays::read(&app, &caller.tenant, &uri).await?;
+async fn overview(State(app): State<SharedState>, caller: Reader, uri: Uri) -> Result<Json<Value>, ApiError> {
+    let DailyCounts { all, .. } = DailyCounts::read(&app, &caller.tenant, &uri).await?;
     Ok(Json(json!({
         "Sent": all.sent,
         "Bounced": all.bounced,
@@ -145,18 +148,18 @@ async fn overview(State(app): State<Shared>, caller: Reader, uri: Uri) -> Result
     })))
 }
 
-async fn sends(State(app): State<Shared>, caller: Reader, uri: Uri) -> Result<Json<Value>, ApiError> {
-    let counted = CountedDays::read(&app, &caller.tenant, &uri).await?;
+async fn sends(State(app): State<SharedState>, caller: Reader, uri: Uri) -> Result<Json<Value>, ApiError> {
+    let counted = DailyCounts::read(&app, &caller.tenant, &uri).await?;
     Ok(Json(json!({"Days": counted.days("Sent", |sums| sums.sent), "Sent": counted.all.sent})))
 }
 
-async fn bounces(State(app): State<Shared>, caller: Reader, uri: Uri) -> Result<Json<Value>, ApiError> {
-    let counted = CountedDays::read(&app, &caller.tenant, &uri).await?;
+async fn bounces(State(app): State<SharedState>, caller: Reader, uri: Uri) -> Result<Json<Value>, ApiError> {
+    let counted = DailyCounts::read(&app, &caller.tenant, &uri).await?;
     Ok(Json(json!({"Days": counted.days("Unknown", |sums| sums.bounced), "Unknown": counted.all.bounced})))
 }
 
-async fn spam(State(app): State<Shared>, caller: Reader, uri: Uri) -> Result<Json<Value>, ApiError> {
-    let counted = CountedDays::read(&app, &caller.tenant, &uri).await?;
+async fn spam(State(app): State<SharedState>, caller: Reader, uri: Uri) -> Result<Json<Value>, ApiError> {
+    let counted = DailyCounts::read(&app, &caller.tenant, &uri).await?;
     let days = counted.days("SpamComplaint", |sums| sums.complained);
     Ok(Json(json!({"Days": days, "SpamComplaint": counted.all.complained})))
 }
@@ -178,8 +181,8 @@ async fn no_days(_caller: Reader) -> Json<Value> {
 }
 
 /// Bounces of the last year, and the number of suppressed addresses, counted up to 10,000.
-async fn deliveries(State(app): State<Shared>, caller: Reader) -> Result<Json<Value>, ApiError> {
-    let CountedDays { all, .. } = CountedDays::between(&app, &caller.tenant, None, None).await?;
+async fn deliveries(State(app): State<SharedState>, caller: Reader) -> Result<Json<Value>, ApiError> {
+    let DailyCounts { all, .. } = DailyCounts::between(&app, &caller.tenant, None, None).await?;
     let (now, mut inactive, mut after) = (app.clock.now(), 0, None::<String>);
     while inactive < LIST_MAX {
         let found = app.store.suppressions(&caller.tenant, after.as_deref(), LOOK).await?;

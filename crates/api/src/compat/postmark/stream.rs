@@ -1,8 +1,9 @@
-//! `/message-streams`: a stream is a stream here, and mail of it is mail of the batch of its name; `outbound` is mail of none.
+//! `/message-streams`: a stream is a stream here, and its mail belongs to the batch of its name; `outbound`
+//! is mail without a batch.
 //!
-//! A batch is there as soon as it is named, so mail may name a stream that nobody made: it is listed with nothing but its name.
-//! `Broadcasts` are streams that readers can leave, `Transactional` the others. One that is archived is suspended: its mail waits
-//! until it is not.
+//! A batch exists as soon as it is named, so mail may name a stream that was never created: it is listed with
+//! its name only. `Broadcasts` are streams that readers can unsubscribe from, `Transactional` the others. An
+//! archived stream is suspended: its mail waits until it is unarchived.
 
 use std::collections::BTreeMap;
 
@@ -17,21 +18,22 @@ use postway_domain::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{error::Fault, message::STREAM, query::PostmarkQuery, server::number_of};
+use super::{error::PostmarkFault, message::STREAM, query::PostmarkQuery, server::number_of};
 use crate::{
     auth::{Manager, Reader},
-    batch, body,
-    error::ApiError,
-    message::GivenId,
-    request_id::RequestId,
-    state::Shared,
-    stream::{NewStream, change_stream, make_stream},
+    http::{body, error::ApiError, request_id::RequestId},
+    message::MessagePathId,
+    outgoing::{
+        batch,
+        stream::{NewStream, change_stream, make_stream},
+    },
+    state::SharedState,
 };
 
 /// The most streams that are listed.
 const STREAMS_MAX: u32 = 500;
 
-/// A stream as it is known: by its name alone, unless somebody made it.
+/// The view of a stream: only its name, unless it was created.
 fn stream(tenant: &TenantId, id: &str, archived_at: Option<Time>, made: Option<&MailStream>) -> Value {
     let leaves = made.is_some_and(|made| made.unsubscribe);
     json!({
@@ -50,39 +52,39 @@ fn stream(tenant: &TenantId, id: &str, archived_at: Option<Time>, made: Option<&
     })
 }
 
-/// The batch that a stream is; none of `outbound`.
+/// The batch of a stream; `None` for `outbound`.
 pub(super) fn batch_of(id: &str) -> Result<Option<BatchCode>, ApiError> {
     match id {
         STREAM => Ok(None),
-        id => id.parse().map(Some).map_err(|error| Fault::Stream.error("ID", format!("{error}"))),
+        id => id.parse().map(Some).map_err(|error| PostmarkFault::Stream.error("ID", format!("{error}"))),
     }
 }
 
-/// The same of one that must have its own batch.
+/// The batch of a stream that must have one.
 fn own_batch(id: &str) -> Result<BatchCode, ApiError> {
     batch_of(id)?.ok_or_else(|| {
-        Fault::Stream
+        PostmarkFault::Stream
             .error("", format!("`{STREAM}` is the mail of no stream: it cannot be archived or changed"))
     })
 }
 
 pub(super) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    let asked = PostmarkQuery::of(&uri)?;
+    let asked = PostmarkQuery::from_uri(&uri)?;
     let with_archived =
         asked.text("includearchivedstreams")?.is_some_and(|text| text.eq_ignore_ascii_case("true"));
     let kind = asked.text("messagestreamtype")?.map(str::to_ascii_lowercase);
     let tenant = &caller.tenant;
     let mut streams = vec![stream(tenant, STREAM, None, None)];
     let made = app.store.streams(tenant, None, MailStream::PER_TENANT_MAX).await?;
-    // By name: those that were made, and those that mail has named.
+    // By name: streams that were created, and streams that mail has named.
     let mut known: BTreeMap<String, (Option<Time>, Option<&MailStream>)> =
         made.iter().map(|made| (made.id.to_string(), (None, Some(made)))).collect();
     for batch in app.store.batches(tenant, None, STREAMS_MAX).await? {
-        // A part of a stream's mail is none itself.
+        // A sub-batch of a stream is not a stream.
         let is_part = MailStream::of_batch(&batch.code).is_some_and(|of| of.as_str() != batch.code.as_str());
         if !is_part {
             known.entry(batch.code.to_string()).or_default().0 = batch.suspended_since;
@@ -99,9 +101,9 @@ pub(super) async fn list(
 }
 
 pub(super) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let tenant = &caller.tenant;
     let Some(code) = batch_of(&id)? else { return Ok(Json(stream(tenant, STREAM, None, None))) };
@@ -111,17 +113,17 @@ pub(super) async fn show(
         Err(_) => None,
     };
     if batch.is_none() && made.is_none() {
-        return Err(
-            Fault::Stream.error("", format!("The stream was not found: there is no mail of `{code}`"))
-        );
+        return Err(PostmarkFault::Stream
+            .error("", format!("The stream was not found: there is no mail of `{code}`")));
     }
     let archived_at = batch.and_then(|batch| batch.suspended_since);
     Ok(Json(stream(tenant, code.as_str(), archived_at, made.as_ref())))
 }
 
-/// Makes a stream. Readers can leave what is `Broadcasts`, unless it says otherwise or readers cannot reach this gateway.
+/// Creates a stream. Readers can unsubscribe from `Broadcasts`, unless the body says otherwise or readers
+/// cannot reach this gateway.
 pub(super) async fn create(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     request: Request,
@@ -131,25 +133,26 @@ pub(super) async fn create(
     let code = own_batch(id)?;
     let is_broadcast = body.get("MessageStreamType").and_then(Value::as_str) == Some("Broadcasts");
     let mut given = read(&body);
-    given.id = Some(code.as_str().parse().map_err(|error| Fault::Stream.error("ID", format!("{error}")))?);
+    given.id =
+        Some(code.as_str().parse().map_err(|error| PostmarkFault::Stream.error("ID", format!("{error}")))?);
     given.unsubscribe = given.unsubscribe.or(Some(is_broadcast && app.door.serves_readers()));
     let made = make_stream(&app, &caller, &request_id, given).await.map_err(refused)?;
     Ok(Json(stream(&caller.tenant, code.as_str(), None, Some(&made))))
 }
 
-/// What is wrong with a stream, under the number that users know; what is no fault of theirs stays as it is.
+/// A fault of a stream under the number that users know; a failure of ours stays as it is.
 fn refused(error: ApiError) -> ApiError {
     match error.status().is_client_error() {
         true => {
             let told =
                 error.details().first().map_or_else(|| error.message().to_owned(), ToString::to_string);
-            Fault::Stream.error("", told)
+            PostmarkFault::Stream.error("", told)
         }
         false => error,
     }
 }
 
-/// What a body says of a stream.
+/// Reads the fields of a stream.
 fn read(body: &Map<String, Value>) -> NewStream {
     let text = |name: &str, max: usize| {
         let text = body.get(name).and_then(Value::as_str);
@@ -168,18 +171,18 @@ fn read(body: &Map<String, Value>) -> NewStream {
     }
 }
 
-/// Changes the name, the description, or whether readers can leave it.
+/// Changes the name, the description, or whether readers can unsubscribe.
 pub(super) async fn edit(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let code = own_batch(&id)?;
     let given = read(&body::json_object(request).await?);
     let id: StreamId =
-        code.as_str().parse().map_err(|error| Fault::Stream.error("ID", format!("{error}")))?;
+        code.as_str().parse().map_err(|error| PostmarkFault::Stream.error("ID", format!("{error}")))?;
     let made = change_stream(&app, &caller, &request_id, &id, given).await.map_err(refused)?;
     let batch = batch::find(&app, &caller.tenant, &code).await?;
     let archived_at = batch.and_then(|batch| batch.suspended_since);
@@ -187,24 +190,24 @@ pub(super) async fn edit(
 }
 
 pub(super) async fn archive(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let code = own_batch(&id)?;
-    batch::hold(&app, &caller, &request_id, &code).await?;
+    batch::suspend_batch(&app, &caller, &request_id, &code).await?;
     Ok(Json(json!({"ID": code.as_str(), "ServerID": number_of(&caller.tenant), "ExpectedPurgeDate": null})))
 }
 
 pub(super) async fn unarchive(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let code = own_batch(&id)?;
-    batch::let_go(&app, &caller, &request_id, &code).await?;
+    batch::activate_batch(&app, &caller, &request_id, &code).await?;
     let made = match code.as_str().parse::<StreamId>() {
         Ok(id) => app.store.stream(&caller.tenant, &id).await?,
         Err(_) => None,

@@ -1,7 +1,7 @@
-//! `/message-streams/{id}/suppressions`: who gets no mail.
+//! `/message-streams/{id}/suppressions`: suppressed addresses.
 //!
-//! `outbound` has the tenant's own list, which holds for all its mail. A stream has that, and whoever is suppressed for it alone:
-//! what is added by its name is its own, and what is deleted by its name is gone from both.
+//! `outbound` has the tenant's own list, which applies to all its mail. A stream has that list and its own
+//! suppressions: adding adds to the stream's own, and deleting removes from both.
 
 use axum::{
     Json,
@@ -18,25 +18,22 @@ use postway_store::record::{
 };
 use serde_json::{Value, json};
 
-use super::{error::Fault, query::PostmarkQuery, stream::batch_of};
+use super::{error::PostmarkFault, query::PostmarkQuery, stream::batch_of};
 use crate::{
+    admin::erase::digest,
     auth::{Manager, Reader},
-    body,
-    erase::digest,
-    error::ApiError,
-    message::GivenId,
-    page,
-    request_id::RequestId,
-    state::{App, Shared},
+    http::{body, error::ApiError, pagination, request_id::RequestId},
+    message::MessagePathId,
+    state::{AppState, SharedState},
 };
 
 /// The most addresses of one call.
 const ADDRESSES_MAX: usize = 1_000;
-/// Suppressions that are read for a part of the answer, and that are looked up at once.
+/// Suppressions per read, and how many are looked up at once.
 const LOOK: u32 = 500;
 const TOGETHER: usize = 16;
 
-/// Which of them are asked for.
+/// The requested suppressions.
 #[derive(Clone)]
 struct SuppressionFilter {
     address: Option<String>,
@@ -62,7 +59,7 @@ impl SuppressionFilter {
     }
 }
 
-/// Why somebody gets no mail, and who wanted it so.
+/// The reason and the origin of a suppression, in Postmark's terms.
 fn words(reason: SuppressionReason) -> (&'static str, &'static str) {
     match reason {
         SuppressionReason::HardBounce => ("HardBounce", "Recipient"),
@@ -77,15 +74,15 @@ fn shown(one: &Suppression) -> Value {
     json!({"EmailAddress": one.address, "SuppressionReason": reason, "Origin": origin, "CreatedAt": one.created_at})
 }
 
-/// All of them, written as they are read.
+/// The complete list, streamed.
 pub(super) async fn dump(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
     uri: Uri,
 ) -> Result<Response, ApiError> {
     let stream = stream_of(&id)?;
-    let asked = PostmarkQuery::of(&uri)?;
+    let asked = PostmarkQuery::from_uri(&uri)?;
     let wanted = SuppressionFilter {
         address: asked.text("emailaddress")?.map(str::to_lowercase),
         reason: asked.text("suppressionreason")?.map(str::to_owned),
@@ -109,13 +106,13 @@ pub(super) async fn dump(
         None => {
             let dump = SuppressionDump { tenant, stream, wanted };
             let part = move |position: DumpPosition| part(app.clone(), dump.clone(), position);
-            page::streamed(DumpPosition::default(), part).await?
+            pagination::streamed(DumpPosition::default(), part).await?
         }
     };
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-/// Whose list is dumped, of which stream, and what of it.
+/// A list to dump: its tenant, its stream and its filter.
 #[derive(Clone)]
 struct SuppressionDump {
     tenant: TenantId,
@@ -123,20 +120,20 @@ struct SuppressionDump {
     wanted: SuppressionFilter,
 }
 
-/// Where to go on.
+/// Where to continue.
 #[derive(Default)]
 struct DumpPosition {
-    /// Whether the tenant's list is written, and the stream's own is next.
+    /// Whether the tenant's list is written, and the stream's own follows.
     is_own: bool,
     after: Option<String>,
-    /// Whether something was written.
+    /// Whether anything was written.
     has_some: bool,
     has_begun: bool,
 }
 
-/// The next part of the answer, and where to go on.
+/// The next part of the answer, and where to continue.
 async fn part(
-    app: Shared,
+    app: SharedState,
     dump: SuppressionDump,
     position: DumpPosition,
 ) -> Result<(Vec<u8>, Option<DumpPosition>), ApiError> {
@@ -175,7 +172,7 @@ async fn part(
     Ok((text.into_bytes(), next))
 }
 
-/// The stream whose own suppressions are meant; none of `outbound`.
+/// The stream with its own suppressions; `None` for `outbound`.
 fn stream_of(id: &str) -> Result<Option<StreamId>, ApiError> {
     Ok(batch_of(id)?.as_ref().and_then(MailStream::of_batch))
 }
@@ -188,7 +185,7 @@ fn scope(tenant: &TenantId, stream: &StreamId, address: &str) -> SuppressionScop
     }
 }
 
-/// A suppression of a stream, as one of the list is shown.
+/// A suppression of a stream in the form of the tenant's list.
 fn as_listed(one: ScopedSuppression, tenant: &TenantId) -> Suppression {
     Suppression {
         tenant: tenant.clone(),
@@ -200,12 +197,13 @@ fn as_listed(one: ScopedSuppression, tenant: &TenantId) -> Suppression {
     }
 }
 
-/// The addresses of a body as they were given, each with the form that is stored or why it is none.
+/// The addresses of a body, each with its stored form or its fault.
 async fn addresses(request: Request) -> Result<Vec<(String, Result<String, String>)>, ApiError> {
     let body = body::json_object(request).await?;
     let list = body.get("Suppressions").and_then(Value::as_array).filter(|list| list.len() <= ADDRESSES_MAX);
     let list = list.ok_or_else(|| {
-        Fault::Shape.error("Suppressions", format!("must be a list of at most {ADDRESSES_MAX} entries"))
+        PostmarkFault::Shape
+            .error("Suppressions", format!("must be a list of at most {ADDRESSES_MAX} entries"))
     })?;
     let read = |entry: &Value| {
         let given = entry.get("EmailAddress").and_then(Value::as_str).unwrap_or_default();
@@ -227,12 +225,12 @@ fn answer(addresses: Vec<(String, Result<String, String>)>, done: &str) -> Json<
     Json(json!({"Suppressions": statuses}))
 }
 
-/// Suppresses them by hand. One that is suppressed already stays as it is: a bounce says more than a wish.
+/// Suppresses them manually. An existing suppression stays: a bounce is stronger than a manual entry.
 pub(super) async fn create(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let stream = stream_of(&id)?;
@@ -283,12 +281,12 @@ pub(super) async fn create(
     Ok(answer(addresses, "Suppressed"))
 }
 
-/// Lets them have mail again. That one is not suppressed is what was asked for.
+/// Removes suppressions. If an address is not suppressed, that is the requested result.
 pub(super) async fn delete(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let stream = stream_of(&id)?;
@@ -308,7 +306,7 @@ pub(super) async fn delete(
     Ok(answer(addresses, "Deleted"))
 }
 
-/// The same for a stream alone.
+/// The same suppression for one stream.
 fn own(one: Suppression, stream: &StreamId) -> ScopedSuppression {
     ScopedSuppression {
         scope: scope(&one.tenant, stream, &one.address),
@@ -319,8 +317,13 @@ fn own(one: Suppression, stream: &StreamId) -> ScopedSuppression {
     }
 }
 
-/// As the audit log names addresses: one by its digest, since the log outlives what is erased, and many by their number.
-fn target<'a>(app: &App, tenant: &TenantId, mut addresses: impl ExactSizeIterator<Item = &'a str>) -> String {
+/// The names of addresses in the audit log: one by its digest, because the log outlives erasure, and many by
+/// their number.
+fn target<'a>(
+    app: &AppState,
+    tenant: &TenantId,
+    mut addresses: impl ExactSizeIterator<Item = &'a str>,
+) -> String {
     match (addresses.len(), addresses.next()) {
         (1, Some(address)) => digest(&app.secret_key, tenant, address),
         (count, _) => format!("{count} addresses"),

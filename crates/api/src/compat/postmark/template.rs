@@ -1,4 +1,4 @@
-//! `/templates`: templates and layouts, written in Mustachio and shown as they were written.
+//! `/templates`: templates and layouts, stored and shown in Mustachio.
 
 use axum::{
     Json,
@@ -10,20 +10,18 @@ use postway_mime::template::MustachioHead;
 use serde_json::{Map, Value, json};
 
 use super::{
-    error::Fault,
+    error::PostmarkFault,
     query::{LIST_MAX, PostmarkQuery},
-    template_store::{Asker, TemplateDraft, find, head_of, listed, shown},
+    template_store::{TemplateAuthor, TemplateDraft, find, head_of, listed, shown},
 };
 use crate::{
     auth::{Manager, Reader},
-    body,
-    error::ApiError,
-    message::GivenId,
-    request_id::RequestId,
-    state::{App, Shared},
+    http::{body, error::ApiError, request_id::RequestId},
+    message::MessagePathId,
+    state::{AppState, SharedState},
 };
 
-/// The largest body: sources of the largest template as JSON, which writes some characters as several.
+/// The largest body: sources of the largest template as JSON, which escapes some characters.
 pub(super) const BODY_BYTES_MAX: usize = 4 * Template::BYTES_MAX;
 const NAME_CHARS_MAX: usize = 500;
 const SUBJECT_CHARS_MAX: usize = 2_000;
@@ -31,11 +29,11 @@ const SUBJECT_CHARS_MAX: usize = 2_000;
 const LOOK: u32 = 50;
 
 pub(super) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    let asked = PostmarkQuery::of(&uri)?;
+    let asked = PostmarkQuery::from_uri(&uri)?;
     let window = asked.window()?;
     let kind = asked.text("templatetype")?.map(str::to_ascii_lowercase).filter(|kind| kind != "all");
     let layout = asked.text("layouttemplate")?;
@@ -47,11 +45,11 @@ pub(super) async fn list(
         kind.as_deref().is_none_or(|kind| is("TemplateType", kind))
             && layout.is_none_or(|layout| is("LayoutTemplate", layout))
     });
-    Ok(Json(json!({"TotalCount": found.len(), "Templates": window.of(found)})))
+    Ok(Json(json!({"TotalCount": found.len(), "Templates": window.slice(found)})))
 }
 
 /// All templates by name, without their sources.
-async fn all(app: &App, tenant: &TenantId) -> Result<Vec<Value>, ApiError> {
+async fn all(app: &AppState, tenant: &TenantId) -> Result<Vec<Value>, ApiError> {
     let (mut found, mut after) = (Vec::new(), None::<TemplateName>);
     while found.len() < LIST_MAX {
         let some = app.store.templates(tenant, after.as_ref(), LOOK).await?;
@@ -65,15 +63,15 @@ async fn all(app: &App, tenant: &TenantId) -> Result<Vec<Value>, ApiError> {
 }
 
 pub(super) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     Ok(Json(shown(&find(&app, &caller.tenant, &id).await?)))
 }
 
 pub(super) async fn create(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     Manager(caller): Manager,
     request_id: RequestId,
     request: Request,
@@ -82,7 +80,7 @@ pub(super) async fn create(
     let mut fields = TemplateFields { body, faults: Vec::new() };
     let name = fields.text("Name").unwrap_or_default();
     if name.is_empty() {
-        fields.faults.push(Fault::TemplateMissing.at("Name", "is missing"));
+        fields.faults.push(PostmarkFault::TemplateMissing.at("Name", "is missing"));
     }
     let is_layout = fields.is_layout().unwrap_or(false);
     let draft = TemplateDraft {
@@ -95,31 +93,29 @@ pub(super) async fn create(
         is_layout,
     };
     let draft = fields.finish(draft)?;
-    let asker = Asker { app: &app, caller: &caller, request_id: &request_id };
+    let asker = TemplateAuthor { app: &app, caller: &caller, request_id: &request_id };
     Ok(Json(listed(&asker.create(draft).await?).unwrap_or_default()))
 }
 
 pub(super) async fn edit(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     Manager(caller): Manager,
     request_id: RequestId,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let body = body::json_object_within(request, BODY_BYTES_MAX).await?;
     let current = find(&app, &caller.tenant, &id).await?;
     let Some((head, subject)) = MustachioHead::split(&current.subject) else {
-        let message = format!(
-            "`{}` was not written in this door's language: PUT /v1/templates changes it",
-            current.name
-        );
-        return Err(Fault::TemplateInvalid.error("", message));
+        let message =
+            format!("`{}` was not written in Mustachio: PUT /v1/templates changes it", current.name);
+        return Err(PostmarkFault::TemplateInvalid.error("", message));
     };
     let mut fields = TemplateFields { body, faults: Vec::new() };
     if fields.is_layout().is_some_and(|is_layout| is_layout != head.is_layout) {
-        fields.faults.push(Fault::TemplateInvalid.at("TemplateType", "cannot be changed"));
+        fields.faults.push(PostmarkFault::TemplateInvalid.at("TemplateType", "cannot be changed"));
     }
-    // A body is taken away by an empty one.
+    // An empty body removes a part.
     let body_of = |fields: &mut TemplateFields, name: &str, current: &Option<String>| match fields.has(name) {
         true => fields.source(name),
         false => current.clone(),
@@ -141,18 +137,18 @@ pub(super) async fn edit(
         is_layout: head.is_layout,
     };
     let draft = fields.finish(draft)?;
-    let asker = Asker { app: &app, caller: &caller, request_id: &request_id };
+    let asker = TemplateAuthor { app: &app, caller: &caller, request_id: &request_id };
     Ok(Json(listed(&asker.edit(&current, draft).await?).unwrap_or_default()))
 }
 
 pub(super) async fn delete(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     Manager(caller): Manager,
     request_id: RequestId,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let template = find(&app, &caller.tenant, &id).await?;
-    let asker = Asker { app: &app, caller: &caller, request_id: &request_id };
+    let asker = TemplateAuthor { app: &app, caller: &caller, request_id: &request_id };
     asker.delete(&template).await?;
     let named = head_of(&template)
         .and_then(|head| head.id)
@@ -160,10 +156,10 @@ pub(super) async fn delete(
     Ok(Json(json!({"ErrorCode": 0, "Message": format!("Template {named} removed.")})))
 }
 
-/// The fields of a template as they are given. `null` says nothing.
+/// The given fields of a template. `null` counts as absent.
 pub(super) struct TemplateFields {
     pub(super) body: Map<String, Value>,
-    pub(super) faults: Vec<crate::error::FieldError>,
+    pub(super) faults: Vec<crate::http::error::FieldError>,
 }
 
 impl TemplateFields {
@@ -182,19 +178,20 @@ impl TemplateFields {
             _ => {
                 let message =
                     format!("must be a text of at most {chars_max} characters, without control characters");
-                self.faults.push(Fault::TemplateInvalid.at(name, message));
+                self.faults.push(PostmarkFault::TemplateInvalid.at(name, message));
                 None
             }
         }
     }
 
-    /// A body; an empty one is none.
+    /// A body; an empty one counts as absent.
     pub(super) fn source(&mut self, name: &str) -> Option<String> {
         match self.body.remove(name)? {
             Value::Null => None,
             Value::String(text) if !text.contains('\0') => Some(text).filter(|text| !text.trim().is_empty()),
             _ => {
-                self.faults.push(Fault::TemplateInvalid.at(name, "must be a text without NUL characters"));
+                self.faults
+                    .push(PostmarkFault::TemplateInvalid.at(name, "must be a text without NUL characters"));
                 None
             }
         }
@@ -207,13 +204,14 @@ impl TemplateFields {
             "standard" => Some(false),
             "layout" => Some(true),
             _ => {
-                self.faults.push(Fault::TemplateInvalid.at("TemplateType", "must be Standard or Layout"));
+                self.faults
+                    .push(PostmarkFault::TemplateInvalid.at("TemplateType", "must be Standard or Layout"));
                 None
             }
         }
     }
 
-    /// An alias begins with a letter, so that none is a number.
+    /// The alias. It begins with a letter, so that it cannot be a number.
     fn alias(&mut self) -> Option<TemplateName> {
         let text = self.text("Alias").filter(|text| !text.is_empty())?;
         let alias =
@@ -221,23 +219,24 @@ impl TemplateFields {
         match alias {
             Some(alias) if alias.as_str() != "preview" => Some(alias),
             _ => {
-                let message = "must begin with a letter and have letters, digits, `.`, `-` and `_` only; `preview` is none";
-                self.faults.push(Fault::TemplateInvalid.at("Alias", message));
+                let message = "must begin with a letter and have letters, digits, `.`, `-` and `_` only; `preview` is reserved";
+                self.faults.push(PostmarkFault::TemplateInvalid.at("Alias", message));
                 None
             }
         }
     }
 
-    /// The draft, unless something of it is wrong.
+    /// The draft, unless it has faults.
     fn finish(mut self, draft: TemplateDraft) -> Result<TemplateDraft, ApiError> {
         if draft.html.is_none() && draft.text.is_none() {
-            self.faults.push(Fault::TemplateMissing.at("HtmlBody", "is missing: give it, or TextBody"));
+            self.faults
+                .push(PostmarkFault::TemplateMissing.at("HtmlBody", "is missing: give it, or TextBody"));
         }
         if draft.subject.is_empty() && !draft.is_layout {
-            self.faults.push(Fault::TemplateMissing.at("Subject", "is missing"));
+            self.faults.push(PostmarkFault::TemplateMissing.at("Subject", "is missing"));
         }
         if !draft.subject.is_empty() && draft.is_layout {
-            self.faults.push(Fault::TemplateInvalid.at("Subject", "is not for layouts"));
+            self.faults.push(PostmarkFault::TemplateInvalid.at("Subject", "is not for layouts"));
         }
         match self.faults.is_empty() {
             true => Ok(draft),

@@ -1,7 +1,8 @@
-//! Templates by number: which name a `TemplateId` stands for.
+//! Templates by number: the name of a `TemplateId`.
 //!
-//! A template that has an alias goes by it. Its number is the name of an entry that only says which template is meant, so
-//! that it is found by one look. What was found is believed for a second, so that a stream of mails costs no look each.
+//! A template with an alias is stored under it. Its number is the name of a second entry that refers to it,
+//! so that one lookup finds it. The result is trusted for a second, so that a stream of mails does not cost a
+//! lookup each.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -14,27 +15,27 @@ use postway_domain::{TemplateName, TenantId};
 use postway_mime::template::MustachioHead;
 use postway_store::StoreError;
 
-use super::message::Translated;
-use crate::state::App;
+use super::message::TranslatedMessage;
+use crate::state::AppState;
 
-/// How long a number is believed to mean the same.
+/// How long the result of a lookup is trusted.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
-/// More numbers than this are not remembered.
+/// The most numbers that are remembered.
 const NUMBERS_MAX: usize = 10_000;
 /// Numbers that are looked up at once.
 const TOGETHER: usize = 16;
 
-/// Names of templates that were asked for by number a moment ago.
+/// Names of templates that were looked up by number a moment ago.
 #[derive(Default)]
-pub(super) struct TemplateIds(RwLock<HashMap<(TenantId, String), (String, Instant)>>);
+pub(super) struct TemplateIdCache(RwLock<HashMap<(TenantId, String), (String, Instant)>>);
 
-impl TemplateIds {
-    /// Puts names in the place of numbers. A number that means nothing stays, for the intake to refuse.
+impl TemplateIdCache {
+    /// Replaces numbers by names. An unknown number stays, for the intake to refuse.
     pub(super) async fn resolve(
         &self,
-        app: &App,
+        app: &AppState,
         tenant: &TenantId,
-        messages: impl IntoIterator<Item = &mut Translated>,
+        messages: impl IntoIterator<Item = &mut TranslatedMessage>,
     ) -> Result<(), StoreError> {
         let mut uses: Vec<_> = messages
             .into_iter()
@@ -58,7 +59,7 @@ impl TemplateIds {
         Ok(())
     }
 
-    async fn name_of(&self, app: &App, tenant: &TenantId, number: &str) -> Result<String, StoreError> {
+    async fn name_of(&self, app: &AppState, tenant: &TenantId, number: &str) -> Result<String, StoreError> {
         let Ok(name) = number.parse::<TemplateName>() else { return Ok(number.to_owned()) };
         let key = (tenant.clone(), number.to_owned());
         let seen = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();

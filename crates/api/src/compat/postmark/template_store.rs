@@ -1,8 +1,8 @@
-//! Templates as this door keeps them: among the tenant's own, in Mustachio, under their alias.
+//! Templates of this API: stored among the tenant's own, in Mustachio, under their alias.
 //!
-//! A template with an alias has two entries: itself, and under its number one that stands for it (see `template_id`). One
-//! without is the entry under its number. The number is made of the alias or the name, so that a template that is deleted and
-//! made again has the same.
+//! A template with an alias has two entries: itself, and one under its number that refers to it (see
+//! `template_id`). One without an alias is stored under its number. The number is derived from the alias or
+//! the name, so that a template that is deleted and created again has the same number.
 
 use postway_domain::{Template, TemplateName, TenantId};
 use postway_mime::template::MustachioHead;
@@ -10,20 +10,25 @@ use postway_store::record::{Changed, DirectoryChange};
 use serde_json::{Value, json};
 
 use super::{
-    error::{Fault, theirs},
+    error::{PostmarkFault, theirs},
     server::number_of,
 };
-use crate::{auth::Caller, error::ApiError, request_id::RequestId, state::App};
+use crate::{
+    auth::Caller,
+    http::{error::ApiError, request_id::RequestId},
+    state::AppState,
+};
 
-/// How many numbers are tried for a new template, and how often the next version when somebody else has made it meanwhile.
+/// How many numbers are tried for a new template, and how often the next version if another request created
+/// it meanwhile.
 const NUMBERS_TRIED_MAX: u32 = 16;
 const TRIES_MAX: u32 = 5;
 
-/// What a template is to be.
+/// The content of a template to store.
 #[derive(Clone)]
 pub(super) struct TemplateDraft {
     pub(super) alias: Option<TemplateName>,
-    /// For people.
+    /// The display name.
     pub(super) name: String,
     pub(super) subject: String,
     pub(super) html: Option<String>,
@@ -32,26 +37,26 @@ pub(super) struct TemplateDraft {
     pub(super) is_layout: bool,
 }
 
-/// Who asks.
-pub(super) struct Asker<'a> {
-    pub(super) app: &'a App,
+/// The caller who changes templates.
+pub(super) struct TemplateAuthor<'a> {
+    pub(super) app: &'a AppState,
     pub(super) caller: &'a Caller,
     pub(super) request_id: &'a RequestId,
 }
 
 fn no_template(given: &str) -> ApiError {
     let shown: String = given.chars().take(TemplateName::BYTES_MAX).collect();
-    Fault::NoTemplate
+    PostmarkFault::NoTemplate
         .error("", format!("The template was not found: `{shown}` is not valid as an id or alias here"))
 }
 
-/// The head of a template in Mustachio; none of one that was written elsewhere.
+/// The head of a template in Mustachio; `None` for one that was written elsewhere.
 pub(super) fn head_of(template: &Template) -> Option<MustachioHead> {
     MustachioHead::split(&template.subject).map(|(head, _)| head)
 }
 
-/// The template that goes by this number or alias.
-pub(super) async fn find(app: &App, tenant: &TenantId, given: &str) -> Result<Template, ApiError> {
+/// The template with this number or alias.
+pub(super) async fn find(app: &AppState, tenant: &TenantId, given: &str) -> Result<Template, ApiError> {
     let name: TemplateName = given.parse().map_err(|_| no_template(given))?;
     let found = app.store.template(tenant, &name, None).await?.ok_or_else(|| no_template(given))?;
     let Some(name) = head_of(&found).and_then(|head| head.stands_for) else { return Ok(found) };
@@ -59,14 +64,14 @@ pub(super) async fn find(app: &App, tenant: &TenantId, given: &str) -> Result<Te
     app.store.template(tenant, &name, None).await?.ok_or_else(|| no_template(given))
 }
 
-/// A template as in lists; none of an entry that only stands for one.
+/// A template as in lists; `None` for an entry that only refers to one.
 pub(super) fn listed(template: &Template) -> Option<Value> {
     let head = head_of(template).unwrap_or_default();
     if head.stands_for.is_some() {
         return None;
     }
     let name = template.name.as_str();
-    // One that was written elsewhere has a number if that is its name.
+    // A template that was written elsewhere has a number if that is its name.
     let id = head.id.or_else(|| name.parse().ok());
     let alias = Some(name).filter(|name| id.is_none_or(|id| *name != id.to_string()));
     Some(json!({
@@ -94,7 +99,7 @@ pub(super) fn shown(template: &Template) -> Value {
     shown
 }
 
-/// A number for a new template. Clients take it for a whole number of 32 bits.
+/// A number for a new template. Clients read it as a 32-bit integer.
 fn number(seed: &str, attempt: u32) -> u64 {
     let bytes = seed.bytes().chain(attempt.to_be_bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -104,10 +109,10 @@ fn number(seed: &str, attempt: u32) -> u64 {
 }
 
 impl TemplateDraft {
-    /// As it is kept, in its first version.
+    /// The template to store, as its first version.
     pub(super) fn template(
         &self,
-        app: &App,
+        app: &AppState,
         tenant: &TenantId,
         name: TemplateName,
         id: Option<u64>,
@@ -129,41 +134,43 @@ impl TemplateDraft {
     }
 }
 
-/// The name of the entry under a number.
+/// The name of the entry for a number.
 fn name_of(id: u64) -> Result<TemplateName, ApiError> {
     id.to_string().parse().map_err(ApiError::internal)
 }
 
 fn taken(alias: &TemplateName) -> ApiError {
-    Fault::AliasTaken.error("Alias", format!("`{alias}` is the alias of another template: choose another"))
+    PostmarkFault::AliasTaken
+        .error("Alias", format!("`{alias}` is the alias of another template: choose another"))
 }
 
-impl Asker<'_> {
+impl TemplateAuthor<'_> {
     fn tenant(&self) -> &TenantId {
         &self.caller.tenant
     }
 
-    /// Checks a template, and that what it is put into is a layout.
+    /// Checks a template, and that its layout is one.
     async fn check(&self, template: &Template, draft: &TemplateDraft) -> Result<(), ApiError> {
         if let Some(layout) = &draft.layout {
             let found = find(self.app, self.tenant(), layout).await.ok();
             if draft.is_layout || !found.as_ref().and_then(head_of).is_some_and(|head| head.is_layout) {
                 let message =
                     format!("`{layout}` must be the alias of a layout, and of a standard template's");
-                return Err(Fault::TemplateInvalid.error("LayoutTemplate", message));
+                return Err(PostmarkFault::TemplateInvalid.error("LayoutTemplate", message));
             }
         }
         let checked = self.app.door.check_template(template).await.map_err(ApiError::from).map_err(theirs);
         checked.map_err(|error| match error.details() {
             [] => error,
             details => {
-                let invalid = details.iter().map(|one| Fault::TemplateInvalid.at(&one.field, &*one.message));
+                let invalid =
+                    details.iter().map(|one| PostmarkFault::TemplateInvalid.at(&one.field, &*one.message));
                 ApiError::invalid(invalid.collect())
             }
         })
     }
 
-    /// Stores a version; false where somebody else was faster.
+    /// Stores a version; false if another request was faster.
     async fn store(&self, template: Template) -> Result<bool, ApiError> {
         let action = if template.version == 1 { "template.create" } else { "template.update" };
         let detail = Some(json!({"version": template.version}));
@@ -182,7 +189,7 @@ impl Asker<'_> {
         Ok(())
     }
 
-    /// The entry under a number that stands for a template, in its first version.
+    /// The entry for a number that refers to a template, in its first version.
     fn stand_in(&self, id: u64, alias: &TemplateName) -> Result<Template, ApiError> {
         let head =
             MustachioHead { id: Some(id), stands_for: Some(alias.to_string()), ..MustachioHead::default() };
@@ -233,7 +240,7 @@ impl Asker<'_> {
         Err(ApiError::conflict("no number is free for this template: give it another name or alias"))
     }
 
-    /// Makes the next version of a template, under another alias if it is to have one.
+    /// Creates the next version of a template, under another alias if it has a new one.
     pub(super) async fn edit(&self, current: &Template, draft: TemplateDraft) -> Result<Template, ApiError> {
         let id = head_of(current).and_then(|head| head.id);
         let name = draft.alias.clone().unwrap_or_else(|| current.name.clone());
@@ -245,7 +252,7 @@ impl Asker<'_> {
         if !self.store(template.clone()).await? {
             return Err(taken(&name));
         }
-        // From now on its number means the new one; only then the old one goes.
+        // From now on the number refers to the new entry; only then the old one is deleted.
         if let Some(id) = id {
             self.next_version(self.stand_in(id, &name)?).await?;
         }

@@ -1,4 +1,4 @@
-//! `POST /templates/validate`: what a template that is not stored makes of a model.
+//! `POST /templates/validate`: what a template that is not stored renders from a model.
 
 use axum::{
     Json,
@@ -9,19 +9,18 @@ use postway_intake::{PreviewOf, VARIABLES};
 use serde_json::{Map, Value, json};
 
 use super::{
-    error::Fault,
+    error::PostmarkFault,
     template::{BODY_BYTES_MAX, TemplateFields},
     template_store::{TemplateDraft, find, head_of},
 };
 use crate::{
     auth::Reader,
-    body,
-    error::ApiError,
-    state::{App, Shared},
+    http::{body, error::ApiError},
+    state::{AppState, SharedState},
 };
 
 pub(super) async fn validate(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
@@ -30,7 +29,7 @@ pub(super) async fn validate(
     let model = match fields.body.remove("TestRenderModel") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(model)) => model,
-        Some(_) => return Err(Fault::Shape.error("TestRenderModel", "must be an object")),
+        Some(_) => return Err(PostmarkFault::Shape.error("TestRenderModel", "must be an object")),
     };
     let is_layout = fields.is_layout().unwrap_or(false);
     let draft = TemplateDraft {
@@ -48,11 +47,13 @@ pub(super) async fn validate(
     if let Some(layout) = &draft.layout {
         let found = find(&app, &caller.tenant, layout).await?;
         if !head_of(&found).is_some_and(|head| head.is_layout) {
-            return Err(Fault::TemplateInvalid.error("LayoutTemplate", format!("`{layout}` is no layout")));
+            return Err(
+                PostmarkFault::TemplateInvalid.error("LayoutTemplate", format!("`{layout}` is no layout"))
+            );
         }
     }
     let variables = Value::Object(model).to_string();
-    // Each part by itself: what is wrong with one says nothing of the others.
+    // Each part by itself: a fault of one says nothing about the others.
     let tried =
         |part: &'static str, draft: TemplateDraft| tried(&app, &caller.tenant, part, draft, &variables);
     let nothing = || TemplateDraft { subject: String::new(), html: None, text: None, ..draft.clone() };
@@ -83,9 +84,9 @@ pub(super) async fn validate(
     })))
 }
 
-/// What comes of one part.
+/// The result of one part.
 async fn tried(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     part: &'static str,
     draft: TemplateDraft,

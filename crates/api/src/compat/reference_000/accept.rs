@@ -12,57 +12,62 @@ use postway_intake::{RejectedItem, RequestContext, weighed};
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{CUSTOM_NAMES, NAMES, Names};
+use super::{CUSTOM_NAMES, FieldNames, NAMES};
 use crate::{
     auth::Sender,
-    body,
     compat::{
-        bundle::Bundle,
-        translate::{Fields, Items, Ours, is_blank, is_null, refuse_mail, renamed, shown_id, text, unknown},
+        message_list::MessageListBody,
+        translate::{
+            MessageWriter, RawFields, RawItems, is_blank, is_null, refuse_mail, renamed, shown_id, text,
+            unknown,
+        },
     },
-    error::{ApiError, FieldError},
-    message::{accept::door_context, batch},
-    request_id::RequestId,
-    state::Shared,
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        request_id::RequestId,
+    },
+    message::submit::{accept::door_context, batch},
+    state::SharedState,
 };
 
-/// What became of the mails, in order.
+/// The results, in order.
 #[derive(Serialize)]
-pub(super) struct Answer {
-    summary: Summary,
-    results: Vec<Item>,
+pub(super) struct AddEmailsAnswer {
+    summary: AddEmailsSummary,
+    results: Vec<AddedEmail>,
 }
 
 #[derive(Serialize)]
-struct Summary {
+struct AddEmailsSummary {
     total: usize,
     successful: usize,
     failed: usize,
 }
 
 #[derive(Serialize)]
-struct Item {
+struct AddedEmail {
     id: Option<String>,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Value>,
 }
 
-impl Item {
-    fn refused((id, error): Refused) -> Self {
+impl AddedEmail {
+    fn refused((id, error): RefusedEmail) -> Self {
         let error = json!({"code": error.code(), "message": error.message(), "details": error.details()});
         Self { id, status: "error", error: Some(error) }
     }
 }
 
 pub(super) async fn accept(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Sender,
     request_id: RequestId,
     request: Request,
-) -> Result<(StatusCode, Json<Answer>), ApiError> {
+) -> Result<(StatusCode, Json<AddEmailsAnswer>), ApiError> {
     let (parts, body) = request.into_parts();
-    // Its users know no bound on subjects.
+    // This API has no limit on subjects.
     let context = RequestContext { any_subject: true, ..door_context(caller, &request_id, &parts.headers)? };
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
@@ -75,16 +80,16 @@ pub(super) async fn accept(
     let (mut results, mut successful) = (Vec::with_capacity(mails.len()), 0);
     for mail in mails {
         results.push(match mail {
-            Err(refused) => Item::refused(refused),
+            Err(refused) => AddedEmail::refused(refused),
             Ok(names) => match taken.next() {
                 Some(Ok(receipt)) => {
                     successful += 1;
-                    Item { id: Some(receipt.id), status: "success", error: None }
+                    AddedEmail { id: Some(receipt.id), status: "success", error: None }
                 }
                 Some(Err(RejectedItem { id, refusal })) => {
-                    Item::refused((id, ApiError::from(refusal).renamed(|field| renamed(field, names))))
+                    AddedEmail::refused((id, ApiError::from(refusal).renamed(|field| renamed(field, names))))
                 }
-                None => return Err(ApiError::internal("the door did not answer for every message")),
+                None => return Err(ApiError::internal("the intake did not answer for every message")),
             },
         });
     }
@@ -94,17 +99,18 @@ pub(super) async fn accept(
         (0, _) => StatusCode::UNPROCESSABLE_ENTITY,
         _ => StatusCode::OK,
     };
-    Ok((status, Json(Answer { summary: Summary { total, successful, failed }, results })))
+    Ok((status, Json(AddEmailsAnswer { summary: AddEmailsSummary { total, successful, failed }, results })))
 }
 
-/// Why a mail could not be translated, and its id as far as it can be read.
-type Refused = (Option<String>, ApiError);
-/// What the fields of a mail that could be translated are called.
-type Mail = Result<Names, Refused>;
+/// Why a mail could not be translated, and its id if that can be read.
+type RefusedEmail = (Option<String>, ApiError);
+/// The field names of a translated mail, or its refusal.
+type EmailTranslation = Result<FieldNames, RefusedEmail>;
 
-/// Ours, of those that could be translated; and for each in order what its fields are called, or why it could not be.
-fn read(bytes: &[u8]) -> Result<(Vec<Bytes>, Vec<Mail>), ApiError> {
-    let Bundle { messages, beside } = Bundle::read(bytes, "data")?;
+/// Our messages of those that could be translated; and for each mail in order its field names, or why it was
+/// refused.
+fn read(bytes: &[u8]) -> Result<(Vec<Bytes>, Vec<EmailTranslation>), ApiError> {
+    let MessageListBody { messages, beside } = MessageListBody::read(bytes, "data")?;
     beside.finish()?;
     if messages.is_empty() {
         return Err(ApiError::field("data", "is empty: give at least one mail"));
@@ -128,9 +134,9 @@ fn read(bytes: &[u8]) -> Result<(Vec<Bytes>, Vec<Mail>), ApiError> {
     Ok((ours, mails))
 }
 
-/// One of its mails in our words, and what its fields are called.
-pub(in crate::compat) fn translate(mail: Fields<'_>) -> Result<(String, Names), ApiError> {
-    let mut ours = Ours::with_capacity(mail.len() + 32);
+/// Translates one mail, and returns its field names.
+pub(in crate::compat) fn translate(mail: RawFields<'_>) -> Result<(String, FieldNames), ApiError> {
+    let mut ours = MessageWriter::with_capacity(mail.len() + 32);
     let mail = mail.once()?;
     let (mut names, mut wrong) = (NAMES, Vec::new());
     for (name, value) in mail.0.iter().filter(|(_, value)| !is_null(value)) {
@@ -157,7 +163,8 @@ pub(in crate::compat) fn translate(mail: Fields<'_>) -> Result<(String, Names), 
     if wrong.is_empty() { Ok((ours.into_json(), names)) } else { Err(refuse_mail(wrong)) }
 }
 
-/// The path of a `file:` address on this machine (RFC 8089). What is none stays as it came, for the intake to judge.
+/// The path of a `file:` URL on this machine (RFC 8089). Anything else stays as it is, for the intake to
+/// judge.
 fn local_path(address: &str) -> Option<Cow<'static, str>> {
     let (scheme, rest) = address.split_at_checked("file:".len())?;
     if !scheme.eq_ignore_ascii_case("file:") {
@@ -176,7 +183,7 @@ fn local_path(address: &str) -> Option<Cow<'static, str>> {
     unescaped(path).map(Cow::Owned)
 }
 
-/// A path without its percent escapes; none if one is broken, or they do not make a text.
+/// A path without its percent escapes; `None` if one is malformed, or the result is not text.
 fn unescaped(path: &str) -> Option<String> {
     let mut parts = path.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
@@ -191,10 +198,10 @@ fn unescaped(path: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Its files in our words: a text is a path or a `file:` address, and the file is called as its last part; an object is
-/// ours, but for its `name`.
+/// Translates the files: a text is a path or a `file:` URL, and the file is named by its last part; an object
+/// is ours, except for its `name`.
 fn attachments(list: &RawValue) -> Result<String, FieldError> {
-    let Items(files) = Items::read("attachments", list)?;
+    let RawItems(files) = RawItems::read("attachments", list)?;
     let each = files.into_iter().enumerate().map(|(index, file)| match text(file) {
         None => attachment(index, file),
         Some(given) => Ok(Cow::Owned(at_path(&given, None).into_json())),
@@ -203,9 +210,9 @@ fn attachments(list: &RawValue) -> Result<String, FieldError> {
 }
 
 /// A file on the server's disk, under this name or the last part of its path.
-fn at_path(given: &str, name: Option<&RawValue>) -> Ours {
+fn at_path(given: &str, name: Option<&RawValue>) -> MessageWriter {
     let path = local_path(given).unwrap_or(Cow::Owned(given.to_owned()));
-    let mut ours = Ours::with_capacity(2 * path.len() + 32);
+    let mut ours = MessageWriter::with_capacity(2 * path.len() + 32);
     ours.text("path", &path);
     match name {
         Some(name) => ours.json("filename", name.get()),
@@ -214,10 +221,12 @@ fn at_path(given: &str, name: Option<&RawValue>) -> Ours {
     ours
 }
 
-/// One that is an object: `name` is its `filename`, and a path may be a `file:` address. What is no object is for the intake to
-/// judge.
+/// Translates a file that is an object: `name` is its `filename`, and a path may be a `file:` URL. Anything
+/// else is for the intake to judge.
 fn attachment(index: usize, file: &RawValue) -> Result<Cow<'_, str>, FieldError> {
-    let Ok(mut fields) = serde_json::from_str::<Fields<'_>>(file.get()) else { return Ok(file.get().into()) };
+    let Ok(mut fields) = serde_json::from_str::<RawFields<'_>>(file.get()) else {
+        return Ok(file.get().into());
+    };
     let path = fields.get("path").and_then(text);
     if path.is_none() && fields.get("name").is_none() {
         return Ok(file.get().into());
@@ -235,13 +244,13 @@ fn attachment(index: usize, file: &RawValue) -> Result<Cow<'_, str>, FieldError>
             at_path(&path, name)
         }
         None => {
-            let mut ours = Ours::with_capacity(file.get().len() + 16);
+            let mut ours = MessageWriter::with_capacity(file.get().len() + 16);
             name.into_iter().for_each(|name| ours.json("filename", name.get()));
             ours
         }
     };
     for (field, value) in &fields.0 {
-        // Names that need no escaping are all that there is; the intake names any other.
+        // Known names need no escaping; the intake refuses any other.
         match field.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
             true => ours.json(field, value.get()),
             false => return Err(unknown(&format!("attachments[{index}].{field}"))),
@@ -254,9 +263,9 @@ fn attachment(index: usize, file: &RawValue) -> Result<Cow<'_, str>, FieldError>
 mod tests {
     use super::*;
 
-    fn translated(mail: Value) -> Result<(Value, Names), Vec<String>> {
+    fn translated(mail: Value) -> Result<(Value, FieldNames), Vec<String>> {
         let json = mail.to_string();
-        let ours = Fields::read(json.as_bytes()).and_then(translate);
+        let ours = RawFields::read(json.as_bytes()).and_then(translate);
         ours.map(|(json, names)| (serde_json::from_str(&json).unwrap(), names))
             .map_err(|error| error.details().iter().map(|detail| detail.field.clone()).collect())
     }

@@ -1,4 +1,5 @@
-//! `GET /emails…`: mails in its words. Those that are stuck come in two forms: as a page, and as its users know them, bare.
+//! `GET /emails…`: lists of mails. Stuck mails come in two forms: as a page, and as a bare list, as its users
+//! know it.
 
 use std::time::Duration;
 
@@ -11,30 +12,28 @@ use postway_domain::{Status, TenantId, message::Wait};
 use postway_store::record::{Filter, MessageSummary};
 use serde_json::{Value, json};
 
-use super::word;
+use super::status;
 use crate::{
     auth::Reader,
-    compat::read::{self, ACTIVE, Page, Whole},
-    error::ApiError,
-    message::GivenId,
-    page::Paging,
-    query::Parameters,
-    state::{App, Shared},
+    compat::lookup::{self, ACTIVE, CompatMessagePage, MessageWithStatus},
+    http::{error::ApiError, pagination::PageRequest, query::QueryParameters},
+    message::MessagePathId,
+    state::{AppState, SharedState},
 };
 
-/// How long a mail may stand where it is before it counts as stale, where nothing is said.
+/// The default age at which an unfinished mail counts as stale.
 pub(super) const STALE_S: u64 = 900;
-/// Where to go on after a bare list.
+/// The header with the cursor of a bare list.
 const NEXT_CURSOR: HeaderName = HeaderName::from_static("x-next-cursor");
 
 /// `GET /emails/{id}`: one mail with its history.
 pub(super) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
-    let whole = Whole::find(&app, &caller.tenant, &id).await?;
-    let history = word::history(&whole.record.events, whole.record.summary.state).map(|(word, event)| {
+    let whole = MessageWithStatus::find(&app, &caller.tenant, &id).await?;
+    let history = status::history(&whole.record.events, whole.record.summary.state).map(|(word, event)| {
         let data: Option<Value> = event.data.as_deref().and_then(|data| serde_json::from_str(data).ok());
         let said = |name: &&str| data.as_ref()?.get(name).filter(|value| !value.is_null()).cloned();
         let reason = ["message", "reason", "code"].iter().find_map(said);
@@ -45,72 +44,72 @@ pub(super) async fn show(
     Ok(Json(answer))
 }
 
-/// `GET /emails?status=`: newest first. Of one page, those whose callback or preparation stands otherwise are left out, so it may be
-/// short; `next_cursor` says whether there is more.
+/// `GET /emails?status=`: newest first. Mails whose callback or preparation is in another state are left out
+/// of a page, so it may be short; `next_cursor` says whether there is more.
 pub(super) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
-    let wanted = query.parse("status", |text| match word::states(text) {
+    let mut query = QueryParameters::from_uri(&uri)?;
+    let wanted = query.parse("status", |text| match status::states(text) {
         Some(states) => Ok((text.to_owned(), states)),
         None => {
             Err("is no status: use one of those that GET /emails shows, such as READY or SENT-ACKNOWLEDGED")
         }
     });
-    let paging = Paging::take(&mut query);
+    let paging = PageRequest::take(&mut query);
     query.finish()?;
     let (wanted, states) = wanted.unzip();
     let states = states.unwrap_or_default();
-    let page = read::page(&app, &caller.tenant, Filter::default(), &states, paging).await?;
-    Ok(answer(page, |whole| wanted.as_ref().is_none_or(|wanted: &String| wanted == of(whole))))
+    let page = lookup::page(&app, &caller.tenant, Filter::default(), &states, paging).await?;
+    Ok(answer(page, |whole| wanted.as_ref().is_none_or(|wanted: &String| wanted == status_word(whole))))
 }
 
-/// `GET /emails/stale?older_than_seconds=`: those that have not ended and have not moved for so long. Those that wait for
-/// their time are left out, so a page may be short.
+/// `GET /emails/stale?older_than_seconds=`: mails that have not ended and have not changed for that long.
+/// Scheduled ones are left out, so a page may be short.
 pub(super) async fn stale(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    Ok(answer(stale_page(&app, &caller.tenant, &uri, Paging::take).await?, |_| true))
+    Ok(answer(stale_page(&app, &caller.tenant, &uri, PageRequest::take).await?, |_| true))
 }
 
-/// `GET /emails/invalid`: those that were accepted and then failed their checks.
+/// `GET /emails/invalid`: mails that were accepted and then failed their checks.
 pub(super) async fn invalid(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    Ok(answer(invalid_page(&app, &caller.tenant, &uri, Paging::take).await?, |_| true))
+    Ok(answer(invalid_page(&app, &caller.tenant, &uri, PageRequest::take).await?, |_| true))
 }
 
-/// `GET /stale-emails`: the same as a bare list.
+/// `GET /stale-emails`: the stale mails as a bare list.
 pub(super) async fn bare_stale(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<(HeaderMap, Json<Vec<Value>>), ApiError> {
-    bare(&stale_page(&app, &caller.tenant, &uri, read::long_page).await?)
+    bare(&stale_page(&app, &caller.tenant, &uri, lookup::long_page).await?)
 }
 
-/// `GET /invalid-emails`: the same as a bare list.
+/// `GET /invalid-emails`: the invalid mails as a bare list.
 pub(super) async fn bare_invalid(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<(HeaderMap, Json<Vec<Value>>), ApiError> {
-    bare(&invalid_page(&app, &caller.tenant, &uri, read::long_page).await?)
+    bare(&invalid_page(&app, &caller.tenant, &uri, lookup::long_page).await?)
 }
 
 async fn stale_page(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     uri: &Uri,
-    paging: fn(&mut Parameters) -> Paging,
-) -> Result<Page, ApiError> {
-    let mut query = Parameters::of(uri)?;
+    paging: fn(&mut QueryParameters) -> PageRequest,
+) -> Result<CompatMessagePage, ApiError> {
+    let mut query = QueryParameters::from_uri(uri)?;
     let older_than = query.parse("older_than_seconds", str::parse).unwrap_or(STALE_S);
     let paging = paging(&mut query);
     query.finish()?;
@@ -118,43 +117,43 @@ async fn stale_page(
 }
 
 async fn invalid_page(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     uri: &Uri,
-    paging: fn(&mut Parameters) -> Paging,
-) -> Result<Page, ApiError> {
-    let mut query = Parameters::of(uri)?;
+    paging: fn(&mut QueryParameters) -> PageRequest,
+) -> Result<CompatMessagePage, ApiError> {
+    let mut query = QueryParameters::from_uri(uri)?;
     let paging = paging(&mut query);
     query.finish()?;
-    read::page(app, tenant, Filter::default(), &[Status::Invalid], paging).await
+    lookup::page(app, tenant, Filter::default(), &[Status::Invalid], paging).await
 }
 
-/// A page of what has not ended and has not moved for so many seconds, though its time has come: what waits for a time of
-/// its own, given by its sender or by a retry, is not stuck.
+/// A page of mails that have not ended and have not changed for `older_than_s` seconds although they were
+/// due: a mail that waits for a time set by its sender or a retry is not stuck.
 pub(super) async fn find_stale(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     older_than_s: u64,
-    paging: Paging,
-) -> Result<Page, ApiError> {
+    paging: PageRequest,
+) -> Result<CompatMessagePage, ApiError> {
     let moved_before = app.clock.now().minus(Duration::from_secs(older_than_s));
-    // What was accepted later has moved later.
+    // A message that was accepted later has changed later.
     let filter = Filter { until: Some(moved_before), ..Filter::default() };
     let is_stale = |message: &MessageSummary| {
         let could_move_at = message.due_at.map_or(message.updated_at, |due| due.max(message.updated_at));
-        // When a file is fetched again is known to the preparer alone, and nobody can hurry it.
+        // Only the preparer knows when a file is fetched again, and it cannot be hurried.
         message.state.wait() != Some(Wait::Fetch) && could_move_at < moved_before
     };
-    read::page_where(app, tenant, filter, ACTIVE, paging, is_stale).await
+    lookup::page_where(app, tenant, filter, ACTIVE, paging, is_stale).await
 }
 
-fn answer(page: Page, is_wanted: impl Fn(&Whole) -> bool) -> Json<Value> {
+fn answer(page: CompatMessagePage, is_wanted: impl Fn(&MessageWithStatus) -> bool) -> Json<Value> {
     let data: Vec<Value> = page.messages.iter().filter(|whole| is_wanted(whole)).map(view).collect();
     Json(json!({"data": data, "next_cursor": page.next_cursor}))
 }
 
-/// A page as a list alone; where to go on is in a header.
-fn bare(page: &Page) -> Result<(HeaderMap, Json<Vec<Value>>), ApiError> {
+/// A page as a bare list; the cursor is in a header.
+fn bare(page: &CompatMessagePage) -> Result<(HeaderMap, Json<Vec<Value>>), ApiError> {
     let mut headers = HeaderMap::new();
     if let Some(cursor) = &page.next_cursor {
         headers.insert(NEXT_CURSOR, HeaderValue::from_str(cursor).map_err(ApiError::internal)?);
@@ -162,20 +161,20 @@ fn bare(page: &Page) -> Result<(HeaderMap, Json<Vec<Value>>), ApiError> {
     Ok((headers, Json(page.messages.iter().map(view).collect())))
 }
 
-/// A mail's state in its words.
-pub(super) fn of(whole: &Whole) -> &'static str {
-    word::word(whole)
+/// A mail's status in this API's terms.
+pub(super) fn status_word(whole: &MessageWithStatus) -> &'static str {
+    status::word(whole)
 }
 
-/// A mail in its words.
-fn view(whole: &Whole) -> Value {
+/// A mail as this API shows it.
+fn view(whole: &MessageWithStatus) -> Value {
     let record = &whole.record;
-    let (version, updated_at) = word::changed(record);
+    let (version, updated_at) = status::changed(record);
     json!({
         "id": whole.id(),
-        "status": of(whole),
-        "eml_file_path": word::file(&record.raw),
-        "payload_file_path": word::file(&record.payload),
+        "status": status_word(whole),
+        "eml_file_path": status::file(&record.raw),
+        "payload_file_path": status::file(&record.payload),
         "reason": whole.reason(),
         "version": version,
         "created_at": record.summary.created_at,

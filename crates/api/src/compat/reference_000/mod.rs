@@ -1,34 +1,35 @@
-//! The door of reference 000, an outbox with callbacks: mails in by the list, their states, and the way back for those
-//! that are stuck.
+//! The API of reference 000, an outbox with callbacks: submits lists of mails, shows their states, and
+//! requeues stuck ones.
 //!
-//! A mail's id is its sender's, a UUID as a rule; the same one again with the same content changes nothing. An error is
-//! `{"error":"…","code":"…","details":[…]}`.
+//! A mail's id is its sender's, usually a UUID; the same id with the same content changes nothing. An error
+//! is `{"error":"…","code":"…","details":[…]}`.
 
 pub(super) mod accept;
 mod list;
 mod requeue;
-mod word;
+mod status;
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Dress, routes::DoorRoutes};
-use crate::{error::ApiError, health};
+use super::{ErrorStyle, routes::CompatRoutes};
+use crate::{http::error::ApiError, observe::health};
 
-/// How this door takes keys and says no.
-pub(super) const DRESS: Dress = Dress { key_header: "x-api-key", refuse };
+/// How this API takes keys and formats errors.
+pub(super) const ERROR_STYLE: ErrorStyle = ErrorStyle { key_header: "x-api-key", refuse };
 
-/// Our fields in the names of a door.
-pub(super) type Names = &'static [(&'static str, &'static str)];
+/// Pairs of our field and its name in another API.
+pub(super) type FieldNames = &'static [(&'static str, &'static str)];
 
-/// Our fields in its names.
-pub(super) const NAMES: Names = &[("html", "body_html"), ("text", "body_text")];
-/// The same for a mail that calls its headers by the other name.
-const CUSTOM_NAMES: Names = &[("html", "body_html"), ("text", "body_text"), ("headers", "custom_headers")];
+/// Our fields and their names in this API.
+pub(super) const NAMES: FieldNames = &[("html", "body_html"), ("text", "body_text")];
+/// The names for a mail that uses the other name for its headers.
+const CUSTOM_NAMES: FieldNames =
+    &[("html", "body_html"), ("text", "body_text"), ("headers", "custom_headers")];
 
-/// Its routes.
-pub(super) fn routes() -> DoorRoutes {
-    DoorRoutes::default()
+/// The routes of this API.
+pub(super) fn routes() -> CompatRoutes {
+    CompatRoutes::default()
         .get("/emails", list::list)
         .post("/emails", accept::accept)
         .get("/emails/stale", list::stale)

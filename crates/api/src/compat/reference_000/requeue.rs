@@ -1,4 +1,4 @@
-//! `POST /emails/{id}/requeue` and `/emails/requeue`: another try, for one, for some, or for all that are stale.
+//! `POST /emails/{id}/requeue` and `/emails/requeue`: retries one mail, some, or all stale ones.
 
 use axum::{
     Json,
@@ -9,17 +9,21 @@ use futures::StreamExt;
 use postway_domain::{State as Stands, TenantId, message::Resolution};
 use serde_json::{Map, Value, json};
 
-use super::list::{STALE_S, find_stale, of};
+use super::list::{STALE_S, find_stale, status_word};
 use crate::{
     auth::Sender,
-    body,
-    compat::read::Whole,
-    error::{ApiError, FieldError},
-    message::GivenId,
-    operate::{Asked, operate},
-    page::Paging,
-    request_id::RequestId,
-    state::{App, Shared},
+    compat::lookup::MessageWithStatus,
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        pagination::PageRequest,
+        request_id::RequestId,
+    },
+    message::{
+        MessagePathId,
+        operate::transition::{Asked, operate},
+    },
+    state::{AppState, SharedState},
 };
 
 /// The most mails of one call.
@@ -28,25 +32,25 @@ const IDS_MAX: usize = 500;
 const TOGETHER: usize = 64;
 
 pub(super) async fn one(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Sender,
     request_id: RequestId,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<StatusCode, ApiError> {
     requeue(&app, &caller.tenant, &id, &request_id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `{"ids":[…]}`, or `{"stale":true,"older_than_seconds":900}` for a page of the stale ones.
+/// `{"ids":[…]}`, or `{"stale":true,"older_than_seconds":900}` for a page of stale ones.
 pub(super) async fn many(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Sender,
     request_id: RequestId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let ids = match read(body::json_object(request).await?)? {
-        Which::These(ids) => ids,
-        Which::Stale(older_than_s) => stale(&app, &caller.tenant, older_than_s).await?,
+        RequeueSelection::These(ids) => ids,
+        RequeueSelection::Stale(older_than_s) => stale(&app, &caller.tenant, older_than_s).await?,
     };
     let (app, tenant, request_id) = (&app, &caller.tenant, &request_id);
     let each = futures::stream::iter(ids).map(|id| async move {
@@ -65,24 +69,25 @@ pub(super) async fn many(
     Ok(Json(json!({"requeued": requeued, "refused": data.len() - requeued, "data": data})))
 }
 
-/// The newest stale mails, at most as many as one call moves. Those that wait for their time are passed over, some
-/// thousands of them.
-async fn stale(app: &App, tenant: &TenantId, older_than_s: u64) -> Result<Vec<String>, ApiError> {
-    let page = find_stale(app, tenant, older_than_s, Paging { limit: IDS_MAX as u32, cursor: None }).await?;
-    Ok(page.messages.iter().map(Whole::id).collect())
+/// The newest stale mails, at most as many as one call moves. Scheduled ones are skipped, some thousands of
+/// them.
+async fn stale(app: &AppState, tenant: &TenantId, older_than_s: u64) -> Result<Vec<String>, ApiError> {
+    let page =
+        find_stale(app, tenant, older_than_s, PageRequest { limit: IDS_MAX as u32, cursor: None }).await?;
+    Ok(page.messages.iter().map(MessageWithStatus::id).collect())
 }
 
-/// Gives a mail another try; what it is then. One that waits for its turn already has it.
+/// Retries a mail, and returns its status after it. One that is in the queue already stays there.
 async fn requeue(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     id: &str,
     request_id: &RequestId,
 ) -> Result<&'static str, ApiError> {
-    let whole = Whole::find(app, tenant, id).await?;
+    let whole = MessageWithStatus::find(app, tenant, id).await?;
     let input = match whole.record.summary.state {
-        Stands::Accepted | Stands::Validating | Stands::Ready => return Ok(of(&whole)),
-        // The operator has decided: it goes again, under the same Message-ID.
+        Stands::Accepted | Stands::Validating | Stands::Ready => return Ok(status_word(&whole)),
+        // The operator has decided: it is sent again, under the same Message-ID.
         Stands::InDoubt => Asked::Resolve(Resolution::Resend),
         Stands::Scheduled(_)
         | Stands::Sending { .. }
@@ -95,17 +100,17 @@ async fn requeue(
         | Stands::Captured => Asked::Replay,
     };
     operate(app, tenant, id, input, request_id).await?;
-    Ok(of(&Whole::find(app, tenant, id).await?))
+    Ok(status_word(&MessageWithStatus::find(app, tenant, id).await?))
 }
 
-/// Which mails are meant.
+/// The selected mails.
 #[derive(Debug, PartialEq)]
-enum Which {
+enum RequeueSelection {
     These(Vec<String>),
     Stale(u64),
 }
 
-fn read(mut body: Map<String, Value>) -> Result<Which, ApiError> {
+fn read(mut body: Map<String, Value>) -> Result<RequeueSelection, ApiError> {
     let (ids, stale) = (body.remove("ids"), body.remove("stale"));
     let older_than = body.remove("older_than_seconds");
     if let Some(name) = body.keys().next() {
@@ -121,12 +126,12 @@ fn read(mut body: Map<String, Value>) -> Result<Which, ApiError> {
                 _ => Err(FieldError::new(format!("ids[{index}]"), "must be a text")),
             };
             let ids: Result<Vec<String>, FieldError> = ids.into_iter().enumerate().map(text).collect();
-            ids.map(Which::These).map_err(|wrong| ApiError::invalid(vec![wrong]))
+            ids.map(RequeueSelection::These).map_err(|wrong| ApiError::invalid(vec![wrong]))
         }
         (None, Some(Value::Bool(true)), older_than) => match older_than {
-            None => Ok(Which::Stale(STALE_S)),
+            None => Ok(RequeueSelection::Stale(STALE_S)),
             Some(seconds) => match seconds.as_u64() {
-                Some(seconds) => Ok(Which::Stale(seconds)),
+                Some(seconds) => Ok(RequeueSelection::Stale(seconds)),
                 None => Err(ApiError::field("older_than_seconds", "must be a whole number of seconds")),
             },
         },

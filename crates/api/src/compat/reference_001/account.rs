@@ -1,4 +1,4 @@
-//! `/account(s)`: its relays, which are our accounts of the kind `smtp`.
+//! `/account(s)`: relays, which are our accounts of the kind `smtp`.
 
 use axum::{
     Json,
@@ -10,17 +10,19 @@ use serde_json::{Map, Value, json};
 
 use super::caller;
 use crate::{
-    account::{self, AccountView, change, no_account},
-    body,
     compat::translate::renamed,
-    error::{ApiError, FieldError},
-    path::InPath,
-    query::Parameters,
-    request_id::RequestId,
-    state::Shared,
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        path::PathText,
+        query::QueryParameters,
+        request_id::RequestId,
+    },
+    outgoing::account::{self, AccountView, change, no_account},
+    state::SharedState,
 };
 
-/// Our fields in its names.
+/// Our fields and their names in this API.
 const NAMES: &[(&str, &str)] = &[
     ("username", "user"),
     ("tls", "use_tls"),
@@ -31,13 +33,14 @@ const NAMES: &[(&str, &str)] = &[
     ("behavior", "limit_behavior"),
     ("pec", "is_pec_account"),
 ];
-/// How long a connection is kept, and how many mails are taken at once: ours to choose. The answer says so of them.
+/// Settings without effect here: how long a connection is kept, and how many mails are taken at once. The
+/// answer says so.
 const WITHOUT_EFFECT: [&str; 2] = ["ttl", "batch_size"];
-/// The port of relays that speak TLS from the first byte.
+/// The port of relays with implicit TLS.
 const IMPLICIT_TLS_PORT: u64 = 465;
 
 /// `GET /accounts`.
-pub(super) async fn list(State(app): State<Shared>, parts: Parts) -> Result<Json<Value>, ApiError> {
+pub(super) async fn list(State(app): State<SharedState>, parts: Parts) -> Result<Json<Value>, ApiError> {
     let caller = caller(&app, &parts, Scope::Read, tenant_of(&parts)?.as_deref()).await?;
     let accounts = account::all(&app, &caller.tenant).await?.data;
     let accounts: Result<Vec<Value>, ApiError> = accounts.iter().map(view).collect();
@@ -46,8 +49,8 @@ pub(super) async fn list(State(app): State<Shared>, parts: Parts) -> Result<Json
 
 /// `GET /account/{id}`.
 pub(super) async fn show(
-    State(app): State<Shared>,
-    InPath(id): InPath<String>,
+    State(app): State<SharedState>,
+    PathText(id): PathText<String>,
     parts: Parts,
 ) -> Result<Json<Value>, ApiError> {
     let caller = caller(&app, &parts, Scope::Read, tenant_of(&parts)?.as_deref()).await?;
@@ -60,9 +63,9 @@ pub(super) async fn show(
 
 /// `DELETE /account/{id}`.
 pub(super) async fn delete(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     request_id: RequestId,
-    InPath(id): InPath<String>,
+    PathText(id): PathText<String>,
     parts: Parts,
 ) -> Result<Json<Value>, ApiError> {
     let caller = caller(&app, &parts, Scope::Manage, tenant_of(&parts)?.as_deref()).await?;
@@ -70,9 +73,9 @@ pub(super) async fn delete(
     Ok(Json(json!({"ok": true})))
 }
 
-/// `POST /account`: makes it, or changes what is given of the one there is.
+/// `POST /account`: creates an account, or changes the given fields of an existing one.
 pub(super) async fn put(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     request_id: RequestId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
@@ -109,7 +112,7 @@ pub(super) async fn put(
 }
 
 fn tenant_of(parts: &Parts) -> Result<Option<String>, ApiError> {
-    let mut query = Parameters::of(&parts.uri)?;
+    let mut query = QueryParameters::from_uri(&parts.uri)?;
     let named = query.take("tenant_id");
     query.finish()?;
     Ok(named)
@@ -123,7 +126,7 @@ pub(in crate::compat) fn in_its_names(field: &str) -> String {
     renamed(field.strip_prefix("limits.").unwrap_or(field), NAMES)
 }
 
-/// Its account in our words.
+/// Translates an account.
 pub(in crate::compat) fn translate(
     body: Map<String, Value>,
     is_new: bool,
@@ -131,7 +134,7 @@ pub(in crate::compat) fn translate(
     let (mut ours, mut limits, mut wrong) = (Map::new(), Map::new(), Vec::new());
     let port = body.get("port").and_then(Value::as_u64);
     let use_tls = body.get("use_tls").cloned().unwrap_or(Value::Null);
-    // TLS from the first byte, as other clients call it; without it, `use_tls` decides.
+    // Implicit TLS, as other clients call it; without it, `use_tls` decides.
     let use_ssl = match body.get("use_ssl") {
         None | Some(Value::Null) => false,
         Some(Value::Bool(use_ssl)) => *use_ssl,
@@ -169,7 +172,7 @@ pub(in crate::compat) fn translate(
         Value::Null => Some("opportunistic"),
         Value::Bool(true) => Some("starttls"),
         Value::Bool(false) => {
-            // Whoever turns TLS off and gives a password means both.
+            // A caller who turns TLS off and gives a password means both.
             ours.insert("allow_plaintext_auth".to_owned(), json!(true));
             Some("none")
         }
@@ -184,7 +187,7 @@ pub(in crate::compat) fn translate(
     if wrong.is_empty() { Ok(ours) } else { Err(wrong) }
 }
 
-/// An account in its words. Its secret is never shown.
+/// An account as this API shows it. Its secret is never shown.
 fn view(account: &AccountView) -> Result<Value, ApiError> {
     let ours = serde_json::to_value(account).map_err(ApiError::internal)?;
     let limit = |name: &str| match ours["limits"][name].as_u64() {
@@ -194,7 +197,7 @@ fn view(account: &AccountView) -> Result<Value, ApiError> {
     let use_tls = match ours["tls"].as_str() {
         Some("starttls" | "implicit") => json!(true),
         Some("none") => json!(false),
-        // As if nothing had been said: if the relay offers it.
+        // The default: TLS if the relay offers it.
         _ => Value::Null,
     };
     Ok(json!({

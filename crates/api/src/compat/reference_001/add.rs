@@ -1,7 +1,8 @@
-//! `POST /commands/add-messages`: many mails, each taken or named with the reason why not.
+//! `POST /commands/add-messages`: many mails, each accepted or listed with the reason of its refusal.
 //!
-//! A message goes to the tenant that it names, else to the one of the call. Each tenant's go through our door together; a
-//! tenant that does not exist, or that the token is not for, rejects its own messages and no other's.
+//! A message goes to the tenant that it names, otherwise to the tenant of the call. Each tenant's messages go
+//! through the intake together; a tenant that does not exist, or that the token does not allow, rejects only
+//! its own messages.
 
 use std::{borrow::Cow, collections::HashMap, vec};
 
@@ -19,83 +20,82 @@ use serde_json::{json, value::RawValue};
 
 use super::{NAMES, caller, message::translate, reason};
 use crate::{
+    admin::tenant::no_tenant,
     auth::{Caller, Sender},
-    body,
     compat::{
-        bundle::Bundle,
+        message_list::MessageListBody,
         translate::{expect_text, is_blank, renamed, shown_id, text},
     },
-    error::ApiError,
-    message::{accept::door_context, batch},
-    query::Parameters,
-    request_id::RequestId,
-    state::{App, Shared},
-    tenant::no_tenant,
+    http::{body, error::ApiError, query::QueryParameters, request_id::RequestId},
+    message::submit::{accept::door_context, batch},
+    state::{AppState, SharedState},
 };
 
-/// What became of the messages.
+/// The results.
 #[derive(Serialize)]
-struct Answer {
+struct AddMessagesAnswer {
     ok: bool,
     queued: usize,
-    rejected: Vec<Rejected>,
+    rejected: Vec<RejectedMessage>,
 }
 
-/// A message that was not taken.
+/// A message that was refused.
 #[derive(Serialize)]
-struct Rejected {
+struct RejectedMessage {
     id: Option<String>,
     reason: String,
 }
 
-/// The command, as far as it was understood.
-struct Command<'a> {
-    /// The tenant of messages that name none, where the call names one.
+/// The parsed command.
+struct AddMessagesCommand<'a> {
+    /// The tenant of messages that name none, if the call names one.
     tenant: Option<String>,
-    groups: Vec<Group<'a>>,
+    groups: Vec<TenantGroup<'a>>,
     /// One for each message, in order.
-    places: Vec<Place<'a>>,
+    places: Vec<MessagePosition<'a>>,
 }
 
-/// The messages of one tenant, ours already.
-struct Group<'a> {
+/// The translated messages of one tenant.
+struct TenantGroup<'a> {
     tenant: Cow<'a, str>,
     messages: Vec<Bytes>,
 }
 
-/// Where the answer for a message is found.
-enum Place<'a> {
-    /// It could not be translated.
-    Refused(Rejected),
-    /// It is the next one of this group.
+/// Where the result of a message is found.
+enum MessagePosition<'a> {
+    /// The message could not be translated.
+    Refused(RejectedMessage),
+    /// The message is the next one of this group.
     Next { group: usize, id: Option<&'a RawValue> },
 }
 
-/// What became of a group: of each message in order, or why of none.
-type Outcome = Result<vec::IntoIter<Result<Receipt, RejectedItem>>, String>;
+/// The results of a group: of each message in order, or why it was refused altogether.
+type GroupOutcome = Result<vec::IntoIter<Result<Receipt, RejectedItem>>, String>;
 
 pub(super) async fn add(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     request_id: RequestId,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let mut query = Parameters::of(&parts.uri)?;
+    let mut query = QueryParameters::from_uri(&parts.uri)?;
     let named = query.take("tenant_id");
     query.finish()?;
-    // The body of somebody who may not send is not read; it may name the tenant, so they are asked again.
+    // The body of a caller who may not send is not read; the body may name the tenant, so the caller is
+    // checked again.
     let home = caller(&app, &parts, Scope::Send, named.as_deref()).await?;
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
-    let Command { tenant, groups, places } = weighed(bytes.len(), || read(&bytes, named, &home.tenant))?;
+    let AddMessagesCommand { tenant, groups, places } =
+        weighed(bytes.len(), || read(&bytes, named, &home.tenant))?;
     if tenant.as_deref().is_some_and(|tenant| tenant != home.tenant.as_str()) {
         caller(&app, &parts, Scope::Send, tenant.as_deref()).await?;
     }
-    let mut outcomes: Vec<Outcome> = Vec::with_capacity(groups.len());
+    let mut outcomes: Vec<GroupOutcome> = Vec::with_capacity(groups.len());
     for group in groups {
         outcomes.push(match take(&app, &parts, &request_id, &home, group).await {
             Ok(outcome) => outcome,
-            // What was taken before must be said; the rest can be brought again.
+            // What was accepted before must be reported; the rest can be submitted again.
             Err(error) if outcomes.iter().any(Result::is_ok) => Err(reason(&error)),
             Err(error) => return Err(error),
         });
@@ -108,18 +108,18 @@ pub(super) async fn add(
                 "queued": 0, "rejected": &rejected, "request_id": request_id.as_str()});
             (StatusCode::BAD_REQUEST, Json(answer)).into_response()
         }
-        false => Json(Answer { ok: true, queued, rejected }).into_response(),
+        false => Json(AddMessagesAnswer { ok: true, queued, rejected }).into_response(),
     })
 }
 
-/// Hands a tenant's messages over.
+/// Hands a tenant's messages to the intake.
 async fn take(
-    app: &App,
+    app: &AppState,
     parts: &Parts,
     request_id: &RequestId,
     home: &Caller,
-    Group { tenant, messages }: Group<'_>,
-) -> Result<Outcome, ApiError> {
+    TenantGroup { tenant, messages }: TenantGroup<'_>,
+) -> Result<GroupOutcome, ApiError> {
     let asked = match tenant == home.tenant.as_str() {
         true => Ok(home.clone()),
         false => caller(app, parts, Scope::Send, Some(&tenant)).await,
@@ -139,35 +139,44 @@ async fn take(
     Ok(Ok(receipt.results.into_iter()))
 }
 
-/// How many were taken, and the others, in the order in which they came.
-fn in_order(places: Vec<Place<'_>>, mut outcomes: Vec<Outcome>) -> Result<(usize, Vec<Rejected>), ApiError> {
+/// How many were accepted, and the refused ones, in the order in which they came.
+fn in_order(
+    places: Vec<MessagePosition<'_>>,
+    mut outcomes: Vec<GroupOutcome>,
+) -> Result<(usize, Vec<RejectedMessage>), ApiError> {
     let (mut queued, mut rejected) = (0, Vec::new());
     for place in places {
         let (group, id) = match place {
-            Place::Next { group, id } => (group, id),
-            Place::Refused(refused) => {
+            MessagePosition::Next { group, id } => (group, id),
+            MessagePosition::Refused(refused) => {
                 rejected.push(refused);
                 continue;
             }
         };
         match &mut outcomes[group] {
-            Err(reason) => rejected.push(Rejected { id: id.and_then(shown_id), reason: reason.clone() }),
+            Err(reason) => {
+                rejected.push(RejectedMessage { id: id.and_then(shown_id), reason: reason.clone() })
+            }
             Ok(results) => match results.next() {
                 Some(Ok(_)) => queued += 1,
                 Some(Err(item)) => {
                     let error = ApiError::from(item.refusal).renamed(|field| renamed(field, NAMES));
-                    rejected.push(Rejected { id: item.id, reason: reason(&error) });
+                    rejected.push(RejectedMessage { id: item.id, reason: reason(&error) });
                 }
-                None => return Err(ApiError::internal("the door did not answer for every message")),
+                None => return Err(ApiError::internal("the intake did not answer for every message")),
             },
         }
     }
     Ok((queued, rejected))
 }
 
-/// Reads the call: `named` is the tenant in its query, and `home` is whose messages are that name none anywhere.
-fn read<'a>(bytes: &'a [u8], named: Option<String>, home: &'a TenantId) -> Result<Command<'a>, ApiError> {
-    let Bundle { messages, mut beside } = Bundle::read(bytes, "messages")?;
+/// Parses the call: `named` is the tenant in its query, and `home` is the tenant of messages that name none.
+fn read<'a>(
+    bytes: &'a [u8],
+    named: Option<String>,
+    home: &'a TenantId,
+) -> Result<AddMessagesCommand<'a>, ApiError> {
+    let MessageListBody { messages, mut beside } = MessageListBody::read(bytes, "messages")?;
     let default_priority = beside.take("default_priority").filter(|priority| !is_blank(priority));
     let in_body = beside.take("tenant_id").filter(|named| !is_blank(named));
     let in_body = in_body.map(|value| expect_text("tenant_id", value)).transpose();
@@ -179,11 +188,14 @@ fn read<'a>(bytes: &'a [u8], named: Option<String>, home: &'a TenantId) -> Resul
         }
         (named, in_body) => named.or(in_body.map(Cow::into_owned)),
     };
-    let (mut groups, mut known): (Vec<Group<'_>>, HashMap<Cow<'_, str>, usize>) = Default::default();
+    let (mut groups, mut known): (Vec<TenantGroup<'_>>, HashMap<Cow<'_, str>, usize>) = Default::default();
     let mut places = Vec::with_capacity(messages.len());
     for message in messages {
         let Some(message) = message else {
-            places.push(Place::Refused(Rejected { id: None, reason: "must be an object".to_owned() }));
+            places.push(MessagePosition::Refused(RejectedMessage {
+                id: None,
+                reason: "must be an object".to_owned(),
+            }));
             continue;
         };
         let id = message.get("id");
@@ -191,8 +203,8 @@ fn read<'a>(bytes: &'a [u8], named: Option<String>, home: &'a TenantId) -> Resul
         let ours = match translate(message, default_priority) {
             Ok(ours) => ours,
             Err(error) => {
-                let rejected = Rejected { id: id.and_then(shown_id), reason: reason(&error) };
-                places.push(Place::Refused(rejected));
+                let rejected = RejectedMessage { id: id.and_then(shown_id), reason: reason(&error) };
+                places.push(MessagePosition::Refused(rejected));
                 continue;
             }
         };
@@ -201,13 +213,13 @@ fn read<'a>(bytes: &'a [u8], named: Option<String>, home: &'a TenantId) -> Resul
             None => Cow::Borrowed(home.as_str()),
         });
         let group = *known.entry(of).or_insert_with_key(|of| {
-            groups.push(Group { tenant: of.clone(), messages: Vec::new() });
+            groups.push(TenantGroup { tenant: of.clone(), messages: Vec::new() });
             groups.len() - 1
         });
         groups[group].messages.push(ours.into());
-        places.push(Place::Next { group, id });
+        places.push(MessagePosition::Next { group, id });
     }
-    Ok(Command { tenant, groups, places })
+    Ok(AddMessagesCommand { tenant, groups, places })
 }
 
 #[cfg(test)]
@@ -218,14 +230,14 @@ mod tests {
 
     fn command(body: &Value, check: impl FnOnce(Vec<(String, Value)>, Vec<Result<usize, Option<String>>>)) {
         let (json, home) = (body.to_string(), "home".parse().unwrap());
-        let Command { groups, places, .. } = read(json.as_bytes(), None, &home).ok().unwrap();
-        let batch = |group: Group<'_>| {
+        let AddMessagesCommand { groups, places, .. } = read(json.as_bytes(), None, &home).ok().unwrap();
+        let batch = |group: TenantGroup<'_>| {
             let messages = group.messages.iter().map(|json| serde_json::from_slice::<Value>(json).unwrap());
             (group.tenant.into_owned(), messages.collect())
         };
         let place = |place| match place {
-            Place::Refused(refused) => Err(refused.id),
-            Place::Next { group, .. } => Ok(group),
+            MessagePosition::Refused(refused) => Err(refused.id),
+            MessagePosition::Next { group, .. } => Ok(group),
         };
         check(groups.into_iter().map(batch).collect(), places.into_iter().map(place).collect());
     }

@@ -1,4 +1,4 @@
-//! The other commands: holding and letting go, removing, and how it stands.
+//! The other commands: suspending, activating, removing, and status.
 
 use std::time::Duration;
 
@@ -14,32 +14,35 @@ use serde_json::{Map, Value, json};
 
 use super::{caller, named_caller, reason};
 use crate::{
+    admin::{cleanup, tenant::pause},
     auth::Admin,
-    batch, body, cleanup,
-    error::{ApiError, FieldError},
-    operate::{Asked, operate},
-    query::Parameters,
-    request_id::RequestId,
-    state::{App, Shared},
-    tenant::pause,
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        query::QueryParameters,
+        request_id::RequestId,
+    },
+    message::operate::transition::{Asked, operate},
+    outgoing::batch,
+    state::{AppState, SharedState},
 };
 
 /// The most messages of one deletion.
 const IDS_MAX: usize = 1_000;
-/// How many are withdrawn at once; together they share a commit.
+/// How many are cancelled at once; together they share a commit.
 const TOGETHER: usize = 64;
-/// Held messages that a status looks at, and how many of them at once.
+/// Blocked messages that a status examines, and how many of them at once.
 const HELD_MAX: usize = 10_000;
 const HELD_AT_ONCE: u32 = 500;
 /// Reports that are made due in one write, and by one call.
 const HASTENED_AT_ONCE: u32 = 1_000;
 const HASTENED_MAX: u32 = 100_000;
-/// What has not begun.
+/// The statuses of messages that wait.
 const PENDING: &[Status] = &[Status::Accepted, Status::Validating, Status::Ready];
 
-/// `POST /commands/suspend?tenant_id=&batch_code=`: a batch, or without one the whole tenant.
+/// `POST /commands/suspend?tenant_id=&batch_code=`: suspends a batch, or without one the complete tenant.
 pub(super) async fn suspend(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     request_id: RequestId,
     parts: Parts,
 ) -> Result<Json<Value>, ApiError> {
@@ -48,7 +51,7 @@ pub(super) async fn suspend(
 
 /// `POST /commands/activate?tenant_id=&batch_code=`.
 pub(super) async fn activate(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     request_id: RequestId,
     parts: Parts,
 ) -> Result<Json<Value>, ApiError> {
@@ -56,21 +59,21 @@ pub(super) async fn activate(
 }
 
 async fn pause(
-    app: &App,
+    app: &AppState,
     request_id: &RequestId,
     parts: &Parts,
     hold: bool,
 ) -> Result<Json<Value>, ApiError> {
-    let mut query = Parameters::of(&parts.uri)?;
+    let mut query = QueryParameters::from_uri(&parts.uri)?;
     let named = query.take("tenant_id");
     let code = query.parse("batch_code", str::parse::<BatchCode>);
     query.finish()?;
     let caller = named_caller(app, parts, Scope::Manage, named.as_deref()).await?;
     let tenant = caller.tenant.clone();
     match &code {
-        Some(code) if hold => batch::hold(app, &caller, request_id, code).await?,
-        Some(code) => batch::let_go(app, &caller, request_id, code).await?,
-        // Who is held by the operator must not let themselves go.
+        Some(code) if hold => batch::suspend_batch(app, &caller, request_id, code).await?,
+        Some(code) => batch::activate_batch(app, &caller, request_id, code).await?,
+        // A tenant that the operator suspended must not activate itself.
         None if !caller.actor.is_admin() => {
             return Err(ApiError::forbidden("a whole tenant needs the admin token; name a batch_code"));
         }
@@ -78,8 +81,8 @@ async fn pause(
             let admin = Admin { actor: caller.actor };
             let tenant = tenant.clone();
             match hold {
-                true => drop(pause::hold(app, &admin, request_id, tenant).await?),
-                false => drop(pause::let_go(app, &admin, request_id, tenant).await?),
+                true => drop(pause::suspend_tenant(app, &admin, request_id, tenant).await?),
+                false => drop(pause::activate_tenant(app, &admin, request_id, tenant).await?),
             }
         }
     }
@@ -100,8 +103,8 @@ async fn pause(
     })))
 }
 
-/// The codes of a tenant's held batches; `*` where all of it is held.
-async fn suspended(app: &App, tenant: &TenantId) -> Result<Vec<String>, ApiError> {
+/// The codes of a tenant's suspended batches; `*` if the complete tenant is suspended.
+async fn suspended(app: &AppState, tenant: &TenantId) -> Result<Vec<String>, ApiError> {
     let held = app.store.suspensions(tenant).await?.into_iter();
     let code = |scope| match scope {
         SuspensionScope::Tenant => Some("*".to_owned()),
@@ -113,11 +116,11 @@ async fn suspended(app: &App, tenant: &TenantId) -> Result<Vec<String>, ApiError
 
 /// `POST /commands/cleanup-messages?tenant_id=&older_than_seconds=`.
 pub(super) async fn clean_up(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     request_id: RequestId,
     parts: Parts,
 ) -> Result<Json<Value>, ApiError> {
-    let mut query = Parameters::of(&parts.uri)?;
+    let mut query = QueryParameters::from_uri(&parts.uri)?;
     let named = query.take("tenant_id");
     let older_than = query.parse("older_than_seconds", str::parse).map(Duration::from_secs);
     query.finish()?;
@@ -126,10 +129,10 @@ pub(super) async fn clean_up(
     Ok(Json(json!({"ok": true, "removed": done.deleted, "more": done.more})))
 }
 
-/// `POST /commands/run-now`: calls the client with all reports that wait for their next try. Mail needs no such word: what is due is
-/// sent the moment it is due, and what is deferred waits for its time, there as here.
-pub(super) async fn run_now(State(app): State<Shared>, parts: Parts) -> Result<Json<Value>, ApiError> {
-    let mut query = Parameters::of(&parts.uri)?;
+/// `POST /commands/run-now`: makes all reports due that wait for their next try. Mail needs no such command:
+/// it is sent the moment it is due, and deferred mail waits for its time, there as here.
+pub(super) async fn run_now(State(app): State<SharedState>, parts: Parts) -> Result<Json<Value>, ApiError> {
+    let mut query = QueryParameters::from_uri(&parts.uri)?;
     let named = query.take("tenant_id");
     query.finish()?;
     let tenant = caller(&app, &parts, Scope::Send, named.as_deref()).await?.tenant;
@@ -145,14 +148,15 @@ pub(super) async fn run_now(State(app): State<Shared>, parts: Parts) -> Result<J
     }
 }
 
-/// `POST /commands/delete-messages {"ids":[…]}`: withdraws those that still wait. What has ended stays until cleanup.
+/// `POST /commands/delete-messages {"ids":[…]}`: cancels waiting messages. Messages that have ended stay
+/// until cleanup.
 pub(super) async fn delete(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     request_id: RequestId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let (parts, body) = request.into_parts();
-    let mut query = Parameters::of(&parts.uri)?;
+    let mut query = QueryParameters::from_uri(&parts.uri)?;
     let in_query = query.take("tenant_id");
     query.finish()?;
     caller(&app, &parts, Scope::Send, in_query.as_deref()).await?;
@@ -173,7 +177,7 @@ pub(super) async fn delete(
             Err(error) if error.status() == StatusCode::CONFLICT => {
                 kept.push(json!({"id": id, "reason": reason(&error)}));
             }
-            // What was withdrawn stays so; whoever asks again finds it among the kept.
+            // Cancelled messages stay cancelled; a repeated call lists them among the others.
             Err(error) => return Err(error),
         }
     }
@@ -208,13 +212,13 @@ fn read_ids(mut body: Map<String, Value>) -> Result<(Vec<String>, Option<String>
     if wrong.is_empty() { Ok((read, tenant)) } else { Err(ApiError::invalid(wrong)) }
 }
 
-/// `GET /status`: whether the tenant's mail goes out, and how many messages stand where.
+/// `GET /status`: whether the tenant's mail is sent, and how many messages are in each state.
 pub(super) async fn status(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     uri: Uri,
     parts: Parts,
 ) -> Result<Json<Value>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
+    let mut query = QueryParameters::from_uri(&uri)?;
     let named = query.take("tenant_id");
     query.finish()?;
     let caller = caller(&app, &parts, Scope::Read, named.as_deref()).await?;
@@ -243,10 +247,10 @@ pub(super) async fn status(
     })))
 }
 
-/// How many are held by their batch or tenant though the time that they waited for has passed, among the newest
-/// [`HELD_MAX`]: they are pending there, and scheduled here.
+/// How many messages are suspended although their scheduled time has passed, among the newest [`HELD_MAX`]:
+/// they are pending there, and scheduled here.
 async fn held_past_their_time(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     suspensions: &[Suspension],
     now: Time,

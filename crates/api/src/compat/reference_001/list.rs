@@ -1,4 +1,4 @@
-//! `GET /messages`: messages in its words, newest first, page by page.
+//! `GET /messages`: messages as this API shows them, newest first, page by page.
 
 use std::collections::HashSet;
 
@@ -14,27 +14,30 @@ use postway_intake::{JsonBounds, read_object_beside};
 use postway_store::record::{Body, Filter, Kept};
 use serde_json::{Map, Value, json};
 
-use super::{caller, request, word};
+use super::{caller, request, status};
 use crate::{
-    compat::read::{self, ACTIVE, Whole},
-    error::ApiError,
-    query::{Parameters, flag},
-    room::Counted,
-    state::{App, Shared},
+    compat::lookup::{self, ACTIVE, MessageWithStatus},
+    http::{
+        body_budget::AlreadyCounted,
+        error::ApiError,
+        query::{QueryParameters, flag},
+    },
+    state::{AppState, SharedState},
 };
 
 /// Requests read at once for a page.
 const TOGETHER: usize = 16;
 /// The most bytes of requests that one page shows.
 const REQUEST_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// The most values of one request that is shown, and of all of a page. A variable of a template is none: it is not shown.
+/// The most JSON values of one request that is shown, and of all requests of a page. Template variables do
+/// not count: they are not shown.
 const REQUEST_VALUES_MAX: usize = 20_000;
 const PAGE_VALUES_MAX: usize = 100_000;
-/// What a page takes of memory for each byte of the requests that it shows: they, what is read of them, and the answer.
+/// The memory of a page for each byte of its requests: the requests, their parsed form, and the answer.
 const MEMORY_PER_BYTE: usize = 4;
 
-pub(super) async fn list(State(app): State<Shared>, parts: Parts) -> Result<Response, ApiError> {
-    let mut query = Parameters::of(&parts.uri)?;
+pub(super) async fn list(State(app): State<SharedState>, parts: Parts) -> Result<Response, ApiError> {
+    let mut query = QueryParameters::from_uri(&parts.uri)?;
     let named = query.take("tenant_id");
     let active_only = query.parse("active_only", flag).unwrap_or(false);
     let include_history = query.parse("include_history", flag).unwrap_or(false);
@@ -43,11 +46,11 @@ pub(super) async fn list(State(app): State<Shared>, parts: Parts) -> Result<Resp
         account: query.parse("account_id", str::parse::<AccountId>),
         ..Filter::default()
     };
-    let paging = read::long_page(&mut query);
+    let paging = lookup::long_page(&mut query);
     query.finish()?;
     let tenant = caller(&app, &parts, Scope::Read, named.as_deref()).await?.tenant;
     let statuses = if active_only { ACTIVE } else { &[] };
-    let page = read::page(&app, &tenant, filter, statuses, paging).await?;
+    let page = lookup::page(&app, &tenant, filter, statuses, paging).await?;
     let tenant_name = app.store.tenant(&tenant).await?.map(|tenant| tenant.name);
     let accounts = app.store.accounts(Some(&tenant)).await?.into_iter();
     let certified: HashSet<AccountId> =
@@ -56,9 +59,9 @@ pub(super) async fn list(State(app): State<Shared>, parts: Parts) -> Result<Resp
     let mut messages = Vec::with_capacity(page.messages.len());
     let shown_requests = shown_requests(&page.messages);
     let bytes: usize = shown_requests.iter().flatten().map(|(_, bytes)| *bytes as usize).sum();
-    let mut held = app.room.hold(&tenant, bytes.saturating_mul(MEMORY_PER_BYTE))?;
+    let mut held = app.body_budget.reserve_answer(&tenant, bytes.saturating_mul(MEMORY_PER_BYTE))?;
     for (whole, asked) in page.messages.iter().zip(asked_for(&app, &tenant, shown_requests).await?) {
-        let mut shown = word::view(whole, now);
+        let mut shown = status::view(whole, now);
         shown["pk"] = json!(whole.record.summary.uid);
         shown["tenant_name"] = json!(tenant_name);
         shown["is_pec"] = json!(certified.contains(&whole.record.summary.lane.account));
@@ -74,14 +77,14 @@ pub(super) async fn list(State(app): State<Shared>, parts: Parts) -> Result<Resp
     let json = serde_json::to_vec(&answer).map_err(ApiError::internal)?;
     held.cover(json.len())?;
     let headers = [(header::CONTENT_TYPE, "application/json")];
-    Ok((Counted, headers, held.around(json.into())).into_response())
+    Ok((AlreadyCounted, headers, held.attach_to(json.into())).into_response())
 }
 
-/// Which messages are shown with their requests, and how many bytes those have. Not a sensitive one, nor one whose request is too
-/// large for its row, nor what comes when the page has shown enough.
-fn shown_requests(messages: &[Whole]) -> Vec<Option<(MessageUid, u64)>> {
+/// The messages that are shown with their requests, and the sizes of those. A sensitive message, a request
+/// that is too large for its row, and requests beyond the page's bound are left out.
+fn shown_requests(messages: &[MessageWithStatus]) -> Vec<Option<(MessageUid, u64)>> {
     let mut left = REQUEST_BYTES_MAX;
-    let mut shown = |whole: &Whole| match whole.record.payload {
+    let mut shown = |whole: &MessageWithStatus| match whole.record.payload {
         Kept::Inline(bytes) if !whole.record.summary.sensitive && bytes <= left => {
             left -= bytes;
             Some((whole.record.summary.uid, bytes))
@@ -91,9 +94,9 @@ fn shown_requests(messages: &[Whole]) -> Vec<Option<(MessageUid, u64)>> {
     messages.iter().map(&mut shown).collect()
 }
 
-/// The request that brought each message, as it is kept. There is none where the request is no JSON or has too many values.
+/// The stored request of each message; `None` if it is not JSON or has too many values.
 async fn asked_for(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     shown: Vec<Option<(MessageUid, u64)>>,
 ) -> Result<Vec<Option<Map<String, Value>>>, ApiError> {
@@ -109,7 +112,7 @@ async fn asked_for(
     while let Some(bytes) = stored.try_next().await? {
         let values_max = left.min(REQUEST_VALUES_MAX);
         let bounds = JsonBounds { values_max, text_bytes_max: REQUEST_BYTES_MAX as usize };
-        // Its template is not shown, so its variables are not built.
+        // The template is not shown, so its variables are not built.
         let request =
             bytes.and_then(|bytes| Some(read_object_beside(&bytes, Some("template"), bounds).ok()?.0));
         left -= request.as_ref().map_or(0, count_values).min(left);
@@ -118,7 +121,8 @@ async fn asked_for(
     Ok(requests)
 }
 
-/// How many values an object holds, those within included. It is not deep: what was read is bounded in that too.
+/// How many values an object contains, nested ones included. Its depth is bounded, because it was parsed with
+/// a bound.
 fn count_values(object: &Map<String, Value>) -> usize {
     fn within(value: &Value) -> usize {
         match value {
@@ -130,7 +134,7 @@ fn count_values(object: &Map<String, Value>) -> usize {
     object.values().map(|value| 1 + within(value)).sum()
 }
 
-/// One event of a message's history. Its number is its place in it.
+/// One event of a message's history. Its number is its position.
 fn happened(event: &Event) -> Value {
     let data: Map<String, Value> =
         event.data.as_deref().and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default();

@@ -1,18 +1,20 @@
-//! One of its messages in our words.
+//! Translates a message.
 
 use serde_json::value::RawValue;
 
 use crate::{
-    compat::translate::{Fields, Items, Ours, expect_text, is_blank, is_null, refuse_mail, text, unknown},
-    error::{ApiError, FieldError},
+    compat::translate::{
+        MessageWriter, RawFields, RawItems, expect_text, is_blank, is_null, refuse_mail, text, unknown,
+    },
+    http::error::{ApiError, FieldError},
 };
 
-/// One of its messages in our words.
+/// Translates a message into ours.
 pub(in crate::compat) fn translate(
-    message: Fields<'_>,
+    message: RawFields<'_>,
     default_priority: Option<&RawValue>,
 ) -> Result<String, ApiError> {
-    let mut ours = Ours::with_capacity(message.len() + 64);
+    let mut ours = MessageWriter::with_capacity(message.len() + 64);
     let mut fields = message.once()?;
     let mut wrong = Vec::new();
     let body_is = match fields.take("content_type").filter(|kind| !is_blank(kind)).map(text) {
@@ -42,7 +44,7 @@ pub(in crate::compat) fn translate(
             "deferred_ts" => ours.json("send_at", value.get()),
             "batch_code" => ours.json("batch", value.get()),
             "message_id" => ours.json("external_id", value.get()),
-            // Whose it is decides which batch of ours it goes into.
+            // The tenant was read before: it decides which group the message goes into.
             "tenant_id" => wrong.extend(expect_text(name, value).err()),
             "attachments" => match attachments(value) {
                 Ok(files) => ours.json("attachments", &files),
@@ -59,18 +61,18 @@ fn in_our_word(priority: &RawValue) -> &str {
     if text(priority).as_deref() == Some("medium") { r#""normal""# } else { priority.get() }
 }
 
-/// Its attachments in our words: where the bytes are is `storage_path` in both.
+/// Translates the attachments: the location of the bytes is `storage_path` in both.
 fn attachments(list: &RawValue) -> Result<String, Vec<FieldError>> {
-    let Items(files) = Items::read("attachments", list).map_err(|wrong| vec![wrong])?;
+    let RawItems(files) = RawItems::read("attachments", list).map_err(|wrong| vec![wrong])?;
     let mut wrong = Vec::new();
     let mut translated = Vec::with_capacity(files.len());
     for (index, file) in files.into_iter().enumerate() {
         let at = format!("attachments[{index}]");
-        let Ok(Fields(fields)) = Fields::read(file.get().as_bytes()) else {
+        let Ok(RawFields(fields)) = RawFields::read(file.get().as_bytes()) else {
             wrong.push(FieldError::new(at, "must be an object, with each field once"));
             continue;
         };
-        let mut ours = Ours::with_capacity(file.get().len());
+        let mut ours = MessageWriter::with_capacity(file.get().len());
         for (name, value) in fields.iter().filter(|(_, value)| !is_null(value)) {
             match &**name {
                 "fetch_mode" | "content_id" | "mime_type" | "content_md5" if is_blank(value) => {}
@@ -101,7 +103,7 @@ mod tests {
 
     fn translated(message: Value) -> Result<Value, Vec<String>> {
         let json = message.to_string();
-        let ours = Fields::read(json.as_bytes()).and_then(|fields| translate(fields, None));
+        let ours = RawFields::read(json.as_bytes()).and_then(|fields| translate(fields, None));
         ours.map(|json| serde_json::from_str(&json).unwrap())
             .map_err(|error| error.details().iter().map(|detail| detail.field.clone()).collect())
     }
@@ -148,7 +150,7 @@ mod tests {
         let priority = |message: Value, default: Option<&str>| {
             let (json, default) =
                 (message.to_string(), default.map(|text| serde_json::from_str(text).unwrap()));
-            let ours = translate(Fields::read(json.as_bytes()).ok().unwrap(), default).ok().unwrap();
+            let ours = translate(RawFields::read(json.as_bytes()).ok().unwrap(), default).ok().unwrap();
             serde_json::from_str::<Value>(&ours).unwrap()["priority"].clone()
         };
         assert_eq!(priority(json!({"id": "a", "priority": "medium"}), None), "normal");

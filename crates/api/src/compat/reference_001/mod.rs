@@ -1,8 +1,10 @@
-//! The door of reference 001, a message proxy for many tenants: commands under `/commands/…`, lists beside them.
+//! The API of reference 001, a message proxy for many tenants: commands under `/commands/…`, lists beside
+//! them.
 //!
-//! A token comes as `X-API-Token`. A tenant's token works for its tenant: a `tenant_id` that names another is 403. The
-//! admin token names the tenant with `tenant_id`, and must where a command holds, lets go or removes. Every answer has
-//! `ok`; an error is `{"ok":false,"error":"…","detail":"…"}` with what failed, twice, for there are clients of both kinds.
+//! A token comes as `X-API-Token`. A tenant's token works for its tenant: a `tenant_id` that names another is
+//! 403. The admin token names the tenant with `tenant_id`, which is required for commands that suspend,
+//! activate or remove. Every answer has `ok`; an error is `{"ok":false,"error":"…","detail":"…"}` with the
+//! reason in both, because there are clients of both kinds.
 
 pub(super) mod account;
 mod add;
@@ -10,25 +12,25 @@ mod command;
 mod list;
 pub(super) mod message;
 mod request;
+mod status;
 pub(super) mod tenant;
-mod word;
 
 use axum::http::{StatusCode, request::Parts};
 use postway_domain::Scope;
 use serde_json::{Value, json};
 
-use super::{Dress, routes::DoorRoutes};
+use super::{ErrorStyle, routes::CompatRoutes};
 use crate::{
-    auth::{Caller, Shown},
-    error::ApiError,
-    health,
-    state::App,
+    auth::{AuthenticatedKey, Caller},
+    http::error::ApiError,
+    observe::health,
+    state::AppState,
 };
 
-/// How this door takes keys and says no.
-pub(super) const DRESS: Dress = Dress { key_header: "x-api-token", refuse };
+/// How this API takes keys and formats errors.
+pub(super) const ERROR_STYLE: ErrorStyle = ErrorStyle { key_header: "x-api-token", refuse };
 
-/// Our fields in its names.
+/// Our fields and their names in this API.
 pub(super) const NAMES: &[(&str, &str)] = &[
     ("account", "account_id"),
     ("text", "body"),
@@ -39,11 +41,11 @@ pub(super) const NAMES: &[(&str, &str)] = &[
     ("content_type", "mime_type"),
 ];
 
-/// Its routes.
-pub(super) fn routes() -> DoorRoutes {
-    DoorRoutes::default()
+/// The routes of this API.
+pub(super) fn routes() -> CompatRoutes {
+    CompatRoutes::default()
         .post("/commands/add-messages", add::add)
-        // As its drawings have it.
+        // The path in its diagrams.
         .post("/add-messages", add::add)
         .post("/commands/delete-messages", command::delete)
         .post("/commands/suspend", command::suspend)
@@ -83,7 +85,7 @@ fn refuse(error: &ApiError, request_id: &str) -> (StatusCode, Value) {
     (error.status(), body)
 }
 
-/// What is wrong, in one line: every field that is, up to ten.
+/// The faults in one line, at most ten fields.
 fn reason(error: &ApiError) -> String {
     match error.details() {
         [] => error.message().to_owned(),
@@ -91,22 +93,27 @@ fn reason(error: &ApiError) -> String {
     }
 }
 
-/// Who asks, for the tenant that they name, if they may do what is within `scope`.
-async fn caller(app: &App, parts: &Parts, scope: Scope, tenant: Option<&str>) -> Result<Caller, ApiError> {
-    let who = crate::auth::shown(parts, app).await?;
-    Caller::named(who, scope, tenant, parts, app).await
-}
-
-/// The same where the admin token must say for whom: what is held or removed by mistake is somebody's mail.
-async fn named_caller(
-    app: &App,
+/// The caller, for the tenant that the call names, if the key has `scope`.
+async fn caller(
+    app: &AppState,
     parts: &Parts,
     scope: Scope,
     tenant: Option<&str>,
 ) -> Result<Caller, ApiError> {
-    let who = crate::auth::shown(parts, app).await?;
-    if matches!(who, Shown::Admin) && tenant.is_none() && !parts.headers.contains_key("x-tenant") {
+    let who = crate::auth::authenticate(parts, app).await?;
+    Caller::for_tenant(who, scope, tenant, parts, app).await
+}
+
+/// The caller, if the admin token names a tenant: suspending or removing by mistake loses mail.
+async fn named_caller(
+    app: &AppState,
+    parts: &Parts,
+    scope: Scope,
+    tenant: Option<&str>,
+) -> Result<Caller, ApiError> {
+    let who = crate::auth::authenticate(parts, app).await?;
+    if matches!(who, AuthenticatedKey::Admin) && tenant.is_none() && !parts.headers.contains_key("x-tenant") {
         return Err(ApiError::field("tenant_id", "is needed with the admin token: say whose mail it is"));
     }
-    Caller::named(who, scope, tenant, parts, app).await
+    Caller::for_tenant(who, scope, tenant, parts, app).await
 }

@@ -1,22 +1,22 @@
-//! The request that brought a message, as its users would have written it, whatever door it came by: the way back from
-//! [`super::message`]. What has no name there, such as tags or a template, is left out.
+//! The request of a message in this API's terms, through whichever API it came: the reverse of
+//! [`super::message`]. Fields without a name there, such as tags or a template, are left out.
 
 use postway_domain::Time;
 use serde_json::{Map, Value, json};
 
-use super::word::seconds;
+use super::status::seconds;
 
-/// Fields that are called the same in both.
+/// Fields with the same name in both.
 const SAME: [&str; 10] =
     ["id", "from", "to", "cc", "bcc", "reply_to", "return_path", "subject", "headers", "priority"];
 /// The same for a file.
 const SAME_OF_FILE: [&str; 6] =
     ["filename", "storage_path", "fetch_mode", "content_id", "inline", "content_md5"];
-/// Where a file comes from: our field, and the mode that says so there.
+/// The source of a file: our field, and the mode that names it there.
 const SOURCES: [(&str, &str); 4] =
     [("content", "base64"), ("url", "http_url"), ("path", "filesystem"), ("endpoint", "endpoint")];
 
-/// Our request in its words.
+/// Translates our request back.
 pub(super) fn in_its_words(mut ours: Map<String, Value>) -> Map<String, Value> {
     let mut theirs = Map::new();
     for name in SAME {
@@ -27,7 +27,7 @@ pub(super) fn in_its_words(mut ours: Map<String, Value>) -> Map<String, Value> {
     {
         move_over(&mut ours, name, &mut theirs, is_called);
     }
-    // There is one body: where a mail has both, the html is what most readers see.
+    // There is one body: if a mail has both, the html is what most readers see.
     for (name, content_type) in [("html", "html"), ("text", "plain")] {
         if !theirs.contains_key("body") && move_over(&mut ours, name, &mut theirs, "body") {
             theirs.insert("content_type".to_owned(), json!(content_type));
@@ -42,7 +42,7 @@ pub(super) fn in_its_words(mut ours: Map<String, Value>) -> Map<String, Value> {
     theirs
 }
 
-/// Whether there was a value to move.
+/// Moves a value; returns whether there was one.
 fn move_over(
     from: &mut Map<String, Value>,
     name: &str,
@@ -81,7 +81,7 @@ fn file(ours: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::{super::message::translate, *};
-    use crate::compat::translate::Fields;
+    use crate::compat::translate::RawFields;
 
     fn back(ours: Value) -> Value {
         let Value::Object(ours) = ours else { panic!("a request is an object") };
@@ -99,7 +99,7 @@ mod tests {
                 "content_id": "logo", "inline": true}],
         });
         let json = theirs.to_string();
-        let ours = translate(Fields::read(json.as_bytes()).ok().unwrap(), None).ok().unwrap();
+        let ours = translate(RawFields::read(json.as_bytes()).ok().unwrap(), None).ok().unwrap();
         assert_eq!(back(serde_json::from_str(&ours).unwrap()), theirs);
     }
 

@@ -1,4 +1,4 @@
-//! `/tenant(s)`: for the admin token alone, as ours are.
+//! `/tenant(s)`: for the admin token only, as ours are.
 
 use axum::{
     Json,
@@ -9,30 +9,36 @@ use postway_domain::{Scope, TenantId};
 use serde_json::{Map, Value, json};
 
 use crate::{
+    admin::tenant::{self, TenantView, change, key, no_tenant, pause},
     auth::Admin,
-    body,
-    compat::read,
-    error::{ApiError, FieldError},
-    path::InPath,
-    query::{Parameters, flag},
-    request_id::RequestId,
-    state::{App, Shared},
-    tenant::{self, TenantView, change, key, no_tenant, pause},
+    compat::lookup,
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        path::PathText,
+        query::{QueryParameters, flag},
+        request_id::RequestId,
+    },
+    state::{AppState, SharedState},
 };
 
-/// What the key of a new tenant is called.
+/// The name of a new tenant's key.
 const KEY_NAME: &str = "001";
-/// Its remotes: what the path of each is called, our name for it, and its path where none is given.
+/// The endpoints: the name of each path there, our name for the endpoint, and its default path.
 const REMOTES: [(&str, &str, &str); 2] = [
     ("client_sync_path", "client_sync", "/mail-proxy/sync"),
     ("client_attachment_path", "attachment_endpoint", "/mail-proxy/attachments"),
 ];
 
-/// `GET /tenants?active_only=`. Of a page those that are suspended are left out, so it may be short.
-pub(super) async fn list(State(app): State<Shared>, _: Admin, uri: Uri) -> Result<Json<Value>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
+/// `GET /tenants?active_only=`. Suspended tenants are left out of a page, so it may be short.
+pub(super) async fn list(
+    State(app): State<SharedState>,
+    _: Admin,
+    uri: Uri,
+) -> Result<Json<Value>, ApiError> {
+    let mut query = QueryParameters::from_uri(&uri)?;
     let active_only = query.parse("active_only", flag).unwrap_or(false);
-    let paging = read::long_page(&mut query);
+    let paging = lookup::long_page(&mut query);
     query.finish()?;
     let page = tenant::page_of(&app, paging).await?;
     let mut tenants = page.data.iter().map(view).collect::<Result<Vec<Value>, ApiError>>()?;
@@ -42,27 +48,27 @@ pub(super) async fn list(State(app): State<Shared>, _: Admin, uri: Uri) -> Resul
 
 /// `GET /tenant/{id}`.
 pub(super) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     _: Admin,
-    InPath(id): InPath<String>,
+    PathText(id): PathText<String>,
 ) -> Result<Json<Value>, ApiError> {
     answer(&tenant::one(&app, &read_id(&id)?).await?)
 }
 
-/// `DELETE /tenant/{id}`: with all it has.
+/// `DELETE /tenant/{id}`: with everything it has.
 pub(super) async fn delete(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     admin: Admin,
     request_id: RequestId,
-    InPath(id): InPath<String>,
+    PathText(id): PathText<String>,
 ) -> Result<Json<Value>, ApiError> {
     tenant::remove(&app, &admin, &request_id, read_id(&id)?).await?;
     Ok(Json(json!({"ok": true})))
 }
 
-/// `POST /tenant`: makes it with a key of its own, or changes what is given of the one there is.
+/// `POST /tenant`: creates a tenant with a key, or changes the given fields of an existing one.
 pub(super) async fn put(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     admin: Admin,
     request_id: RequestId,
     request: Request,
@@ -74,12 +80,12 @@ pub(super) async fn put(
     }
 }
 
-/// `PUT /tenant/{id}`: changes what is given.
+/// `PUT /tenant/{id}`: changes the given fields.
 pub(super) async fn update(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     admin: Admin,
     request_id: RequestId,
-    InPath(id): InPath<String>,
+    PathText(id): PathText<String>,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let id = read_id(&id)?;
@@ -90,9 +96,9 @@ pub(super) async fn update(
     change(&app, &admin, &request_id, id, body).await
 }
 
-/// Its key is answered this once.
+/// Creates the tenant. Its key is returned only once.
 async fn make(
-    app: &App,
+    app: &AppState,
     admin: &Admin,
     request_id: &RequestId,
     mut body: Map<String, Value>,
@@ -107,7 +113,7 @@ async fn make(
         ("scopes".to_owned(), json!([Scope::Send, Scope::Read, Scope::Manage])),
     ]);
     let shown = match active {
-        Some(false) => pause::hold(app, admin, request_id, id.clone()).await?,
+        Some(false) => pause::suspend_tenant(app, admin, request_id, id.clone()).await?,
         Some(true) | None => made,
     };
     let key = key::make(app, admin, request_id, &id, wanted).await?;
@@ -117,7 +123,7 @@ async fn make(
 }
 
 async fn change(
-    app: &App,
+    app: &AppState,
     admin: &Admin,
     request_id: &RequestId,
     id: TenantId,
@@ -131,8 +137,8 @@ async fn change(
     let changed = changed.map_err(|error| error.renamed(in_its_names))?;
     answer(&match active {
         None => changed,
-        Some(true) => pause::let_go(app, admin, request_id, id).await?,
-        Some(false) => pause::hold(app, admin, request_id, id).await?,
+        Some(true) => pause::activate_tenant(app, admin, request_id, id).await?,
+        Some(false) => pause::suspend_tenant(app, admin, request_id, id).await?,
     })
 }
 
@@ -159,8 +165,8 @@ pub(in crate::compat) fn in_its_names(field: &str) -> String {
     }
 }
 
-/// Its tenant in our words, where it is `current` already: one base address and one way to sign in stand for both of our
-/// remotes. A base address alone makes both, at the paths that they have there.
+/// Translates a tenant, whose current settings are `current`: one base URL and one authentication method
+/// apply to both of our endpoints. A base URL alone creates both, at the default paths.
 pub(in crate::compat) fn translate(
     mut body: Map<String, Value>,
     current: Option<&Value>,
@@ -197,7 +203,7 @@ pub(in crate::compat) fn translate(
         wrong.push(FieldError::new("client_auth", "needs a client_base_url beside it"));
     }
     if ours.contains_key("client_sync") && !is_there("client_sync") {
-        // Many outcomes in one call, whose answer says which were taken: the reports that its users know.
+        // Many outcomes in one call, whose answer says which were accepted: the reports that its users know.
         ours.insert("callback_form".to_owned(), json!("batch"));
     }
     if limits.is_some_and(|limits| !is_no_limit(&limits)) {
@@ -214,12 +220,12 @@ pub(in crate::compat) fn translate(
     if wrong.is_empty() { Ok(ours) } else { Err(wrong) }
 }
 
-/// Whether a way to sign in is none at all.
+/// Whether an authentication method means none.
 fn is_no_auth(ours: &Value) -> bool {
     ours["type"].is_null() || ours["type"] == json!("none")
 }
 
-/// Whether limits, such as `{"hourly": 0, "daily": null}`, limit nothing: zero is no limit there.
+/// Whether limits, such as `{"hourly": 0, "daily": null}`, limit nothing: zero means no limit there.
 fn is_no_limit(limits: &Value) -> bool {
     let limits_nothing = |limit: &Value| limit.is_null() || limit.as_f64() == Some(0.0);
     limits.as_object().is_some_and(|limits| limits.values().all(limits_nothing))
@@ -248,7 +254,7 @@ fn answer(tenant: &TenantView) -> Result<Json<Value>, ApiError> {
     Ok(Json(answer))
 }
 
-/// A tenant in its words. Secrets are never shown.
+/// A tenant as this API shows it. Secrets are never shown.
 fn view(tenant: &TenantView) -> Result<Value, ApiError> {
     let ours = serde_json::to_value(tenant).map_err(ApiError::internal)?;
     let (sync, endpoint) = (&ours["client_sync"], &ours["attachment_endpoint"]);

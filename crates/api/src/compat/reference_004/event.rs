@@ -1,4 +1,4 @@
-//! What it calls events, and what it says of each.
+//! Events as this API shows them.
 
 use postway_domain::{
     Event, MessageUid,
@@ -6,7 +6,7 @@ use postway_domain::{
 };
 use serde_json::{Map, Value, json};
 
-/// Our particulars in its names.
+/// Our event data and its names there.
 const NAMES: &[(&str, &str)] = &[
     ("attempt", "attempt"),
     ("duration_ms", "durationMs"),
@@ -25,7 +25,7 @@ const NAMES: &[(&str, &str)] = &[
     ("warnings", "warnings"),
 ];
 
-/// An event of a message in its words; none where it has no such event.
+/// An event of a message; `None` if this API has no such event.
 pub(super) fn view(uid: MessageUid, event: &Event, sense: Sense) -> Option<Value> {
     let word = event_004(event.kind, sense)?;
     let data: Map<String, Value> =

@@ -1,14 +1,16 @@
-//! The door of reference 004, a gateway that validates and sends: one mail in, its pipeline's states and events out.
+//! The API of reference 004, a gateway that validates and sends: one mail per call, and its states and
+//! events.
 //!
-//! A key comes as `X-API-Key`; `Idempotency-Key` and `X-Request-Id` mean what they mean everywhere here. Its mails need
-//! no sender: the tenant's `default_from` stands in. Errors are `{"error":{"code","message","requestId","details"}}`,
-//! whose `code` for a mail that fails a check is the check's own (`INVALID_EMAIL`, `INVALID_TEMPLATE`, …).
+//! A key comes as `X-API-Key`; `Idempotency-Key` and `X-Request-Id` mean what they mean everywhere here. Its
+//! mails need no sender: the tenant's `default_from` is used. Errors are
+//! `{"error":{"code","message","requestId","details"}}`, whose `code` for a mail that fails a check is the
+//! check's own (`INVALID_EMAIL`, `INVALID_TEMPLATE`, …).
 
 mod event;
 mod refused;
 pub(super) mod send;
 mod show;
-mod word;
+mod status;
 
 use std::time::Instant;
 
@@ -17,13 +19,13 @@ use postway_domain::MessageUid;
 use postway_intake::RequestContext;
 use serde_json::{Value, json};
 
-use super::{Dress, routes::DoorRoutes};
-use crate::error::ApiError;
+use super::{ErrorStyle, routes::CompatRoutes};
+use crate::http::error::ApiError;
 
-/// How this door takes keys and says no.
-pub(super) const DRESS: Dress = Dress { key_header: "x-api-key", refuse };
+/// How this API takes keys and formats errors.
+pub(super) const ERROR_STYLE: ErrorStyle = ErrorStyle { key_header: "x-api-key", refuse };
 
-/// Our fields in its names.
+/// Our fields and their names in this API.
 pub(super) const NAMES: &[(&str, &str)] = &[
     ("reply_to", "replyTo"),
     ("external_id", "externalId"),
@@ -31,9 +33,9 @@ pub(super) const NAMES: &[(&str, &str)] = &[
     ("content_id", "contentId"),
 ];
 
-/// Its routes.
-pub(super) fn routes() -> DoorRoutes {
-    DoorRoutes::default()
+/// The routes of this API.
+pub(super) fn routes() -> CompatRoutes {
+    CompatRoutes::default()
         .post("/v1/email/send", send::send)
         .get("/v1/emails", show::list)
         .get("/v1/emails/{id}", show::show)
@@ -50,7 +52,7 @@ fn refuse(error: &ApiError, request_id: &str) -> (StatusCode, Value) {
     (error.status(), json!({ "error": body }))
 }
 
-/// The line of the log for a mail that came: what every line about a mail has. Never an address.
+/// The log line for a received mail, with the fields that every line about a mail has. Never an address.
 fn log_received(context: &RequestContext, uid: Option<MessageUid>, state: &str, started: Instant) {
     tracing::info!(
         uid = uid.map(tracing::field::display),

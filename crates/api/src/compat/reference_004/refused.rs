@@ -1,4 +1,5 @@
-//! A mail that fails a check is a row there, `VALIDATION_FAILED` with its event: so is one that this door refuses.
+//! A mail that fails a check is stored there, as `VALIDATION_FAILED` with its event; so is one that this API
+//! refuses.
 
 use std::time::Instant;
 
@@ -9,17 +10,17 @@ use serde_json::value::RawValue;
 
 use super::log_received;
 use crate::{
-    compat::translate::{Fields, Items, split_addresses, text},
-    error::ApiError,
-    state::App,
+    compat::translate::{RawFields, RawItems, split_addresses, text},
+    http::error::ApiError,
+    state::AppState,
 };
 
 /// The most addresses that are read of one field.
 const ADDRESSES_MAX: usize = 50;
 
-/// Keeps a record of a mail that failed a check. Its sender has the refusal either way.
-pub(super) async fn keep(
-    app: &App,
+/// Stores a record of a mail that failed a check. Its sender gets the refusal either way.
+pub(super) async fn store_refused(
+    app: &AppState,
     context: &RequestContext,
     bytes: &[u8],
     error: &ApiError,
@@ -35,14 +36,14 @@ pub(super) async fn keep(
     }
 }
 
-/// What is known of a mail that failed a check; none of a request that failed otherwise.
+/// The data of a mail that failed a check; `None` for a request that failed otherwise.
 fn refused(bytes: &[u8], error: &ApiError) -> Option<RefusedMail> {
     if error.status() != StatusCode::UNPROCESSABLE_ENTITY {
         return None;
     }
     let first = error.details().first()?;
     let code = first.code.and_then(Code::from_word)?;
-    let fields = Fields::read(bytes).unwrap_or(Fields(Vec::new()));
+    let fields = RawFields::read(bytes).unwrap_or(RawFields(Vec::new()));
     let said = |name| fields.get(name).and_then(text).map(|text| text.into_owned());
     let kinds = [("to", RecipientKind::To), ("cc", RecipientKind::Cc), ("bcc", RecipientKind::Bcc)];
     let recipients = kinds.into_iter().flat_map(|(name, kind)| {
@@ -57,12 +58,12 @@ fn refused(bytes: &[u8], error: &ApiError) -> Option<RefusedMail> {
     })
 }
 
-/// Those of a text or a list that are addresses.
+/// The valid addresses of a text or a list.
 fn addresses(value: &RawValue) -> Vec<EmailAddress> {
     let lines: Vec<String> = match text(value) {
         Some(line) => split_addresses(&line).into_iter().map(Into::into).collect(),
         None => {
-            let items = Items::read("", value).map_or(Vec::new(), |Items(items)| items);
+            let items = RawItems::read("", value).map_or(Vec::new(), |RawItems(items)| items);
             items.into_iter().take(ADDRESSES_MAX).filter_map(text).map(|line| line.into_owned()).collect()
         }
     };

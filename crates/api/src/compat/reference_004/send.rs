@@ -15,33 +15,36 @@ use serde_json::{Value, json, value::RawValue};
 use super::{NAMES, log_received, refused};
 use crate::{
     auth::Sender,
-    body,
     compat::translate::{
-        Fields, Items, Ours, expect_text, is_blank, is_empty_list, is_null, refuse_mail, renamed, unknown,
+        MessageWriter, RawFields, RawItems, expect_text, is_blank, is_empty_list, is_null, refuse_mail,
+        renamed, unknown,
     },
-    error::{ApiError, FieldError},
-    message::accept::{door_context, take},
-    recipient::personal,
-    request_id::RequestId,
-    state::{App, Shared},
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        request_id::RequestId,
+    },
+    message::submit::accept::{door_context, take},
+    outgoing::recipient::personal,
+    state::{AppState, SharedState},
 };
 
-/// A mail in our words, all but the recipient who is known by a personal number alone.
-struct Translated<'a> {
-    ours: Ours,
-    recipient: Option<Recipient<'a>>,
+/// A translated mail, without a recipient who is known by a personal number only.
+struct TranslatedEmail<'a> {
+    ours: MessageWriter,
+    recipient: Option<TranslatedRecipient<'a>>,
 }
 
-/// Whom of the directory it is for.
-struct Recipient<'a> {
-    /// Our name, its, and the value; each once.
+/// The directory entry that it is for.
+struct TranslatedRecipient<'a> {
+    /// Our name, its name, and the value; each once.
     fields: Vec<(&'static str, &'static str, &'a RawValue)>,
     personal_number: Option<Cow<'a, str>>,
-    /// Its sender's own id, to be said again.
+    /// The sender's own id, repeated in the answer.
     external_id: Option<&'a RawValue>,
 }
 
-/// Our names of a recipient's fields, and what each is called there: the first that is given counts.
+/// Our names of a recipient's fields, and their names there: the first that is given counts.
 const RECIPIENT: [(&str, &[&str]); 4] = [
     ("id", &["id", "recipientId"]),
     ("external_id", &["externalId"]),
@@ -50,7 +53,7 @@ const RECIPIENT: [(&str, &[&str]); 4] = [
 ];
 
 pub(super) async fn send(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Sender,
     request_id: RequestId,
     request: Request,
@@ -63,11 +66,11 @@ pub(super) async fn send(
     let received = match receive(&app, &context, &bytes).await {
         Ok(received) => received,
         Err(error) => {
-            refused::keep(&app, &context, &bytes, &error, started).await;
+            refused::store_refused(&app, &context, &bytes, &error, started).await;
             return Err(error);
         }
     };
-    let Received { uid, external_id } = received;
+    let ReceivedEmail { uid, external_id } = received;
     log_received(&context, Some(uid), "accepted", started);
     let mut answer = json!({
         "outboxId": uid,
@@ -82,25 +85,25 @@ pub(super) async fn send(
     Ok((StatusCode::ACCEPTED, Json(answer)))
 }
 
-/// A mail that was taken.
-struct Received<'a> {
+/// A mail that was accepted.
+struct ReceivedEmail<'a> {
     uid: MessageUid,
-    /// What its sender calls the recipient.
+    /// The sender's id of the recipient.
     external_id: Option<&'a RawValue>,
 }
 
 async fn receive<'a>(
-    app: &App,
+    app: &AppState,
     context: &RequestContext,
     bytes: &'a Bytes,
-) -> Result<Received<'a>, ApiError> {
+) -> Result<ReceivedEmail<'a>, ApiError> {
     let tenant = &context.tenant;
-    let Translated { mut ours, recipient } = weighed(bytes.len(), || translate(bytes, Some(tenant)))?;
+    let TranslatedEmail { mut ours, recipient } = weighed(bytes.len(), || translate(bytes, Some(tenant)))?;
     let external_id = recipient.as_ref().and_then(|recipient| recipient.external_id);
     let mut said = Vec::new();
     if let Some(recipient) = recipient {
         said.extend(recipient.fields.iter().map(|(ours, theirs, _)| (*ours, *theirs)));
-        // Where nothing else names it, what we looked up stands for the number.
+        // Unless something else names the recipient, the looked-up ids stand for the number.
         said.extend([("id", "cpfCnpj"), ("external_id", "cpfCnpj")]);
         ours.json("recipient", &in_directory(app, tenant, recipient).await?);
     }
@@ -110,26 +113,27 @@ async fn receive<'a>(
         None => renamed(field, NAMES),
     };
     let receipt = taken.map_err(|error| error.renamed(in_its_names))?;
-    Ok(Received { uid: receipt.uid, external_id })
+    Ok(ReceivedEmail { uid: receipt.uid, external_id })
 }
 
-/// When a message came: its uid begins with the time, so that a repeat is answered as the first.
+/// When a message was accepted: its uid begins with the time, so that a repeat gets the same answer as the
+/// first.
 fn received_at(uid: MessageUid) -> Time {
     let [a, b, c, d, e, f, ..] = *uid.as_bytes();
     Time::from_millis(i64::from_be_bytes([0, 0, a, b, c, d, e, f]))
 }
 
-/// What must be there, and what it is a fault of where it is not.
+/// Required fields, and the code and message if one is missing.
 const REQUIRED: [(&str, Code, &str); 3] = [
     ("to", Code::InvalidPayload, "is missing: give the address that it is for"),
     ("subject", Code::InvalidPayload, "is missing: give the subject"),
     ("html", Code::InvalidTemplate, "is missing or empty: give the html; a text may come beside it"),
 ];
 
-/// Its mail in our words.
-fn translate<'a>(bytes: &'a [u8], tenant: Option<&TenantId>) -> Result<Translated<'a>, ApiError> {
-    let fields = Fields::read(bytes).map_err(unread)?;
-    let mut ours = Ours::with_capacity(bytes.len() + 64);
+/// Translates a mail.
+fn translate<'a>(bytes: &'a [u8], tenant: Option<&TenantId>) -> Result<TranslatedEmail<'a>, ApiError> {
+    let fields = RawFields::read(bytes).map_err(unread)?;
+    let mut ours = MessageWriter::with_capacity(bytes.len() + 64);
     let (mut whom, mut wrong) = (None, Vec::new());
     for (name, value) in fields.0.iter().filter(|(_, value)| !is_null(value)) {
         match &**name {
@@ -158,10 +162,10 @@ fn translate<'a>(bytes: &'a [u8], tenant: Option<&TenantId>) -> Result<Translate
             wrong.push(fault(name, message, code));
         }
     }
-    if wrong.is_empty() { Ok(Translated { ours, recipient: whom }) } else { Err(refuse(wrong)) }
+    if wrong.is_empty() { Ok(TranslatedEmail { ours, recipient: whom }) } else { Err(refuse(wrong)) }
 }
 
-/// A body that is no object, or has a field twice.
+/// The fault of a body that is not an object, or repeats a field.
 fn unread(error: ApiError) -> ApiError {
     match error.details() {
         [] => {
@@ -172,7 +176,7 @@ fn unread(error: ApiError) -> ApiError {
     }
 }
 
-/// Whatever the door itself finds wrong is of the first check, unless it says otherwise.
+/// A fault found by this API belongs to the first check, unless it says otherwise.
 fn refuse(mut faults: Vec<FieldError>) -> ApiError {
     for fault in &mut faults {
         fault.code.get_or_insert(Code::InvalidPayload.as_str());
@@ -185,7 +189,7 @@ fn fault(field: &str, message: &str, code: Code) -> FieldError {
     postway_intake::FieldError::new(field, message).coded(code).into()
 }
 
-/// Whose mail it is the key says; a company that is named as well must be the same.
+/// The key decides the tenant; a company that is named as well must be the same.
 fn other_company(value: &RawValue, tenant: &TenantId) -> Option<FieldError> {
     match expect_text("companyId", value) {
         Ok(company) if company == tenant.as_str() => None,
@@ -197,11 +201,11 @@ fn other_company(value: &RawValue, tenant: &TenantId) -> Option<FieldError> {
     }
 }
 
-/// A mail in our words, without a call. Its recipient must be known by an id: there is no directory to look into.
+/// Translates a mail without a call. Its recipient must be known by an id: there is no directory to look in.
 pub(in crate::compat) fn in_our_words(bytes: &[u8]) -> Result<String, ApiError> {
-    let Translated { mut ours, recipient } = translate(bytes, None)?;
-    if let Some(Recipient { fields, .. }) = recipient {
-        let mut known = Ours::with_capacity(256);
+    let TranslatedEmail { mut ours, recipient } = translate(bytes, None)?;
+    if let Some(TranslatedRecipient { fields, .. }) = recipient {
+        let mut known = MessageWriter::with_capacity(256);
         for (name, _, value) in &fields {
             known.json(name, value.get());
         }
@@ -210,8 +214,8 @@ pub(in crate::compat) fn in_our_words(bytes: &[u8]) -> Result<String, ApiError> 
     Ok(ours.into_json())
 }
 
-fn recipient(value: &RawValue) -> Result<Recipient<'_>, Vec<FieldError>> {
-    let Ok(mut given) = Fields::read(value.get().as_bytes()) else {
+fn recipient(value: &RawValue) -> Result<TranslatedRecipient<'_>, Vec<FieldError>> {
+    let Ok(mut given) = RawFields::read(value.get().as_bytes()) else {
         return Err(vec![FieldError::new("recipient", "must be an object, with each field once")]);
     };
     given.0.retain(|(_, value)| !is_blank(value));
@@ -224,7 +228,7 @@ fn recipient(value: &RawValue) -> Result<Recipient<'_>, Vec<FieldError>> {
     for (ours, theirs) in RECIPIENT {
         let mut values = theirs.iter().filter_map(|name| Some((*name, given.take(name)?)));
         fields.extend(values.next().map(|(name, value)| (ours, name, value)));
-        // The others say the same in other words.
+        // The other names say the same.
         values.for_each(drop);
     }
     for (name, _) in &given.0 {
@@ -236,17 +240,21 @@ fn recipient(value: &RawValue) -> Result<Recipient<'_>, Vec<FieldError>> {
         let message = "give its recipientId, its externalId or its cpfCnpj";
         wrong.push(fault("recipient", message, Code::InvalidPayload));
     }
-    if wrong.is_empty() { Ok(Recipient { fields, personal_number, external_id }) } else { Err(wrong) }
+    if wrong.is_empty() {
+        Ok(TranslatedRecipient { fields, personal_number, external_id })
+    } else {
+        Err(wrong)
+    }
 }
 
-/// The recipient in our words. A personal number is never kept in the clear: the entry of the directory that has it stands
-/// in its place, or where there is none, its digest.
+/// Translates the recipient. A personal number is never stored in the clear: the directory entry with that
+/// number replaces it, or without an entry, its digest.
 async fn in_directory(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
-    Recipient { fields, personal_number, .. }: Recipient<'_>,
+    TranslatedRecipient { fields, personal_number, .. }: TranslatedRecipient<'_>,
 ) -> Result<String, ApiError> {
-    let mut ours = Ours::with_capacity(256);
+    let mut ours = MessageWriter::with_capacity(256);
     for (name, _, value) in &fields {
         ours.json(name, value.get());
     }
@@ -273,16 +281,16 @@ async fn in_directory(
 }
 
 fn attachments(list: &RawValue) -> Result<String, Vec<FieldError>> {
-    let Items(files) = Items::read("attachments", list).map_err(|wrong| vec![wrong])?;
+    let RawItems(files) = RawItems::read("attachments", list).map_err(|wrong| vec![wrong])?;
     let mut wrong = Vec::new();
     let mut translated = Vec::with_capacity(files.len());
     for (index, file) in files.into_iter().enumerate() {
         let at = format!("attachments[{index}]");
-        let Ok(Fields(fields)) = Fields::read(file.get().as_bytes()) else {
+        let Ok(RawFields(fields)) = RawFields::read(file.get().as_bytes()) else {
             wrong.push(FieldError::new(at, "must be an object, with each field once"));
             continue;
         };
-        let mut ours = Ours::with_capacity(file.get().len());
+        let mut ours = MessageWriter::with_capacity(file.get().len());
         for (name, value) in fields.iter().filter(|(_, value)| !is_null(value)) {
             match &**name {
                 "filename" | "content" | "url" | "path" | "inline" => ours.json(name, value.get()),

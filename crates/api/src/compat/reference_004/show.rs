@@ -1,27 +1,25 @@
-//! `GET /v1/emails/{id}` and `GET /v1/emails`: its log of a mail, with its events.
+//! `GET /v1/emails/{id}` and `GET /v1/emails`: the log of a mail, with its events.
 
 use axum::{Json, extract::State, http::Uri};
 use postway_domain::{RecipientKind, State as Stands, reference::sense};
 use postway_store::record::{Filter, MessageSummary, external_label};
 use serde_json::{Value, json};
 
-use super::{event, word};
+use super::{event, status};
 use crate::{
     auth::Reader,
-    compat::read::{self, Whole},
-    error::ApiError,
-    message::GivenId,
-    page::Paging,
-    query::Parameters,
-    state::Shared,
+    compat::lookup::{self, MessageWithStatus},
+    http::{error::ApiError, pagination::PageRequest, query::QueryParameters},
+    message::MessagePathId,
+    state::SharedState,
 };
 
 pub(super) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
-    let whole = Whole::find(&app, &caller.tenant, &id).await?;
+    let whole = MessageWithStatus::find(&app, &caller.tenant, &id).await?;
     let (events, state) = (&whole.record.events, whole.record.summary.state);
     let uid = whole.record.summary.uid;
     let shown = |(at, one)| event::view(uid, one, sense(events, at, state));
@@ -32,12 +30,12 @@ pub(super) async fn show(
 }
 
 pub(super) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    let mut query = Parameters::of(&uri)?;
-    let wanted = query.parse("status", |text| match word::states(text) {
+    let mut query = QueryParameters::from_uri(&uri)?;
+    let wanted = query.parse("status", |text| match status::states(text) {
         Some(states) => Ok((text.to_owned(), states)),
         None => {
             Err("is no status: use RECEIVED, VALIDATED, VALIDATION_FAILED, SENT_ATTEMPT, SENT, FAILED or \
@@ -52,24 +50,24 @@ pub(super) async fn list(
         ..Filter::default()
     };
     let number = query.parse("page", page_number).unwrap_or(1);
-    let page_size = read::page_size(&mut query, "pageSize");
-    let paging = Paging::take(&mut query);
+    let page_size = lookup::page_size(&mut query, "pageSize");
+    let paging = PageRequest::take(&mut query);
     let size = page_size.unwrap_or(paging.limit);
     query.finish()?;
     let (wanted, states) = wanted.unzip();
     let states = states.unwrap_or_default();
     let is_wanted = |message: &MessageSummary| {
-        wanted.as_ref().is_none_or(|wanted: &String| wanted == word::status(message))
+        wanted.as_ref().is_none_or(|wanted: &String| wanted == status::status(message))
             && external_id.as_ref().is_none_or(|wanted| Some(wanted) == message.external_id.as_ref())
     };
     let page = match (number, &paging.cursor) {
         (1, _) => {
-            let paging = Paging { limit: size, ..paging };
-            read::page_where(&app, &caller.tenant, filter, &states, paging, is_wanted).await?
+            let paging = PageRequest { limit: size, ..paging };
+            lookup::page_where(&app, &caller.tenant, filter, &states, paging, is_wanted).await?
         }
         (_, Some(_)) => return Err(ApiError::field("page", "says the same as cursor: give one of them")),
         (number, None) => {
-            read::page_numbered(&app, &caller.tenant, filter, &states, (number, size), is_wanted).await?
+            lookup::page_numbered(&app, &caller.tenant, filter, &states, (number, size), is_wanted).await?
         }
     };
     let data: Vec<Value> = page.messages.iter().map(view).collect();
@@ -80,8 +78,8 @@ fn page_number(text: &str) -> Result<u32, &'static str> {
     text.parse().ok().filter(|number| *number > 0).ok_or("must be a number, and the first page is 1")
 }
 
-/// A mail in its words.
-fn view(whole: &Whole) -> Value {
+/// A mail as this API shows it.
+fn view(whole: &MessageWithStatus) -> Value {
     let message = &whole.record.summary;
     let named = |kind| {
         let those = whole.record.recipients.iter().filter(move |recipient| recipient.kind == kind);
@@ -90,7 +88,7 @@ fn view(whole: &Whole) -> Value {
     let to = named(RecipientKind::To);
     let to = if let [only] = to.as_slice() { json!(only) } else { json!(to) };
     let failure = whole.failure();
-    // What somebody ended has no failure of its own.
+    // A message that was ended by an operator has no failure.
     let ended_unsent = message.state.status().is_final() && message.state != Stands::Sent;
     let ended_at = message.sent_at.or(message.failed_at);
     let failed_at = message.failed_at.or_else(|| ended_unsent.then_some(message.updated_at));
@@ -106,7 +104,7 @@ fn view(whole: &Whole) -> Value {
         "bcc": named(RecipientKind::Bcc),
         "subject": whole.subject(),
         "tags": message.tags,
-        "status": word::status(message),
+        "status": status::status(message),
         "sesMessageId": message.provider_message_id,
         "errorCode": failure.as_ref().and_then(|failure| failure.code()),
         "errorReason": whole.reason(),

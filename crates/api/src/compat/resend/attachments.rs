@@ -1,4 +1,5 @@
-//! `GET /emails/{id}/attachments` and `GET /emails/{id}/attachments/{attachment_id}`: the files of an email, with links to them.
+//! `GET /emails/{id}/attachments` and `GET /emails/{id}/attachments/{attachment_id}`: the files of an email,
+//! with links to them.
 
 use axum::{
     Json,
@@ -9,28 +10,32 @@ use postway_domain::TenantId;
 use postway_mime::reading::{self, AttachedFile};
 use serde_json::{Map, Value, json};
 
-use super::list::{PageQuery, answer};
+use super::list::{ResendPageQuery, answer};
 use crate::{
-    attachment_link::{AttachmentLink, LINK_LASTS},
     auth::Reader,
-    error::ApiError,
-    mail_view::look,
-    message::{GivenId, content, find},
-    origin::RequestOrigin,
-    path::InPath,
-    state::{App, Shared},
+    http::{error::ApiError, origin::RequestOrigin, path::PathText},
+    message::{
+        MessagePathId,
+        content::{
+            attachment_link::{AttachmentLink, LINK_LASTS},
+            mail_view::read_mail,
+            parts,
+        },
+        find,
+    },
+    state::{AppState, SharedState},
 };
 
-/// What ids of attachments begin with; their place follows.
+/// The prefix of attachment ids; the position follows.
 const ID_PREFIX: &str = "att_";
 
 pub(super) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    let asked = PageQuery::read(request.uri())?;
+    let asked = ResendPageQuery::read(request.uri())?;
     let (parts, _) = request.into_parts();
     let files = files(&app, &caller.tenant, &id, &parts).await?;
     let named =
@@ -40,9 +45,9 @@ pub(super) async fn list(
 }
 
 pub(super) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    InPath((id, attachment)): InPath<(String, String)>,
+    PathText((id, attachment)): PathText<(String, String)>,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let (parts, _) = request.into_parts();
@@ -57,14 +62,14 @@ pub(super) async fn show(
 
 /// The files of an email, each with its link.
 async fn files(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     id: &str,
     parts: &Parts,
 ) -> Result<Vec<Map<String, Value>>, ApiError> {
     let uid = find(app, tenant, id).await?.summary.uid;
-    let raw = content::bytes(app, tenant, id).await?;
-    let (reading, _held) = look(app, tenant, raw, reading::read).await?;
+    let raw = parts::bytes(app, tenant, id).await?;
+    let (reading, _held) = read_mail(app, tenant, raw, reading::read).await?;
     let until = app.clock.now().plus(LINK_LASTS);
     let base = base(app, parts);
     let shown = |(place, file): (usize, AttachedFile)| {
@@ -85,13 +90,13 @@ async fn files(
     Ok(reading.attachments.into_iter().enumerate().filter_map(shown).collect())
 }
 
-/// Where the caller reaches this gateway: as the operator says, else as it was reached just now.
-fn base(app: &App, parts: &Parts) -> String {
+/// The URL at which the caller reaches this gateway: the configured one, otherwise that of this request.
+fn base(app: &AppState, parts: &Parts) -> String {
     if let Some(url) = app.door.public_url() {
         return url.trim_end_matches('/').to_owned();
     }
     let scheme =
-        if RequestOrigin::of(parts).is_some_and(|origin| origin.is_https) { "https" } else { "http" };
+        if RequestOrigin::from_parts(parts).is_some_and(|origin| origin.is_https) { "https" } else { "http" };
     let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     format!("{scheme}://{host}")
 }

@@ -1,4 +1,4 @@
-//! `PATCH /emails/{id}` and `POST /emails/{id}/cancel`: another time for an email that waits, or none.
+//! `PATCH /emails/{id}` and `POST /emails/{id}/cancel`: reschedules or cancels a waiting email.
 
 use axum::{
     Json,
@@ -8,30 +8,34 @@ use postway_domain::Time;
 use serde_json::{Value, json};
 
 use super::{
-    error::{cannot, missing},
-    moment,
+    error::{as_request_fault, missing},
+    time,
 };
 use crate::{
     auth::Sender,
-    body,
-    error::{ApiError, FieldError},
-    message::{GivenId, find},
-    operate::{Asked, operate, reschedule},
-    request_id::RequestId,
-    state::Shared,
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        request_id::RequestId,
+    },
+    message::{
+        MessagePathId, find,
+        operate::transition::{Asked, operate, reschedule},
+    },
+    state::SharedState,
 };
 
 pub(super) async fn update(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Sender,
     request_id: RequestId,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let asked = body::json_object(request).await?;
     let send_at = match asked.get("scheduled_at") {
         None | Some(Value::Null) => return Err(ApiError::invalid(vec![missing("scheduled_at")])),
-        Some(Value::String(text)) => moment::meant(text, app.clock.now()),
+        Some(Value::String(text)) => time::parse_time(text, app.clock.now()),
         Some(other) => {
             let time = other.to_string().parse::<Time>();
             time.map_err(|error| FieldError::new("scheduled_at", error.to_string()))
@@ -39,17 +43,21 @@ pub(super) async fn update(
     };
     let send_at = send_at.map_err(|fault| ApiError::invalid(vec![fault]))?;
     let uid = find(&app, &caller.tenant, &id).await?.summary.uid;
-    reschedule(&app, &caller.tenant, &uid.to_string(), send_at, &request_id).await.map_err(cannot)?;
+    reschedule(&app, &caller.tenant, &uid.to_string(), send_at, &request_id)
+        .await
+        .map_err(as_request_fault)?;
     Ok(Json(json!({"object": "email", "id": uid})))
 }
 
 pub(super) async fn cancel(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Sender,
     request_id: RequestId,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let uid = find(&app, &caller.tenant, &id).await?.summary.uid;
-    operate(&app, &caller.tenant, &uid.to_string(), Asked::Cancel, &request_id).await.map_err(cannot)?;
+    operate(&app, &caller.tenant, &uid.to_string(), Asked::Cancel, &request_id)
+        .await
+        .map_err(as_request_fault)?;
     Ok(Json(json!({"object": "email", "id": uid})))
 }

@@ -1,4 +1,4 @@
-//! An email as Resend's users write it, as a message of ours.
+//! Translates an email of Resend's API.
 
 use std::borrow::Cow;
 
@@ -6,13 +6,15 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use super::{error::missing, moment};
+use super::{error::missing, time};
 use crate::{
-    compat::translate::{Fields, Items, Ours, is_blank, is_empty_list, refuse_mail, split_addresses, text},
-    error::{ApiError, FieldError},
+    compat::translate::{
+        MessageWriter, RawFields, RawItems, is_blank, is_empty_list, refuse_mail, split_addresses, text,
+    },
+    http::error::{ApiError, FieldError},
 };
 
-/// What names of files end with, by their kind.
+/// File extensions by media type.
 const KINDS: [(&str, &str); 12] = [
     ("application/pdf", "pdf"),
     ("application/zip", "zip"),
@@ -29,19 +31,19 @@ const KINDS: [(&str, &str); 12] = [
 ];
 /// The most addresses in `to`.
 const TO_MAX: usize = 50;
-/// Fields that mean the same in both, and whose values are the same.
+/// Fields with the same name and value in both.
 const SAME: [&str; 7] = ["from", "to", "cc", "bcc", "subject", "html", "text"];
 /// Headers that are not passed on.
 const OURS_TO_WRITE: [&str; 4] = ["Return-Path", "Sender", "Date", "Message-ID"];
 /// The longest name or value of a tag.
 const TAG_CHARS_MAX: usize = 256;
-/// Between the name and the value of a tag, as a label of ours: neither has one.
+/// The separator between the name and the value of a tag in our label: neither contains it.
 const COLON: char = ':';
 
-/// Our message for an email. What is wrong with values is for the intake to say, but for what has no place in ours.
+/// Translates an email. Faults of values are left to the intake, except for what has no place in our message.
 pub(super) fn message(json: &[u8]) -> Result<String, ApiError> {
-    let mut fields = Fields::read(json)?;
-    let mut ours = Ours::with_capacity(json.len() + 64);
+    let mut fields = RawFields::read(json)?;
+    let mut ours = MessageWriter::with_capacity(json.len() + 64);
     let mut faults = Vec::new();
     let template = fields.take("template");
     let (has_html, names_text) = (fields.get("html").is_some(), fields.get("text").is_some());
@@ -63,7 +65,7 @@ pub(super) fn message(json: &[u8]) -> Result<String, ApiError> {
             None => {}
         }
     }
-    // Html alone gets a text; `text: ""` says that none is wanted.
+    // An email with html only gets a text; `text: ""` means that none is wanted.
     if has_html && !names_text && template.is_none() {
         ours.json("auto_text", "true");
     }
@@ -72,11 +74,11 @@ pub(super) fn message(json: &[u8]) -> Result<String, ApiError> {
     }
     if let Some(value) = either(&mut fields, "scheduled_at", "scheduledAt") {
         match text(value) {
-            Some(said) => ours.text("send_at", &moment::zoned(&said)),
+            Some(said) => ours.text("send_at", &time::with_zone(&said)),
             None => ours.json("send_at", value.get()),
         }
     }
-    // PHP has one empty array, and writes it as a list.
+    // PHP has one kind of empty array, and writes it as a list.
     if let Some(headers) = fields.take("headers").filter(|headers| !is_empty_list(headers))
         && let Err(fault) = self::headers(&mut ours, headers)
     {
@@ -103,13 +105,14 @@ pub(super) fn message(json: &[u8]) -> Result<String, ApiError> {
 }
 
 /// A field under the name of the API or of the SDK, unless it is blank.
-fn either<'a>(fields: &mut Fields<'a>, name: &str, other: &str) -> Option<&'a RawValue> {
+fn either<'a>(fields: &mut RawFields<'a>, name: &str, other: &str) -> Option<&'a RawValue> {
     let given = [fields.take(name), fields.take(other)];
     given.into_iter().flatten().find(|value| !is_blank(value))
 }
 
-/// Adds addresses. A comma in a text parts them, unless it stands in a name, which the intake wants in quotes.
-fn addresses(ours: &mut Ours, name: &str, value: &RawValue) {
+/// Adds addresses. A comma in a text separates them, unless it is in a name, which the intake expects in
+/// quotes.
+fn addresses(ours: &mut MessageWriter, name: &str, value: &RawValue) {
     let is_list = |line: &str| split_addresses(line).iter().all(|one| one.contains('@'));
     match text(value) {
         Some(line) if !is_list(&line) => ours.json(name, value.get()),
@@ -120,7 +123,7 @@ fn addresses(ours: &mut Ours, name: &str, value: &RawValue) {
 fn is_long(to: &RawValue) -> bool {
     let count = match text(to) {
         Some(line) => split_addresses(&line).len(),
-        None => Items::read("to", to).map_or(0, |items| items.0.len()),
+        None => RawItems::read("to", to).map_or(0, |items| items.0.len()),
     };
     count > TO_MAX
 }
@@ -128,7 +131,7 @@ fn is_long(to: &RawValue) -> bool {
 /// `{id, variables}` as `{name, variables}`.
 fn template(value: &RawValue) -> Result<String, FieldError> {
     let mut fields = inner("template", value)?;
-    let mut ours = Ours::with_capacity(value.get().len() + 16);
+    let mut ours = MessageWriter::with_capacity(value.get().len() + 16);
     match fields.take("id") {
         Some(id) => ours.json("name", id.get()),
         None => return Err(missing("template.id")),
@@ -139,16 +142,16 @@ fn template(value: &RawValue) -> Result<String, FieldError> {
     Ok(ours.into_json())
 }
 
-/// Headers as they are, but for those that a mail has once and that are ours to write: an envelope sender is taken from
-/// `Return-Path`, and the others say nothing that is not said anew.
-fn headers(ours: &mut Ours, value: &RawValue) -> Result<(), FieldError> {
+/// Adds the headers, except those that occur once in a mail and that we write: the envelope sender is taken
+/// from `Return-Path`, and the others are written anew anyway.
+fn headers(ours: &mut MessageWriter, value: &RawValue) -> Result<(), FieldError> {
     let fields = inner("headers", value)?;
     let is = |name: &str, other: &str| name.eq_ignore_ascii_case(other);
     if !fields.0.iter().any(|(name, _)| OURS_TO_WRITE.iter().any(|ours| is(name, ours))) {
         ours.json("headers", value.get());
         return Ok(());
     }
-    let mut kept = Ours::with_capacity(value.get().len());
+    let mut kept = MessageWriter::with_capacity(value.get().len());
     for (name, value) in fields.0 {
         if is(&name, "Return-Path") {
             let path = text(value).ok_or_else(|| FieldError::new("headers.Return-Path", "must be a text"))?;
@@ -169,7 +172,7 @@ fn headers(ours: &mut Ours, value: &RawValue) -> Result<(), FieldError> {
 /// `[{name, value}]` as labels `name:value`.
 fn tags(value: &RawValue) -> Result<String, FieldError> {
     let mut labels = Vec::new();
-    for (place, item) in Items::read("tags", value)?.0.into_iter().enumerate() {
+    for (place, item) in RawItems::read("tags", value)?.0.into_iter().enumerate() {
         let mut fields = inner(&format!("tags[{place}]"), item)?;
         let mut part = |name: &str| {
             let field = || format!("tags[{place}].{name}");
@@ -191,7 +194,7 @@ fn is_tag_part(text: &str) -> bool {
     (1..=TAG_CHARS_MAX).contains(&text.len()) && text.bytes().all(fits)
 }
 
-/// A label as the tag that it was. One from another door has no value.
+/// The tag of a label. A label from another API has no value.
 pub(super) fn tag(label: &str) -> Value {
     let (name, value) = label.split_once(COLON).unwrap_or((label, ""));
     serde_json::json!({"name": name, "value": value})
@@ -200,7 +203,7 @@ pub(super) fn tag(label: &str) -> Value {
 fn attachments(value: &RawValue) -> Result<String, FieldError> {
     let mut json = String::with_capacity(value.get().len() + 64);
     json.push('[');
-    for (place, item) in Items::read("attachments", value)?.0.into_iter().enumerate() {
+    for (place, item) in RawItems::read("attachments", value)?.0.into_iter().enumerate() {
         if place > 0 {
             json.push(',');
         }
@@ -212,7 +215,7 @@ fn attachments(value: &RawValue) -> Result<String, FieldError> {
 
 fn attachment(field: &str, value: &RawValue) -> Result<String, FieldError> {
     let mut fields = inner(field, value)?;
-    let mut ours = Ours::with_capacity(value.get().len() + 64);
+    let mut ours = MessageWriter::with_capacity(value.get().len() + 64);
     let mut given = |name: &str| fields.take(name).filter(|value| !is_blank(value));
     let path = given("path");
     // The SDK's type allows `false` for no name.
@@ -229,7 +232,7 @@ fn attachment(field: &str, value: &RawValue) -> Result<String, FieldError> {
         ours.json("content_type", kind.get());
     }
     let content_id = ["content_id", "contentId", "inline_content_id"].into_iter().find_map(given);
-    // What has no bytes is a file too.
+    // A file may be empty.
     if let Some(content) = fields.take("content") {
         ours.json("content", &in_base64(content));
     }
@@ -240,7 +243,7 @@ fn attachment(field: &str, value: &RawValue) -> Result<String, FieldError> {
     Ok(ours.into_json())
 }
 
-/// The name of a file that was given none: the last part of its address, or one by its kind.
+/// The name of a file without one: the last part of its URL, or one by its media type.
 fn file_name(path: Option<&str>, kind: Option<&str>) -> String {
     let last = path.and_then(|path| {
         let path = path.split(['?', '#']).next().unwrap_or(path);
@@ -254,7 +257,7 @@ fn file_name(path: Option<&str>, kind: Option<&str>) -> String {
     ending.map_or_else(|| "attachment".to_owned(), |ending| format!("attachment.{ending}"))
 }
 
-/// A part of an address as people write it; as it is, where that is no text.
+/// A decoded part of a URL; unchanged if it does not decode to text.
 fn percent_decoded(part: &str) -> String {
     let mut bytes = Vec::with_capacity(part.len());
     let mut rest = part.as_bytes();
@@ -276,25 +279,26 @@ fn percent_decoded(part: &str) -> String {
     decoded.filter(|name| !name.contains(['/', '\\'])).unwrap_or_else(|| part.to_owned())
 }
 
-/// Content in base64 as it is, and bytes in base64: a list of numbers, as the SDKs for Go, Python, Ruby and Rust write them, or
-/// node's Buffer as JSON writes it, `{"type": "Buffer", "data": […]}`. Anything else is for the intake to refuse.
+/// Content in base64 unchanged, and bytes in base64: a list of numbers, as the SDKs for Go, Python, Ruby and
+/// Rust write them, or node's Buffer as JSON, `{"type": "Buffer", "data": […]}`. Anything else is for the
+/// intake to refuse.
 fn in_base64(content: &RawValue) -> Cow<'_, str> {
     #[derive(Deserialize)]
-    struct Buffer {
+    struct NodeBuffer {
         data: Vec<u8>,
     }
 
     let json = content.get();
     let bytes = match json.as_bytes().first() {
         Some(b'[') => serde_json::from_str::<Vec<u8>>(json).ok(),
-        Some(b'{') => serde_json::from_str::<Buffer>(json).ok().map(|buffer| buffer.data),
+        Some(b'{') => serde_json::from_str::<NodeBuffer>(json).ok().map(|buffer| buffer.data),
         _ => None,
     };
     bytes.map_or(Cow::Borrowed(json), |bytes| Cow::Owned(format!("\"{}\"", BASE64_STANDARD.encode(bytes))))
 }
 
-/// The fields of an object inside the email.
-fn inner<'a>(field: &str, value: &'a RawValue) -> Result<Fields<'a>, FieldError> {
+/// The fields of a nested object.
+fn inner<'a>(field: &str, value: &'a RawValue) -> Result<RawFields<'a>, FieldError> {
     serde_json::from_str(value.get()).map_err(|_| FieldError::new(field, "must be an object"))
 }
 

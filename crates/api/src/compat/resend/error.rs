@@ -1,17 +1,17 @@
-//! Errors as Resend's users know them: `{"statusCode", "name", "message"}`.
+//! Errors in Resend's format: `{"statusCode", "name", "message"}`.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::error::{ApiError, FieldError};
+use crate::http::error::{ApiError, FieldError};
 
-/// The name of a fault that none of the others describes.
+/// The name of a fault without a more specific one.
 const INVALID: &str = "validation_error";
 const MISSING: &str = "missing_required_field";
 /// The most faults that one message names.
 const FAULTS_MAX: usize = 10;
 
-/// A field that must be there.
+/// The fault of a missing field.
 pub(super) fn missing(field: &'static str) -> FieldError {
     FieldError { code: Some(MISSING), ..FieldError::new(field, "is missing") }
 }
@@ -21,7 +21,7 @@ pub(super) fn body(status: StatusCode, name: &str, message: &str) -> Value {
     json!({"statusCode": status.as_u16(), "name": name, "message": message})
 }
 
-/// The answer to a request that was not done.
+/// The answer to a refused request.
 pub(super) fn refuse(error: &ApiError, _request_id: &str) -> (StatusCode, Value) {
     let (status, name) = match error.code() {
         "unauthorized" => (StatusCode::FORBIDDEN, "invalid_api_key"),
@@ -38,11 +38,11 @@ pub(super) fn refuse(error: &ApiError, _request_id: &str) -> (StatusCode, Value)
     (status, body(status, name, &words(error)))
 }
 
-/// The first fault names them all.
+/// The status and name, by the first fault.
 fn of_fields(details: &[FieldError]) -> (StatusCode, &'static str) {
     let first = details.first();
     let field = first.map_or("", |detail| detail.field.as_str());
-    // In a batch a field has its email's place before it: `[2].from`.
+    // In a batch a field has its email's index before it: `[2].from`.
     let field =
         field.strip_prefix('[').and_then(|rest| rest.split_once("].")).map_or(field, |(_, field)| field);
     let name = match first.and_then(|detail| detail.code) {
@@ -55,7 +55,7 @@ fn of_fields(details: &[FieldError]) -> (StatusCode, &'static str) {
     (StatusCode::UNPROCESSABLE_ENTITY, name)
 }
 
-/// What is wrong, in words: there is no list of details in this shape.
+/// The faults in words: this format has no list of details.
 pub(super) fn words(error: &ApiError) -> String {
     if error.status() == StatusCode::UNAUTHORIZED {
         return "the key is not valid: send one of a tenant as `Authorization: Bearer KEY`".to_owned();
@@ -70,8 +70,9 @@ pub(super) fn words(error: &ApiError) -> String {
     }
 }
 
-/// A conflict is about idempotency here; that something stands otherwise than the request needs it is a fault of the request.
-pub(super) fn cannot(error: ApiError) -> ApiError {
+/// A conflict means idempotency in this API; an action that the current state does not allow is a fault of
+/// the request.
+pub(super) fn as_request_fault(error: ApiError) -> ApiError {
     match error.status() {
         StatusCode::CONFLICT => {
             let fault = FieldError { code: Some(INVALID), ..FieldError::new("", error.message()) };

@@ -1,7 +1,8 @@
 //! `GET /emails`: a page of emails, new to old, in both directions.
 //!
-//! Our lists go from new to old. The page before an email is found by its time: a window that begins with it is widened until it
-//! holds a page, and narrowed where it holds far more. The number of messages read is bounded.
+//! Our lists go from new to old. The page before an email is found by its time: a time window that begins
+//! with it is widened until it contains a page, and narrowed if it contains far more. The number of messages
+//! read is bounded.
 
 use std::time::Duration;
 
@@ -13,33 +14,32 @@ use serde_json::{Map, Value, json};
 use super::read::listed;
 use crate::{
     auth::Reader,
-    compat::letter::Letter,
-    error::ApiError,
-    query::Parameters,
-    state::{App, Shared},
+    compat::shown_content::ShownContent,
+    http::{error::ApiError, query::QueryParameters},
+    state::{AppState, SharedState},
 };
 
-/// How many things a page has, unless asked for another number, and at most.
+/// The default and the largest page.
 const PAGE: u32 = 20;
 const PAGE_MAX: u32 = 100;
 /// The most emails that are read to find the page before one.
 const LOOKED_AT_MAX: u32 = 1_000;
-/// How wide the first window is, how much wider each next one, and how many there are.
+/// The first time window, the factor of each next one, and their number.
 const WINDOW: Duration = Duration::from_secs(1);
 const WIDER: u32 = 8;
 const WINDOWS_MAX: usize = 40;
 
-/// Which page of a list is asked for.
-pub(super) struct PageQuery {
+/// The requested page of a list.
+pub(super) struct ResendPageQuery {
     pub(super) limit: Option<usize>,
     pub(super) after: Option<String>,
     pub(super) before: Option<String>,
 }
 
-impl PageQuery {
-    /// From the query, which has nothing else.
+impl ResendPageQuery {
+    /// Reads the query, which has nothing else.
     pub(super) fn read(uri: &Uri) -> Result<Self, ApiError> {
-        let mut query = Parameters::of(uri)?;
+        let mut query = QueryParameters::from_uri(uri)?;
         let limit = query.parse("limit", |text| match text.parse::<u32>() {
             Ok(limit @ 1..=PAGE_MAX) => Ok(limit as usize),
             _ => Err(format!("must be a number from 1 to {PAGE_MAX}")),
@@ -52,7 +52,7 @@ impl PageQuery {
         Ok(Self { limit, after, before })
     }
 
-    /// The page of a list that is all there, by ids.
+    /// The page of a list that is in memory, by ids.
     pub(super) fn page_of<T>(self, all: Vec<T>, id: impl Fn(&T) -> &str) -> Result<(Vec<T>, bool), ApiError> {
         let place = |field: &str, given: &str| {
             let found = all.iter().position(|one| id(one) == given);
@@ -72,17 +72,17 @@ impl PageQuery {
     }
 }
 
-/// A list as its users know it.
+/// A list in this API's format.
 pub(super) fn answer(data: Vec<Value>, has_more: bool) -> Json<Value> {
     Json(json!({"object": "list", "has_more": has_more, "data": data}))
 }
 
 pub(super) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    let PageQuery { limit, after, before } = PageQuery::read(&uri)?;
+    let ResendPageQuery { limit, after, before } = ResendPageQuery::read(&uri)?;
     let limit = limit.unwrap_or(PAGE as usize);
     let uid = |field: &str, given: String| {
         given.parse::<MessageUid>().map_err(|_| ApiError::field(field, "must be the id of an email"))
@@ -91,7 +91,7 @@ pub(super) async fn list(
     let (found, has_more) = match before.map(|given| uid("before", given)).transpose()? {
         Some(before) => newer(&app, &caller.tenant, before, limit).await?,
         None => {
-            // One more than asked for tells whether there is a next page.
+            // One item more than requested shows whether there is a next page.
             let wanted = u32::try_from(limit + 1).unwrap_or(PAGE_MAX);
             let mut found = app.store.messages(&caller.tenant, &Filter::default(), after, wanted).await?;
             let has_more = found.len() > limit;
@@ -101,21 +101,25 @@ pub(super) async fn list(
     };
     let mut data = Vec::with_capacity(found.len());
     for message in found {
-        // One that was removed meanwhile is not shown.
+        // An email that was removed meanwhile is left out.
         data.extend(one(&app, &caller.tenant, message.uid).await?.map(Value::Object));
     }
     Ok(answer(data, has_more))
 }
 
-async fn one(app: &App, tenant: &TenantId, uid: MessageUid) -> Result<Option<Map<String, Value>>, ApiError> {
+async fn one(
+    app: &AppState,
+    tenant: &TenantId,
+    uid: MessageUid,
+) -> Result<Option<Map<String, Value>>, ApiError> {
     let Some(record) = app.store.message(tenant, &MessageKey::Uid(uid)).await? else { return Ok(None) };
-    let letter = Letter::read(app, tenant, &record).await?;
+    let letter = ShownContent::read(app, tenant, &record).await?;
     Ok(Some(listed(&record, &letter)))
 }
 
-/// The emails that came right after this one, newest first, and whether there are newer ones still.
+/// The emails that came right after this one, newest first, and whether there are newer ones.
 async fn newer(
-    app: &App,
+    app: &AppState,
     tenant: &TenantId,
     uid: MessageUid,
     limit: usize,
@@ -125,7 +129,7 @@ async fn newer(
     let (mut narrow, mut width, mut wide) = (Duration::ZERO, WINDOW, None);
     for _ in 0..WINDOWS_MAX {
         let end = begin.plus(width);
-        // Ids bear their time; the clocks of several nodes may differ a little.
+        // Ids contain their time; the clocks of several nodes may differ a little.
         let reaches_now = end > app.clock.now().plus(Duration::from_secs(60));
         let before = (!reaches_now).then(|| MessageUid::first_at(end));
         let mut found = app.store.messages(tenant, &filter, before, LOOKED_AT_MAX).await?;
@@ -147,7 +151,7 @@ async fn newer(
     Err(ApiError::field("before", "too many emails came right after that one: page forward with `after`"))
 }
 
-/// When an id was made.
+/// When an id was generated.
 fn time_of(uid: MessageUid) -> Time {
     let [a, b, c, d, e, f, ..] = *uid.as_bytes();
     Time::from_millis(i64::from_be_bytes([0, 0, a, b, c, d, e, f]))
@@ -159,7 +163,7 @@ mod tests {
 
     fn page(query: &str) -> Result<(Vec<&'static str>, bool), ApiError> {
         let uri: Uri = format!("/x?{query}").parse().unwrap();
-        PageQuery::read(&uri)?.page_of(vec!["a", "b", "c", "d"], |one| one)
+        ResendPageQuery::read(&uri)?.page_of(vec!["a", "b", "c", "d"], |one| one)
     }
 
     #[test]

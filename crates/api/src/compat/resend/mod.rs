@@ -1,21 +1,22 @@
-//! The door of Resend, so that its SDKs work with another base address and a key of ours.
+//! The Resend API, so that its SDKs work with another base URL and one of our keys.
 //!
-//! Emails with their attachments, templates and webhooks. An email's id is the message's uid. As there, a field that the call does not know is passed over; one that it knows and that cannot be
-//! honoured here, such as a topic, is refused. A batch is taken whole or not at all, unless `x-batch-validation: permissive`
-//! asks for the valid ones.
+//! Emails with their attachments, templates and webhooks. An email's id is the message's uid. As there,
+//! unknown fields are ignored; a known field that cannot be honoured here, such as a topic, is refused. A
+//! batch is accepted completely or not at all, unless `x-batch-validation: permissive` asks for the valid
+//! ones.
 
 mod attachments;
 mod change;
 mod email;
 mod error;
 mod list;
-mod moment;
 mod read;
 mod send;
+mod status;
 mod template_source;
 mod templates;
+mod time;
 mod webhooks;
-mod word;
 
 use axum::{
     Json,
@@ -25,14 +26,14 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{Dress, routes::DoorRoutes};
+use super::{ErrorStyle, routes::CompatRoutes};
 
-/// How this door takes keys and says no.
-pub(super) const DRESS: Dress = Dress { key_header: "x-api-key", refuse: error::refuse };
+/// How this API takes keys and formats errors.
+pub(super) const ERROR_STYLE: ErrorStyle = ErrorStyle { key_header: "x-api-key", refuse: error::refuse };
 
-/// Its routes.
-pub(super) fn routes() -> DoorRoutes {
-    DoorRoutes::default()
+/// The routes of this API.
+pub(super) fn routes() -> CompatRoutes {
+    CompatRoutes::default()
         .post("/emails", send::send)
         .get("/emails", list::list)
         .post("/emails/batch", send::batch)
@@ -56,7 +57,7 @@ pub(super) fn routes() -> DoorRoutes {
         .around(|router| router.route_layer(middleware::from_fn(expect_key)))
 }
 
-/// Its users tell a key that is missing from one that is wrong.
+/// This API distinguishes a missing key from a wrong one.
 async fn expect_key(request: Request, next: Next) -> Response {
     match request.headers().contains_key(header::AUTHORIZATION) {
         true => next.run(request).await,

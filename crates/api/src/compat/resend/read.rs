@@ -5,33 +5,33 @@ use postway_domain::{Mailbox, RecipientKind, message::Wait};
 use postway_store::record::MessageRecord;
 use serde_json::{Map, Value, json};
 
-use super::{email, word::last_event};
+use super::{email, status::last_event};
 use crate::{
     auth::Reader,
-    compat::letter::{Letter, addresses},
-    error::ApiError,
+    compat::shown_content::{ShownContent, addresses},
+    http::error::ApiError,
     message::{
-        GivenId, find,
+        MessagePathId, find,
         view::{HIDDEN, of_message},
     },
-    state::Shared,
+    state::SharedState,
 };
 
-/// What stands below `/emails` there and is no email.
+/// Paths below `/emails` that are not emails there.
 const ELSEWHERE: [&str; 2] = ["metrics", "receiving"];
 
 pub(super) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let record = find(&app, &caller.tenant, &id).await.map_err(|error| match error.status() {
         StatusCode::NOT_FOUND if ELSEWHERE.contains(&&*id) => ApiError::not_found(format!(
-            "there is no call `/emails/{id}` at this door: see /v1 for what is like it"
+            "this compatibility API has no call `/emails/{id}`: see /v1 for a similar one"
         )),
         _ => error,
     })?;
-    let letter = Letter::read(&app, &caller.tenant, &record).await?;
+    let letter = ShownContent::read(&app, &caller.tenant, &record).await?;
     let mut email = listed(&record, &letter);
     email.insert("object".to_owned(), "email".into());
     email.insert("html".to_owned(), letter.html.map(as_given).into());
@@ -41,20 +41,20 @@ pub(super) async fn show(
     Ok(Json(Value::Object(email)))
 }
 
-/// A text without the end of its last line, which every mail has.
+/// A text without its final line break, which every mail has.
 fn as_given(mut text: String) -> String {
     let kept = text.strip_suffix('\n').map(|rest| rest.strip_suffix('\r').unwrap_or(rest).len());
     text.truncate(kept.unwrap_or(text.len()));
     text
 }
 
-/// An address as people write it: a mail has every name in quotes.
+/// An address without the quotes that a mail puts around every name.
 fn as_written(address: &str) -> String {
     address.parse::<Mailbox>().map_or_else(|_| address.to_owned(), |mailbox| mailbox.to_string())
 }
 
 /// An email as in lists.
-pub(super) fn listed(record: &MessageRecord, letter: &Letter) -> Map<String, Value> {
+pub(super) fn listed(record: &MessageRecord, letter: &ShownContent) -> Map<String, Value> {
     let message = &record.summary;
     let (outcome, _) = of_message(&record.recipients, None);
     let subject = if message.sensitive { HIDDEN } else { &message.subject };

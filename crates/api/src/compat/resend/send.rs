@@ -15,19 +15,21 @@ use super::{
 };
 use crate::{
     auth::Sender,
-    body,
-    compat::translate::{Items, misshapen},
-    error::{ApiError, FieldError},
-    message::{accept, batch as many},
-    request_id::RequestId,
-    state::Shared,
+    compat::translate::{RawItems, misshapen},
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        request_id::RequestId,
+    },
+    message::submit::{accept, batch as many},
+    state::SharedState,
 };
 
 /// The most emails of a batch.
 const BATCH_MAX: usize = 100;
 
 pub(super) async fn send(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Sender,
     id: RequestId,
     request: Request,
@@ -42,7 +44,7 @@ pub(super) async fn send(
 }
 
 pub(super) async fn batch(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Sender,
     id: RequestId,
     request: Request,
@@ -68,7 +70,7 @@ pub(super) async fn batch(
             *result = match taken.next() {
                 Some(Ok(receipt)) => Ok(Some(receipt)),
                 Some(Err(rejected)) => Err(theirs(rejected.refusal.into())),
-                None => Err(ApiError::internal("the door did not answer for every message")),
+                None => Err(ApiError::internal("the intake did not answer for every message")),
             };
         }
     }
@@ -78,10 +80,10 @@ pub(super) async fn batch(
     Ok(Json(answer(results, is_strict)))
 }
 
-/// What is known of an email: refused, to be taken, or taken.
-type Outcome = Result<Option<Receipt>, ApiError>;
+/// The state of an email: refused, to be accepted, or accepted.
+type EmailOutcome = Result<Option<Receipt>, ApiError>;
 
-/// Resend knows no bound of subjects, and takes times in words.
+/// Resend has no limit on subjects, and accepts times in words.
 fn context(caller: Sender, id: &RequestId, headers: &HeaderMap) -> Result<RequestContext, ApiError> {
     let context = accept::door_context(caller, id, headers)?;
     Ok(RequestContext { any_subject: true, spoken_times: true, ..context })
@@ -95,8 +97,8 @@ fn is_strict(headers: &HeaderMap) -> Result<bool, ApiError> {
     }
 }
 
-fn read(bytes: &Bytes) -> Result<Items<'_>, ApiError> {
-    let emails: Items<'_> = serde_json::from_slice(bytes).map_err(|error| {
+fn read(bytes: &Bytes) -> Result<RawItems<'_>, ApiError> {
+    let emails: RawItems<'_> = serde_json::from_slice(bytes).map_err(|error| {
         misshapen(bytes, &error, |_| ApiError::field("", "the body must be a list of emails"))
     })?;
     match emails.0.len() {
@@ -106,8 +108,8 @@ fn read(bytes: &Bytes) -> Result<Items<'_>, ApiError> {
     }
 }
 
-/// Ours of those that can be translated, and for every place whether it is one of them.
-fn translate(emails: &Items<'_>) -> (Vec<Bytes>, Vec<Outcome>) {
+/// Our messages of those that can be translated, and for every email whether it is one of them.
+fn translate(emails: &RawItems<'_>) -> (Vec<Bytes>, Vec<EmailOutcome>) {
     let mut messages = Vec::with_capacity(emails.0.len());
     let mut results = Vec::with_capacity(emails.0.len());
     for item in &emails.0 {
@@ -119,14 +121,14 @@ fn translate(emails: &Items<'_>) -> (Vec<Bytes>, Vec<Outcome>) {
     (messages, results)
 }
 
-/// The faults of all emails, each field with its email's place before it.
-fn all_or_none(results: &[Outcome]) -> Result<(), ApiError> {
+/// The faults of all emails, each field with its email's index before it.
+fn all_or_none(results: &[EmailOutcome]) -> Result<(), ApiError> {
     let mut faults = Vec::new();
     for (place, error) in
         results.iter().enumerate().filter_map(|(place, result)| Some((place, result.as_ref().err()?)))
     {
         if error.details().is_empty() {
-            // Too large, or the store went away: that is no fault of a field.
+            // Too large, or the store does not answer: that is not a fault of a field.
             return Err(error.clone());
         }
         faults.extend(error.details().iter().map(|detail| {
@@ -140,7 +142,7 @@ fn all_or_none(results: &[Outcome]) -> Result<(), ApiError> {
     }
 }
 
-fn answer(results: Vec<Outcome>, is_strict: bool) -> Value {
+fn answer(results: Vec<EmailOutcome>, is_strict: bool) -> Value {
     let (mut data, mut errors) = (Vec::new(), Vec::new());
     for (index, result) in results.into_iter().enumerate() {
         match result {

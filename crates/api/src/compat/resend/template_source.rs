@@ -1,14 +1,14 @@
 //! The sources of templates: Resend's `{{{NAME}}}` as our `{{ NAME }}`, and back.
 //!
-//! All that is not a variable there is text, so what would mean something here is quoted. A fallback becomes a default in the
-//! source, so that a message needs nothing but its template.
+//! Everything but a variable is text there, so what would have a meaning here is quoted. A fallback becomes a
+//! default in the source, so that a message needs nothing but its template.
 
 use serde_json::{Map, Value};
 
-/// What begins something in our sources.
+/// What begins a tag in our sources.
 const MARKS: [&str; 3] = ["{{", "{%", "{#"];
 
-/// Our source of theirs. `fallbacks` has what stands in for variables that a message does not bring.
+/// Translates a source. `fallbacks` has the values for variables that a message does not set.
 pub(super) fn ours(theirs: &str, fallbacks: &Map<String, Value>) -> String {
     let mut made = String::with_capacity(theirs.len() + 64);
     let mut rest = theirs;
@@ -34,7 +34,7 @@ pub(super) fn ours(theirs: &str, fallbacks: &Map<String, Value>) -> String {
     made
 }
 
-/// Their source of ours, as far as it can be said there; what cannot stays as it is.
+/// Translates a source back; what cannot be expressed there stays as it is.
 pub(super) fn theirs(ours: &str) -> String {
     let mut made = String::with_capacity(ours.len());
     let mut rest = ours;
@@ -60,7 +60,8 @@ pub(super) fn theirs(ours: &str) -> String {
     made
 }
 
-/// A variable at the beginning of a text, `{{{NAME}}}` or `{{{NAME|fallback}}}`: its name, its fallback and what follows.
+/// A variable at the beginning of a text, `{{{NAME}}}` or `{{{NAME|fallback}}}`: its name, its fallback and
+/// the rest.
 fn variable(text: &str) -> Option<(&str, Option<&str>, &str)> {
     let (inside, after) = text.strip_prefix("{{{")?.split_once("}}}")?;
     let (name, fallback) = match inside.split_once('|') {
@@ -76,7 +77,7 @@ pub(super) fn is_name(name: &str) -> bool {
     begins && name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// A value as it stands in our source, with no brace in it.
+/// A value as a literal of our source, without braces.
 fn literal(value: &Value) -> String {
     value.to_string().replace('{', "\\u007b").replace('}', "\\u007d")
 }

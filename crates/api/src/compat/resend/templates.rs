@@ -1,8 +1,8 @@
-//! `/templates`: mails with holes in them, in Resend's words.
+//! `/templates`: templates in Resend's format.
 //!
-//! A template's id is its name among ours, made of its alias or its name there; all of a tenant's templates are seen. A change is in
-//! use at once, so there are no drafts, and to publish changes nothing. Who sends is said with each email: `from` and
-//! `reply_to` are refused here rather than forgotten.
+//! A template's id is its name among ours, derived from its alias or its name there; all of a tenant's
+//! templates are visible. A change takes effect at once, so there are no drafts, and publishing changes
+//! nothing. The sender is given with each email: `from` and `reply_to` are refused here rather than ignored.
 
 use axum::{
     Json,
@@ -13,34 +13,36 @@ use postway_domain::{Template, TemplateName};
 use serde_json::{Map, Value, json};
 
 use super::{
-    error::{cannot, missing},
-    list::{PageQuery, answer},
+    error::{as_request_fault, missing},
+    list::{ResendPageQuery, answer},
     template_source::{is_name, ours, theirs},
 };
 use crate::{
     auth::{Manager, Reader},
-    body,
-    error::{ApiError, FieldError},
-    message::GivenId,
-    request_id::RequestId,
-    state::Shared,
-    template::{self, NamedTemplate, read::BODY_BYTES_MAX, write},
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        request_id::RequestId,
+    },
+    message::MessagePathId,
+    outgoing::template::{self, NamedTemplate, read::BODY_BYTES_MAX, write},
+    state::SharedState,
 };
 
 /// The most variables of a template.
 const VARIABLES_MAX: usize = 50;
-/// The most templates that a list looks at.
+/// The most templates that a list examines.
 const TEMPLATES_MAX: u32 = 1_000;
-/// How many names are tried where others have the first.
+/// How many names are tried if the first ones are taken.
 const NAMES_MAX: u32 = 20;
 
 pub(super) async fn create(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     Manager(caller): Manager,
     request_id: RequestId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    let said = Said::read(body::json_object_within(request, BODY_BYTES_MAX).await?)?;
+    let said = ResendTemplate::read(body::json_object_within(request, BODY_BYTES_MAX).await?)?;
     let absent: Vec<FieldError> = [("name", said.name.is_none()), ("html", said.html.is_none())]
         .into_iter()
         .filter(|(_, is_absent)| *is_absent)
@@ -68,20 +70,20 @@ pub(super) async fn create(
 }
 
 pub(super) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    let asked = PageQuery::read(request.uri())?;
+    let asked = ResendPageQuery::read(request.uri())?;
     let found = app.store.templates(&caller.tenant, None, TEMPLATES_MAX).await?;
     let (page, has_more) = asked.page_of(found, |template| template.name.as_str())?;
     Ok(answer(page.iter().map(|template| Value::Object(listed(template))).collect(), has_more))
 }
 
 pub(super) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let NamedTemplate(name) = NamedTemplate::parse(&id)?;
     let template = template::find(&app, &caller.tenant, &name, None).await?;
@@ -107,30 +109,30 @@ pub(super) async fn show(
 }
 
 pub(super) async fn update(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     Manager(caller): Manager,
     request_id: RequestId,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let body = body::json_object_within(request, BODY_BYTES_MAX).await?;
     let NamedTemplate(name) = NamedTemplate::parse(&id)?;
     let current = template::find(&app, &caller.tenant, &name, None).await?;
-    let said = Said::read(body)?;
+    let said = ResendTemplate::read(body)?;
     if said.alias.as_ref().is_some_and(|alias| alias != name.as_str()) {
         return Err(ApiError::field("alias", "is the template's id here, which does not change"));
     }
     let mut body = said.over(&current);
-    // What somebody else has changed meanwhile is not undone.
+    // A change that another request made meanwhile is not undone.
     body.insert("version".to_owned(), current.version.into());
     write::make_next(&app, &caller, &request_id, name.clone(), body).await.map_err(named)?;
     Ok(Json(json!({"object": "template", "id": name})))
 }
 
 pub(super) async fn publish(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     Manager(caller): Manager,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let NamedTemplate(name) = NamedTemplate::parse(&id)?;
     template::find(&app, &caller.tenant, &name, None).await?;
@@ -138,17 +140,17 @@ pub(super) async fn publish(
 }
 
 pub(super) async fn remove(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let NamedTemplate(name) = NamedTemplate::parse(&id)?;
     template::delete(State(app), caller, request_id, NamedTemplate(name.clone())).await?;
     Ok(Json(json!({"object": "template", "id": name, "deleted": true})))
 }
 
-/// A template as in lists. It is in use since its latest version was made.
+/// A template as in lists. It is published since its latest version was created.
 fn listed(template: &Template) -> Map<String, Value> {
     let fields = [
         ("id", json!(template.name)),
@@ -162,14 +164,14 @@ fn listed(template: &Template) -> Map<String, Value> {
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// What a template was previewed with: its variables and their fallbacks.
+/// A template's sample: its variables and their fallbacks.
 fn sample(template: &Template) -> Map<String, Value> {
     template.sample.as_deref().and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
 }
 
-/// A template as its users say it.
+/// A template in this API's format.
 #[derive(Default)]
-struct Said {
+struct ResendTemplate {
     alias: Option<String>,
     name: Option<String>,
     subject: Option<String>,
@@ -178,8 +180,8 @@ struct Said {
     variables: Option<Map<String, Value>>,
 }
 
-impl Said {
-    /// What a body says. A field that the call does not know is passed over.
+impl ResendTemplate {
+    /// Reads a body. Unknown fields are ignored.
     fn read(body: Map<String, Value>) -> Result<Self, ApiError> {
         let (mut said, mut wrong) = (Self::default(), Vec::new());
         for (name, value) in body {
@@ -218,7 +220,7 @@ impl Said {
         if wrong.is_empty() { Ok(said) } else { Err(ApiError::invalid(wrong)) }
     }
 
-    /// The body for ours, but for its name.
+    /// The body for our API, without the name.
     fn in_our_words(&self) -> Map<String, Value> {
         let variables = self.variables.clone().unwrap_or_default();
         let source = |text: &Option<String>| text.as_deref().map(|text| Value::from(ours(text, &variables)));
@@ -232,7 +234,8 @@ impl Said {
         fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
     }
 
-    /// The same, with what is not said as it is. A source that was not made here stays as it was written.
+    /// The body for our API, with absent fields as they are now. A source that was not written here stays
+    /// unchanged.
     fn over(mut self, current: &Template) -> Map<String, Value> {
         let before = sample(current);
         let variables = self.variables.get_or_insert_with(|| before.clone()).clone();
@@ -261,7 +264,7 @@ fn is_blank(value: &Value) -> bool {
         || value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// `[{key, type, fallback_value}]` as names and what stands in for them.
+/// `[{key, type, fallback_value}]` as names and fallbacks.
 fn variables(value: &Value) -> Result<Map<String, Value>, FieldError> {
     let list = match value {
         Value::Null => return Ok(Map::new()),
@@ -284,7 +287,7 @@ fn variables(value: &Value) -> Result<Map<String, Value>, FieldError> {
     Ok(read)
 }
 
-/// A name of ours by a name in people's words.
+/// A template name derived from a display name.
 fn slug(name: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let words: String =
@@ -298,7 +301,7 @@ fn slug(name: &str) -> String {
 
 /// The same error, with our fields under their names.
 fn named(error: ApiError) -> ApiError {
-    cannot(error.renamed(|path| match path {
+    as_request_fault(error.renamed(|path| match path {
         "description" => "name".to_owned(),
         "name" => "alias".to_owned(),
         "sample" => "variables".to_owned(),
@@ -334,10 +337,10 @@ mod tests {
             (json!({"variables": [{"key": "A", "fallback_value": []}]}), "variables[0].fallback_value"),
             (json!({"variables": vec![json!({"key": "A"}); 51]}), "variables"),
         ] {
-            let error = Said::read(body.as_object().unwrap().clone()).err().unwrap();
+            let error = ResendTemplate::read(body.as_object().unwrap().clone()).err().unwrap();
             assert_eq!(error.details()[0].field, field, "{body}");
         }
         let blank = json!({"from": "", "reply_to": [], "unknown": 1, "text": null});
-        assert!(Said::read(blank.as_object().unwrap().clone()).is_ok());
+        assert!(ResendTemplate::read(blank.as_object().unwrap().clone()).is_ok());
     }
 }

@@ -1,8 +1,8 @@
-//! `/webhooks`: who is called when something happened to an email, in Resend's words.
+//! `/webhooks`: webhooks in Resend's format.
 //!
-//! Only webhooks in its form are seen here: those that were made here, and those to which `/v1/webhooks` gave the form. As there,
-//! a secret is shown when it is made and never again. Events that do not happen here, such as clicks, may be asked for beside
-//! others.
+//! Only webhooks of this format are visible here: those created here, and those to which `/v1/webhooks` gave
+//! the format. As there, a secret is shown when it is created and never again. Events that do not happen
+//! here, such as clicks, may be requested beside others.
 
 use axum::{
     Json,
@@ -12,16 +12,18 @@ use postway_domain::{Subscriber, TenantId, WebhookForm, id::SubscriberId};
 use serde_json::{Map, Value, json};
 
 use super::{
-    error::{cannot, missing},
-    list::{PageQuery, answer},
+    error::{as_request_fault, missing},
+    list::{ResendPageQuery, answer},
 };
 use crate::{
     auth::{Manager, Reader},
-    body,
-    error::{ApiError, FieldError},
-    message::GivenId,
-    request_id::RequestId,
-    state::{App, Shared},
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        request_id::RequestId,
+    },
+    message::MessagePathId,
+    state::{AppState, SharedState},
     webhook::{self, NamedWebhook, WebhookView, change, create, secret},
 };
 
@@ -41,7 +43,7 @@ const NEVER: [&str; 8] = [
 const EVENTS_MAX: usize = 100;
 
 pub(super) async fn create(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
     request: Request,
@@ -60,14 +62,14 @@ pub(super) async fn create(
 }
 
 pub(super) async fn list(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    let asked = PageQuery::read(request.uri())?;
+    let asked = ResendPageQuery::read(request.uri())?;
     let mut found = app.store.subscribers(Some(&caller.tenant)).await?;
     found.retain(is_in_form);
-    // Ids rise with time, and lists here go from new to old.
+    // Ids increase with time, and lists here go from new to old.
     found.reverse();
     let views = found.into_iter().map(WebhookView::from).collect();
     let (page, has_more) = asked.page_of(views, |view| &view.id)?;
@@ -75,9 +77,9 @@ pub(super) async fn list(
 }
 
 pub(super) async fn show(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Reader,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let NamedWebhook(id) = NamedWebhook::parse(&id)?;
     let mut view = shown(&find(&app, &caller.tenant, &id).await?.into());
@@ -87,10 +89,10 @@ pub(super) async fn show(
 }
 
 pub(super) async fn update(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
     let NamedWebhook(id) = NamedWebhook::parse(&id)?;
@@ -101,10 +103,10 @@ pub(super) async fn update(
 }
 
 pub(super) async fn rotate(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let NamedWebhook(id) = NamedWebhook::parse(&id)?;
     find(&app, &caller.tenant, &id).await?;
@@ -114,10 +116,10 @@ pub(super) async fn rotate(
 }
 
 pub(super) async fn remove(
-    State(app): State<Shared>,
+    State(app): State<SharedState>,
     caller: Manager,
     request_id: RequestId,
-    GivenId(id): GivenId,
+    MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let NamedWebhook(id) = NamedWebhook::parse(&id)?;
     find(&app, &caller.tenant, &id).await?;
@@ -129,7 +131,7 @@ fn is_in_form(webhook: &Subscriber) -> bool {
     webhook.kind.form() == Some(FORM)
 }
 
-async fn find(app: &App, tenant: &TenantId, id: &SubscriberId) -> Result<Subscriber, ApiError> {
+async fn find(app: &AppState, tenant: &TenantId, id: &SubscriberId) -> Result<Subscriber, ApiError> {
     let found = webhook::find(app, tenant, id).await?;
     match is_in_form(&found) {
         true => Ok(found),
@@ -156,7 +158,7 @@ fn shown(view: &WebhookView) -> Value {
     })
 }
 
-/// The body for ours. A field that the call does not know is passed over, as there.
+/// The body for our API. Unknown fields are ignored, as there.
 fn in_our_words(mut asked: Map<String, Value>) -> Result<Map<String, Value>, ApiError> {
     let (mut ours, mut wrong) = (Map::new(), Vec::new());
     if let Some(endpoint) = asked.remove("endpoint").filter(|value| !value.is_null()) {
@@ -203,5 +205,7 @@ fn own_events(names: &[Value], wrong: &mut Vec<FieldError>) -> Vec<&'static str>
 
 /// The same error, with our fields under their names.
 fn theirs(error: ApiError) -> ApiError {
-    cannot(error.renamed(|path| if path == "url" { "endpoint".to_owned() } else { path.to_owned() }))
+    as_request_fault(
+        error.renamed(|path| if path == "url" { "endpoint".to_owned() } else { path.to_owned() }),
+    )
 }

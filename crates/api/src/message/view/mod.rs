@@ -1,4 +1,4 @@
-//! What comes back: a message and its parts, as JSON.
+//! A message and its parts, as JSON.
 
 mod notification;
 mod outcome;
@@ -13,28 +13,28 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::understood::TermView;
+use crate::message::read::search_text::SearchTermView;
 
 pub(super) use notification::since_when;
-pub(crate) use notification::{Notification, event_told, reported_at};
+pub(crate) use notification::{SubscriberNotification, notified_event, reported_at};
 pub(crate) use outcome::{BounceView, bounce_reported_at, of_message};
-pub(super) use outcome::{bounces_told_at, of_outcomes};
-pub(crate) use part::{Attempt, EventView, FailureView, Recipient, object_or_empty};
+pub(super) use outcome::{bounces_notified_at, of_outcomes};
+pub(crate) use part::{EventView, FailureView, MessageAttemptView, MessageRecipientView, object_or_empty};
 
-/// What is shown in the place of a sensitive message's subject.
+/// Shown instead of a sensitive message's subject.
 pub(crate) const HIDDEN: &str = "[hidden]";
 
 /// A message, as in lists.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = MessageSummary)]
-pub(crate) struct Summary {
-    /// Your id of it, or its uid.
+pub(crate) struct MessageSummaryView {
+    /// Your id of the message, or its uid.
     #[schema(example = "order-1")]
     id: String,
-    /// Its own id, a UUID v7.
+    /// The message's own id, a UUID v7.
     #[schema(value_type = String, format = "uuid")]
     pub(super) uid: MessageUid,
-    /// Whose it is.
+    /// The tenant it belongs to.
     tenant: String,
     /// The account that sends it.
     account: String,
@@ -42,150 +42,156 @@ pub(crate) struct Summary {
     /// `suppressed`, `cancelled` or `expired`.
     #[schema(value_type = String, example = "sent")]
     pub(super) status: Status,
-    /// What holds it back besides its own time: suspensions (`tenant`, `batch:CODE`, `account:ID`), a used-up limit
-    /// (`limit:ID`) and an open circuit (`circuit:ID`) of its account. `/explain` says why, and until when.
+    /// What blocks it besides its own schedule: suspensions (`tenant`, `batch:CODE`, `account:ID`), a used-up
+    /// limit (`limit:ID`) and an open circuit (`circuit:ID`) of its account. `/explain` says why, and until
+    /// when.
     held_by: Vec<String>,
     /// 0 (immediate) to 3 (low).
     priority: i64,
     /// The batch it belongs to.
     batch: Option<String>,
-    /// Whether nobody may read it: `subject` and `metadata` are hidden, and its bodies are removed once it is sent.
+    /// Whether its content is hidden: `subject` and `metadata` are not shown, and the bodies are removed once
+    /// it is sent.
     sensitive: bool,
-    /// The subject; `[hidden]` where the message is sensitive.
+    /// The subject; `[hidden]` if the message is sensitive.
     subject: String,
     /// The first recipient.
     #[schema(example = "ada@example.net")]
     to: Option<String>,
     /// How many recipients it has.
     recipient_count: i64,
-    /// How many of several recipients were refused for good.
+    /// How many of several recipients were permanently refused.
     refused_count: i64,
     /// When it was accepted.
     #[schema(value_type = String, format = DateTime)]
     created_at: Time,
-    /// When it changed last.
+    /// When it last changed.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Time,
     /// When it is due.
     #[schema(value_type = Option<String>, format = DateTime)]
     due_at: Option<Time>,
-    /// After which it is not sent.
+    /// When it expires unsent.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Time>,
-    /// When the relay took it.
+    /// When the relay accepted it.
     #[schema(value_type = Option<String>, format = DateTime)]
     sent_at: Option<Time>,
     /// When it failed.
     #[schema(value_type = Option<String>, format = DateTime)]
     failed_at: Option<Time>,
-    /// When it had ended and everybody had been told, or was given up on.
+    /// When it had ended and every notification was acknowledged or given up.
     #[schema(value_type = Option<String>, format = DateTime)]
     reported_at: Option<Time>,
     /// The number of the latest attempt; 0 before the first.
     attempt: i64,
-    /// Rises with each change.
+    /// Increases with each change.
     version: i64,
-    /// Whether it failed because retries ran out.
+    /// Whether it failed because its retries were exhausted.
     exhausted: bool,
-    /// The request that brought it.
+    /// The id of the request that created it.
     request_id: Option<String>,
     /// Its Message-ID, without brackets.
     message_id: String,
-    /// The relay's own id of it.
+    /// The relay's own id of the mail.
     provider_message_id: Option<String>,
-    /// Why it is where it is, for people.
+    /// Why it is where it is, as a sentence.
     reason: Option<String>,
     /// The latest failure.
     error: Option<FailureView>,
-    /// What became of it after it was sent: the worst that is known of a recipient.
+    /// The outcome after it was sent: the worst one known of its recipients.
     #[schema(value_type = Option<String>, example = "bounced")]
     outcome: Option<EventKind>,
     /// The bounce that came back.
     bounce: Option<BounceView>,
-    /// What to do when the relay's last answer is lost: `resend` or `hold`.
+    /// What to do if the relay's final answer is lost: `resend` or `hold`.
     #[schema(value_type = String, example = "resend")]
     on_doubt: OnDoubt,
     /// Your reference.
     external_id: Option<String>,
     /// Your labels.
     tags: Vec<String>,
-    /// Your own JSON object; null where the message is sensitive.
+    /// Your own JSON object; null if the message is sensitive.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Box<RawValue>>,
 }
 
 /// A message with its parts.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Message {
+#[schema(as = Message)]
+pub(crate) struct MessageDetailView {
     #[serde(flatten)]
-    summary: Summary,
-    /// The entry of your directory of recipients that it is for.
+    summary: MessageSummaryView,
+    /// The entry of your recipient directory that it is for.
     #[schema(example = json!(null))]
     recipient_id: Option<String>,
-    /// Where the submitted request is: `inline` in the database, the name of an object, or null where it was removed.
+    /// The location of the submitted request: `inline` in the database, the name of an object, or null if it
+    /// was removed.
     #[schema(example = "inline")]
     payload_file_path: Option<String>,
-    /// Where the mail is: `inline` in the database, the name of an object, or null before it is composed and once it was
-    /// removed.
+    /// The location of the mail: `inline` in the database, the name of an object, or null before it is
+    /// composed and once it was removed.
     #[schema(example = "9f/86/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
     eml_file_path: Option<String>,
-    /// To whom.
-    recipients: Vec<Recipient>,
-    /// What was tried.
-    attempts: Vec<Attempt>,
-    /// What happened, in order.
+    /// The recipients.
+    recipients: Vec<MessageRecipientView>,
+    /// The attempts.
+    attempts: Vec<MessageAttemptView>,
+    /// The events, in order.
     events: Vec<EventView>,
-    /// Who was told what, in order.
-    notifications: Vec<Notification>,
+    /// The notifications, in order.
+    notifications: Vec<SubscriberNotification>,
 }
 
-/// Some messages, and where to go on.
+/// A page of messages.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MessageList {
-    /// Newest first.
-    pub(crate) data: Vec<Summary>,
-    /// Give this as `cursor` for the next; null at the end. It may follow a page with fewer messages than asked for, or none.
+    /// The messages, newest first.
+    pub(crate) data: Vec<MessageSummaryView>,
+    /// Pass this as `cursor` to read the next page; null on the last page. It may follow a page with fewer
+    /// messages than requested, or none.
     pub(crate) next_cursor: Option<String>,
-    /// How many match in all, where that was asked for.
+    /// How many messages match in all, if that was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) count: Option<CountView>,
-    /// What `q` was taken for, where it was given.
+    pub(crate) count: Option<MatchCountView>,
+    /// How `q` was interpreted, if it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) understood: Option<Vec<TermView>>,
+    pub(crate) understood: Option<Vec<SearchTermView>>,
 }
 
 /// How many messages match.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = MessageCount)]
-pub(crate) struct CountView {
-    /// How many.
+pub(crate) struct MatchCountView {
+    /// The number of messages.
     pub(crate) messages: u64,
-    /// Whether there may be more: counting ends at 100,000, and earlier where too many would have to be looked at.
+    /// Whether there may be more: counting stops at 100,000, and earlier if too many messages would have to
+    /// be examined.
     pub(crate) or_more: bool,
 }
 
 /// A message's history.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EventList {
-    /// In order.
+    /// The events, in order.
     pub(crate) data: Vec<EventView>,
-    /// Give this as `cursor` for the next; null at the end.
+    /// Pass this as `cursor` to read the next page; null on the last page.
     pub(crate) next_cursor: Option<String>,
 }
 
-/// What is known of a message beyond itself.
+/// What is known about a message beyond its own row.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub(super) struct MessageReport {
     pub(super) reported_at: Option<Time>,
     pub(super) outcome: Option<EventKind>,
     pub(super) bounce: Option<BounceView>,
-    /// How many of several recipients were refused for good.
+    /// How many of several recipients were permanently refused.
     pub(super) refused: i64,
 }
 
-impl Summary {
-    /// A message, what holds it, and what is known of it beyond itself.
-    pub(super) fn of(message: MessageSummary, held_by: Vec<String>, report: Report) -> Self {
+impl MessageSummaryView {
+    /// The view of a message, what blocks it, and what is known beyond its own row.
+    pub(super) fn new(message: MessageSummary, held_by: Vec<String>, report: MessageReport) -> Self {
         let error = message.error.as_deref().map(FailureView::read);
         let id = message.client_id.as_ref().map_or_else(|| message.uid.to_string(), ToString::to_string);
         Self {
@@ -230,13 +236,13 @@ impl Summary {
     }
 }
 
-/// Why it is where it is: the failure's words, or what it waits for, or who ended it.
+/// Why the message is where it is: the failure's text, what it waits for, or who ended it.
 pub(crate) fn reason(state: State, error: Option<&FailureView>) -> Option<String> {
     let said = error.and_then(|error| error.message.as_deref());
     message::reason(state, error.and_then(FailureView::code), said).map(str::to_owned)
 }
 
-/// Where bytes are: below the place for blobs, as the depot lays them out.
+/// The location of bytes: the path below the blob folder.
 pub(crate) fn path(kept: &Kept) -> Option<String> {
     match kept {
         Kept::Nowhere => None,
@@ -248,8 +254,8 @@ pub(crate) fn path(kept: &Kept) -> Option<String> {
     }
 }
 
-impl Message {
-    /// A message, what holds it, and what its tenant's subscribers were told of it.
+impl MessageDetailView {
+    /// The view of a message, what blocks it, and the notifications of its tenant's subscribers.
     pub(crate) fn new(
         record: MessageRecord,
         held_by: Vec<String>,
@@ -262,18 +268,22 @@ impl Message {
         let refused = record.recipients.iter().filter(|one| one.status == RecipientStatus::Failed).count();
         let refused = if record.recipients.len() > 1 { refused as i64 } else { 0 };
         Self {
-            summary: Summary::of(record.summary, held_by, Report { reported_at, outcome, bounce, refused }),
+            summary: MessageSummaryView::new(
+                record.summary,
+                held_by,
+                MessageReport { reported_at, outcome, bounce, refused },
+            ),
             recipient_id: record.recipient.map(|id| id.to_string()),
             payload_file_path: path(&record.payload),
             eml_file_path: path(&record.raw),
             recipients: record
                 .recipients
                 .into_iter()
-                .map(|recipient| Recipient::new(recipient, bounce_reported_at))
+                .map(|recipient| MessageRecipientView::new(recipient, bounce_reported_at))
                 .collect(),
-            attempts: record.attempts.into_iter().map(Attempt::from).collect(),
+            attempts: record.attempts.into_iter().map(MessageAttemptView::from).collect(),
             events: record.events.into_iter().map(EventView::from).collect(),
-            notifications: told.into_iter().map(Notification::from).collect(),
+            notifications: told.into_iter().map(SubscriberNotification::from).collect(),
         }
     }
 }

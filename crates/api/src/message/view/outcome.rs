@@ -1,4 +1,4 @@
-//! What became of a message after it was sent, as far as anybody said.
+//! The outcome of a message after it was sent, as far as it was reported.
 
 use postway_domain::{EventKind, Time, inbound::outcome_rank};
 use postway_store::record::{NotificationView, OutcomeView, RecipientView, Told};
@@ -10,37 +10,37 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, ToSchema)]
 #[schema(as = Bounce)]
 pub(crate) struct BounceView {
-    /// `hard` where the address itself is bad, which suppresses it; `soft` otherwise.
+    /// `hard` if the address itself is bad, which suppresses it; `soft` otherwise.
     #[serde(rename = "type", default)]
     #[schema(example = "hard")]
     pub(crate) kind: Option<String>,
-    /// The code that came back.
+    /// The code of the bounce.
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "5.1.1")]
     pub(crate) code: Option<Value>,
-    /// Why, in one word or more.
+    /// The reason, in a word or more.
     #[serde(default)]
     #[schema(example = "user_unknown")]
     pub(crate) reason: Option<String>,
-    /// When it came.
+    /// When it arrived.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) at: Option<Time>,
-    /// When everybody who asked for it had been told.
+    /// When every notification of it was acknowledged or given up.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub(crate) reported_at: Option<Time>,
 }
 
 impl BounceView {
-    /// From the JSON object that the store keeps.
+    /// Reads the JSON object that the store keeps.
     fn read(text: &str) -> Self {
         serde_json::from_str(text)
             .unwrap_or_else(|_| Self { reason: Some(text.to_owned()), ..Self::default() })
     }
 }
 
-/// What became of one recipient.
+/// The outcome of one recipient.
 pub(super) fn of_recipient(
     recipient: &RecipientView,
     reported_at: Option<Time>,
@@ -49,7 +49,7 @@ pub(super) fn of_recipient(
     (recipient.outcome, bounce.map(|bounce| BounceView { reported_at, ..bounce }))
 }
 
-/// What became of the message: the worst that is known of a recipient.
+/// The outcome of the message: the worst one known of its recipients.
 pub(crate) fn of_message(
     recipients: &[RecipientView],
     reported_at: Option<Time>,
@@ -57,7 +57,7 @@ pub(crate) fn of_message(
     of_outcomes(&OutcomeView::gather(recipients), reported_at)
 }
 
-/// The worst of what its recipients came to, and the bounce of the worst that has one.
+/// The worst outcome of the recipients, and the bounce of the worst one that has a bounce.
 pub(crate) fn of_outcomes(
     outcomes: &[OutcomeView],
     reported_at: Option<Time>,
@@ -69,13 +69,13 @@ pub(crate) fn of_outcomes(
     (worst, bounce.map(|bounce| BounceView { reported_at, ..bounce }))
 }
 
-/// When all who are told of bounces had been told of this message's; none while somebody is still to be.
+/// When every notification of this message's bounces was settled; `None` while one is pending.
 pub(crate) fn bounce_reported_at(told: &[NotificationView]) -> Option<Time> {
-    bounces_told_at(&Told::gather(told))
+    bounces_notified_at(&Told::gather(told))
 }
 
-/// The same of what was told in short.
-pub(crate) fn bounces_told_at(told: &[Told]) -> Option<Time> {
+/// The same from notifications in short form.
+pub(crate) fn bounces_notified_at(told: &[Told]) -> Option<Time> {
     told.iter().map(|told| told.bounces).max().unwrap_or_default().settled_at()
 }
 

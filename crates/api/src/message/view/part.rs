@@ -1,4 +1,4 @@
-//! What belongs to a message: recipients, attempts, history, and what went wrong.
+//! The parts of a message: recipients, attempts, history and failures.
 
 use postway_domain::{Event, EventKind, RecipientKind, RecipientStatus, Time};
 use postway_store::record::{AttemptView, RecipientView, SmtpReply};
@@ -7,45 +7,46 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::outcome::{self, BounceView};
-use crate::spelling;
+use crate::http::address_spelling;
 
 /// A failure.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[schema(as = Failure)]
 pub(crate) struct FailureView {
-    /// A stable word, such as `smtp_550` or `connect_timeout`.
+    /// A stable code, such as `smtp_550` or `connect_timeout`.
     #[serde(default)]
     code: Option<String>,
-    /// What kind of trouble it is.
+    /// The category of the failure.
     #[serde(default)]
     category: Option<String>,
-    /// The same in the coarse words that gateways share: `TRANSIENT_ERROR`, `PERMANENT_ERROR`, `CONFIGURATION_ERROR`,
-    /// `QUOTA_ERROR` or `TIMEOUT_ERROR`.
+    /// The category in the coarse terms that gateways share: `TRANSIENT_ERROR`, `PERMANENT_ERROR`,
+    /// `CONFIGURATION_ERROR`, `QUOTA_ERROR` or `TIMEOUT_ERROR`.
     #[serde(default)]
     provider_category: Option<String>,
     /// The code as the provider wrote it.
     #[serde(default)]
     original_code: Option<String>,
-    /// Where in the conversation it happened.
+    /// The phase of the conversation in which it happened.
     #[serde(default)]
     phase: Option<String>,
-    /// The relay's three digits.
+    /// The relay's three-digit code.
     #[serde(default)]
     smtp_code: Option<u16>,
     /// The relay's enhanced code.
     #[serde(default, alias = "enhanced")]
     enhanced_code: Option<String>,
-    /// What the relay or the system said.
+    /// The text of the relay or the system.
     #[serde(default)]
     pub(crate) message: Option<String>,
 }
 
 /// A recipient.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Recipient {
-    /// Where to; a domain outside ASCII as A-labels (`xn--…`).
+#[schema(as = Recipient)]
+pub(crate) struct MessageRecipientView {
+    /// The address; a domain outside ASCII as A-labels (`xn--…`).
     address: String,
-    /// The address as people write it, where that is another spelling.
+    /// The address in Unicode, if that differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "ada@exämple.net")]
     address_unicode: Option<String>,
@@ -56,8 +57,8 @@ pub(crate) struct Recipient {
     #[schema(value_type = String, example = "sent")]
     status: RecipientStatus,
     #[serde(flatten)]
-    reply: Reply,
-    /// What became of it after it was sent.
+    reply: RelayReplyView,
+    /// The outcome after it was sent.
     #[schema(value_type = Option<String>, example = "delivered")]
     outcome: Option<EventKind>,
     /// The bounce that came back.
@@ -66,86 +67,88 @@ pub(crate) struct Recipient {
 
 /// An attempt to send.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Attempt {
-    /// Its number, from 1.
+#[schema(as = Attempt)]
+pub(crate) struct MessageAttemptView {
+    /// The number, from 1.
     number: i64,
     /// When it began.
     #[schema(value_type = String, format = DateTime)]
     started_at: Time,
     /// How long it took.
     duration_ms: i64,
-    /// By which account.
+    /// The account.
     account: String,
-    /// To which server.
+    /// The server.
     remote: Option<String>,
     /// How it ended.
     outcome: String,
     #[serde(flatten)]
-    reply: Reply,
+    reply: RelayReplyView,
     /// The relay's own id of the mail.
     provider_message_id: Option<String>,
 }
 
-/// What a relay said.
+/// A relay's reply.
 #[derive(Debug, Default, Serialize, ToSchema)]
-pub(crate) struct Reply {
-    /// The relay's three digits.
+#[schema(as = Reply)]
+pub(crate) struct RelayReplyView {
+    /// The relay's three-digit code.
     smtp_code: Option<u16>,
     /// The relay's enhanced code.
     enhanced_code: Option<String>,
-    /// The relay's words.
+    /// The relay's text.
     reply: Option<String>,
 }
 
-/// An entry of a message's history.
+/// An event of a message's history.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Event)]
 pub(crate) struct EventView {
-    /// Its place, from 1.
+    /// The position, from 1.
     seq: i64,
-    /// When.
+    /// When it happened.
     #[schema(value_type = String, format = DateTime)]
     at: Time,
     /// What happened.
     #[serde(rename = "type")]
     #[schema(value_type = String, example = "sent")]
     kind: EventKind,
-    /// Particulars; empty where there are none.
+    /// Further data; an empty object if absent.
     #[serde(serialize_with = "object_or_empty")]
     #[schema(value_type = Object)]
     data: Option<Box<RawValue>>,
 }
 
 impl FailureView {
-    /// From the JSON object that the store keeps.
+    /// Reads the JSON object that the store keeps.
     pub(crate) fn read(text: &str) -> Self {
         serde_json::from_str(text)
             .unwrap_or_else(|_| Self { message: Some(text.to_owned()), ..Self::default() })
     }
 
-    /// The stable word.
+    /// The stable code.
     pub(crate) fn code(&self) -> Option<&str> {
         self.code.as_deref()
     }
 
-    /// What was said, for a sentence.
+    /// The text for a sentence.
     pub(crate) fn words(&self) -> Option<&str> {
         self.message.as_deref().filter(|words| !words.is_empty()).or(self.code.as_deref())
     }
 }
 
-impl Recipient {
-    /// A recipient, whose bounce everybody had been told of at `bounce_reported_at`.
+impl MessageRecipientView {
+    /// The view of a recipient, whose bounce was completely reported at `bounce_reported_at`.
     pub(super) fn new(recipient: RecipientView, bounce_reported_at: Option<Time>) -> Self {
         let (outcome, bounce) = outcome::of_recipient(&recipient, bounce_reported_at);
         let RecipientView { address, kind, status, reply, .. } = recipient;
-        let address = spelling::ascii(address);
-        let address_unicode = spelling::unicode(&address);
+        let address = address_spelling::ascii(address);
+        let address_unicode = address_spelling::unicode(&address);
         Self { address, address_unicode, kind, status, reply: reply.into(), outcome, bounce }
     }
 }
 
-impl From<Option<SmtpReply>> for Reply {
+impl From<Option<SmtpReply>> for RelayReplyView {
     fn from(reply: Option<SmtpReply>) -> Self {
         reply.map_or_else(Self::default, |SmtpReply { code, enhanced, text }| Self {
             smtp_code: code,
@@ -155,7 +158,7 @@ impl From<Option<SmtpReply>> for Reply {
     }
 }
 
-impl From<AttemptView> for Attempt {
+impl From<AttemptView> for MessageAttemptView {
     fn from(attempt: AttemptView) -> Self {
         Self {
             number: attempt.number,
@@ -176,7 +179,7 @@ impl From<Event> for EventView {
     }
 }
 
-/// Readers of particulars find an object always.
+/// Writes an empty object for absent data, so that readers always find an object.
 pub(crate) fn object_or_empty<S: serde::Serializer>(
     data: &Option<Box<RawValue>>,
     serializer: S,

@@ -1,0 +1,92 @@
+//! The compatibility APIs, and which of them are enabled.
+
+use std::{collections::BTreeSet, fmt, str::FromStr};
+
+/// A compatibility API, by its name in paths and settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DoorName {
+    /// `000`: an outbox with callbacks.
+    Reference000,
+    /// `001`: a message proxy for many tenants.
+    Reference001,
+    /// `004`: a gateway that validates and sends by SES.
+    Reference004,
+    /// `resend`: the API of Resend.
+    Resend,
+    /// `postmark`: the API of Postmark.
+    Postmark,
+}
+
+impl DoorName {
+    /// Every compatibility API.
+    pub const ALL: [Self; 5] =
+        [Self::Reference000, Self::Reference001, Self::Reference004, Self::Resend, Self::Postmark];
+
+    /// The name in `/compat/NAME`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reference000 => "000",
+            Self::Reference001 => "001",
+            Self::Reference004 => "004",
+            Self::Resend => "resend",
+            Self::Postmark => "postmark",
+        }
+    }
+}
+
+impl fmt::Display for DoorName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A name that no compatibility API has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownDoor(String);
+
+impl fmt::Display for UnknownDoor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is no door; there are {}", self.0, DoorName::ALL.map(DoorName::as_str).join(", "))
+    }
+}
+
+impl std::error::Error for UnknownDoor {}
+
+impl FromStr for DoorName {
+    type Err = UnknownDoor;
+
+    fn from_str(text: &str) -> Result<Self, UnknownDoor> {
+        let found = Self::ALL.into_iter().find(|door| door.as_str() == text);
+        found.ok_or_else(|| UnknownDoor(text.chars().take(40).collect()))
+    }
+}
+
+/// Which compatibility APIs are enabled, and which of them is also at `/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompatConfig {
+    /// Those enabled under `/compat/NAME`.
+    pub doors: BTreeSet<DoorName>,
+    /// The one that also answers without a prefix.
+    pub root: Option<DoorName>,
+}
+
+impl Default for CompatConfig {
+    /// All of them, each under its prefix only.
+    fn default() -> Self {
+        Self { doors: DoorName::ALL.into(), root: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_door_is_found_by_its_name_and_nothing_else_is() {
+        for door in DoorName::ALL {
+            assert_eq!(door.to_string().parse(), Ok(door));
+        }
+        let error = "002".parse::<DoorName>().unwrap_err().to_string();
+        assert_eq!(error, "`002` is no door; there are 000, 001, 004, resend, postmark");
+    }
+}

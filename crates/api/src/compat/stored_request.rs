@@ -1,0 +1,157 @@
+//! Requests that were handed to another system, translated without a call: for importing rows of its tables.
+//!
+//! It uses the compatibility APIs' own translation, so that a row means what a call with the same content
+//! would.
+
+use serde_json::{Map, Value};
+
+use super::{
+    DoorName, reference_000, reference_001, reference_004,
+    translate::{RawFields, renamed},
+};
+use crate::http::error::{ApiError, FieldError};
+
+/// The kind of a row of another system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OldKind {
+    /// A mail.
+    Message,
+    /// An account to send through.
+    Account,
+    /// A tenant.
+    Tenant,
+}
+
+/// The body for our API, or every faulty field, named as that API names it. APIs without tables to import
+/// refuse everything.
+pub fn in_our_words(
+    door: DoorName,
+    kind: OldKind,
+    body: Map<String, Value>,
+) -> Result<Map<String, Value>, Vec<FieldError>> {
+    let said = match (door, kind) {
+        (DoorName::Reference000, OldKind::Message) => {
+            read(body, |fields| reference_000::accept::translate(fields).map(|(json, _)| json))
+        }
+        (DoorName::Reference001, OldKind::Message) => {
+            read(body, |fields| reference_001::message::translate(fields, None))
+        }
+        (DoorName::Reference004, OldKind::Message) => return of_004(body),
+        (DoorName::Reference001, OldKind::Account) => return reference_001::account::translate(body, true),
+        (DoorName::Reference001, OldKind::Tenant) => return reference_001::tenant::translate(body, None),
+        _ => Err(ApiError::field("", format!("the compatibility API {door} has no such rows"))),
+    };
+    said.map_err(faults)
+}
+
+/// The field with the id of the original request of an imported message; calls do not have it.
+pub const REQUEST_ID: &str = "request_id";
+
+/// One of our fields as that API names it.
+pub fn in_their_words(door: DoorName, kind: OldKind, field: &str) -> String {
+    match (door, kind) {
+        (DoorName::Reference000, OldKind::Message) => renamed(field, reference_000::NAMES),
+        (DoorName::Reference001, OldKind::Message) => renamed(field, reference_001::NAMES),
+        (DoorName::Reference001, OldKind::Account) => reference_001::account::in_its_names(field),
+        (DoorName::Reference001, OldKind::Tenant) => reference_001::tenant::in_its_names(field),
+        (DoorName::Reference004, OldKind::Message) => renamed(field, reference_004::NAMES),
+        _ => field.to_owned(),
+    }
+}
+
+/// The ids of 004 are its own, and no call names them; the request's id is a header there and here.
+fn of_004(mut body: Map<String, Value>) -> Result<Map<String, Value>, Vec<FieldError>> {
+    let (id, request_id) = (body.remove("id"), body.remove("requestId"));
+    let json = Value::Object(body).to_string();
+    let mut ours =
+        reference_004::send::in_our_words(json.as_bytes()).and_then(|json| object(&json)).map_err(faults)?;
+    ours.extend(id.map(|id| ("id".to_owned(), id)));
+    ours.extend(request_id.map(|id| (REQUEST_ID.to_owned(), id)));
+    Ok(ours)
+}
+
+fn read(
+    body: Map<String, Value>,
+    translate: impl FnOnce(RawFields<'_>) -> Result<String, ApiError>,
+) -> Result<Map<String, Value>, ApiError> {
+    let json = Value::Object(body).to_string();
+    object(&RawFields::read(json.as_bytes()).and_then(translate)?)
+}
+
+fn object(json: &str) -> Result<Map<String, Value>, ApiError> {
+    serde_json::from_str(json).map_err(ApiError::internal)
+}
+
+fn faults(error: ApiError) -> Vec<FieldError> {
+    match error.details() {
+        [] => vec![FieldError::new("", error.message())],
+        details => details.iter().map(|fault| FieldError::new(&fault.field, &fault.message)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(door: DoorName, kind: OldKind, body: Value) -> Result<Value, Vec<String>> {
+        let Value::Object(body) = body else { panic!("{body}") };
+        let ours = in_our_words(door, kind, body);
+        ours.map(Value::Object).map_err(|wrong| wrong.into_iter().map(|fault| fault.field).collect())
+    }
+
+    #[test]
+    fn rows_are_read_as_the_doors_read_calls() {
+        let message = OldKind::Message;
+        for (door, kind, theirs, ours) in [
+            (
+                DoorName::Reference000,
+                message,
+                json!({"id": "a", "to": "b@x.example", "body_text": "t"}),
+                json!({"id": "a", "to": "b@x.example", "text": "t"}),
+            ),
+            (
+                DoorName::Reference001,
+                message,
+                json!({"id": "a", "body": "t", "batch_code": "c", "priority": 3}),
+                json!({"id": "a", "priority": 3, "text": "t", "batch": "c"}),
+            ),
+            (
+                DoorName::Reference001,
+                OldKind::Account,
+                json!({"id": "a", "host": "h", "use_tls": true, "user": "u"}),
+                json!({"id": "a", "host": "h", "username": "u", "tls": "starttls"}),
+            ),
+            (
+                DoorName::Reference001,
+                OldKind::Tenant,
+                json!({"id": "a", "name": "A"}),
+                json!({"id": "a", "name": "A"}),
+            ),
+            (
+                DoorName::Reference004,
+                message,
+                json!({"id": "a", "to": "b@x.example", "subject": "s", "html": "<p>h",
+                "recipient": {"externalId": "C-1", "email": "b@x.example"}}),
+                json!({"to": "b@x.example", "subject": "s", "html": "<p>h",
+                    "recipient": {"external_id": "C-1", "email": "b@x.example"}, "id": "a"}),
+            ),
+        ] {
+            assert_eq!(said(door, kind, theirs.clone()), Ok(ours), "{theirs}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_as_they_name_it() {
+        let wrong =
+            said(DoorName::Reference001, OldKind::Message, json!({"colour": 1, "content_type": "rtf"}));
+        assert_eq!(wrong, Err(vec!["content_type".to_owned(), "id".to_owned(), "colour".to_owned()]));
+        assert_eq!(in_their_words(DoorName::Reference001, OldKind::Message, "send_at"), "deferred_ts");
+        assert_eq!(
+            in_their_words(DoorName::Reference001, OldKind::Account, "limits.per_day"),
+            "limit_per_day"
+        );
+        assert!(said(DoorName::Resend, OldKind::Message, json!({})).is_err());
+    }
+}

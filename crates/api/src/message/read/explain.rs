@@ -1,0 +1,112 @@
+//! `GET /v1/messages/{id}/explain`: what a message waits for, and when it will be sent.
+
+use axum::{Json, extract::State};
+use postway_domain::{State as Stands, Status, Time, message::Wait};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    auth::Reader,
+    http::error::ApiError,
+    message::{
+        MessagePathId, find,
+        read::blockers::{BlockerFacts, MessageBlocker},
+        view::{FailureView, reason},
+    },
+    state::SharedState,
+};
+
+/// Why a message is where it is.
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = Explanation)]
+pub(crate) struct MessageExplanation {
+    /// The message's status.
+    #[schema(value_type = String, example = "scheduled")]
+    status: Status,
+    /// What happens to it now, or why it ended, if it waits for no gate.
+    #[schema(example = json!(null))]
+    reason: Option<String>,
+    /// What it waits for; empty if nothing blocks it.
+    gates: Vec<MessageBlocker>,
+    /// When it will be sent, if that is known.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    next_at: Option<Time>,
+}
+
+/// Explain what a message waits for
+///
+/// Every gate that is closed for it now: a suspension of its tenant, batch or account, a used-up limit, an
+/// open circuit, a busy destination, its schedule, its next retry, a doubt, an isolated node, its turn.
+#[utoipa::path(
+    get,
+    path = "/v1/messages/{id}/explain",
+    operation_id = "explainMessage",
+    tag = "messages",
+    params(("id" = String, Path, description = "Your id of the message, or its uid")),
+    responses((status = 200, description = "What it waits for", body = MessageExplanation))
+)]
+pub(crate) async fn explain(
+    State(app): State<SharedState>,
+    caller: Reader,
+    MessagePathId(id): MessagePathId,
+) -> Result<Json<MessageExplanation>, ApiError> {
+    let message = find(&app, &caller.tenant, &id).await?.summary;
+    let (status, now) = (message.state.status(), app.clock.now());
+    // While it is being transmitted, or after its end, nothing blocks it. The end has its reason.
+    if status.is_final() || status == Status::Sending {
+        let error = message.error.as_deref().map(FailureView::read);
+        let reason = reason(message.state, error.as_ref());
+        return Ok(Json(MessageExplanation { status, reason, gates: Vec::new(), next_at: None }));
+    }
+    let gates = BlockerFacts::about(&app, &message, now).await?.gates(&message, now);
+    let next_at = next_at(&gates, message.due_at);
+    Ok(Json(MessageExplanation {
+        status,
+        reason: progress(message.state).map(str::to_owned),
+        gates,
+        next_at,
+    }))
+}
+
+/// What happens to a message that is not composed yet.
+fn progress(state: Stands) -> Option<&'static str> {
+    match state {
+        Stands::Accepted => Some(
+            "it is being prepared: it waits for its turn to have its attachments fetched and be composed",
+        ),
+        Stands::Validating => {
+            Some("it is being prepared: its attachments are being fetched and its content checked")
+        }
+        Stands::Scheduled(Wait::Fetch) => {
+            Some("it is being prepared: something it needs could not be had yet")
+        }
+        _ => None,
+    }
+}
+
+/// When the last of the gates opens; unknown if one of them waits for a person.
+fn next_at(gates: &[MessageBlocker], due_at: Option<Time>) -> Option<Time> {
+    match gates {
+        [] => due_at,
+        gates => {
+            gates.iter().map(|gate| gate.until).min()?.and(gates.iter().filter_map(|gate| gate.until).max())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate(until: Option<i64>) -> MessageBlocker {
+        MessageBlocker { gate: "limit", reason: String::new(), until: until.map(Time::from_millis) }
+    }
+
+    #[test]
+    fn it_goes_when_the_last_gate_opens() {
+        let due = Some(Time::from_millis(5));
+        assert_eq!(next_at(&[], due), due);
+        assert_eq!(next_at(&[gate(Some(7)), gate(Some(9)), gate(Some(8))], due), Some(Time::from_millis(9)));
+        assert_eq!(next_at(&[gate(Some(7)), gate(None)], due), None, "somebody must act");
+    }
+}

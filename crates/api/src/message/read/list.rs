@@ -1,0 +1,199 @@
+//! `GET /v1/messages`: messages that match, newest first, page by page.
+
+use axum::{Json, extract::State, http::Uri};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use postway_domain::{
+    AccountId, ClientId, EmailAddress, EventKind, MessageUid, Status, TenantId, Time, id::BatchCode,
+    inbound::outcome_rank,
+};
+use postway_store::record::{Filter, MessageKey, MessagePage, MessageSummary};
+
+use crate::{
+    auth::Reader,
+    http::{error::ApiError, pagination::PageRequest, query::QueryParameters},
+    message::{
+        read::{blocked_filter::BlockedBy, search_text::ParsedSearch, summaries::summaries},
+        view::{MatchCountView, MessageList},
+    },
+    state::{AppState, SharedState},
+};
+
+/// The longest text of a filter.
+const TEXT_BYTES_MAX: usize = 998;
+/// The most messages that are counted.
+const COUNTED_MAX: u32 = 100_000;
+
+/// List messages
+///
+/// Newest first. A message must match every filter. Unknown parameters are refused. A page examines some
+/// thousands of messages at most: as long as there is a `next_cursor`, continue with it, even after a page
+/// with fewer messages than requested, or none.
+#[utoipa::path(
+    get,
+    path = "/v1/messages",
+    operation_id = "listMessages",
+    tag = "messages",
+    params(
+        ("q" = Option<String>, Query, description = "One text for every search: an address or part of one, `@domain`, an id or uid, `<Message-ID>`, a failure code, words of the subject, or `tag:`, `subject:`, `to:`, `id:`, `external:`, `code:`, `status:`, `outcome:`, `account:`, `batch:` before a value. Nothing is refused; `understood` says how it was interpreted"),
+        ("status" = Option<String>, Query, description = "Only those in this state"),
+        ("outcome" = Option<String>, Query, description = "Only those with a recipient that has this outcome"),
+        ("held_by" = Option<String>, Query, description = "Only those that this blocks now: `any`, `tenant`, `batch:CODE`, `account:ID`, `limit:ID`, `circuit:ID`, or `doubt` for those that wait for your decision"),
+        ("waiting" = Option<bool>, Query, description = "Only those that wait to be sent"),
+        ("account" = Option<String>, Query, description = "Only those of this account"),
+        ("batch" = Option<String>, Query, description = "Only those of this batch"),
+        ("recipient" = Option<String>, Query, description = "Only those to this address"),
+        ("subject" = Option<String>, Query, description = "Only those whose subject contains this, in any case"),
+        ("tag" = Option<String>, Query, description = "Only those with this label"),
+        ("request_id" = Option<String>, Query, description = "Only those that came with this request"),
+        ("provider_message_id" = Option<String>, Query, description = "Only the message with this id of the relay"),
+        ("error_code" = Option<String>, Query, description = "Only those whose latest failure has this code, such as `smtp_550`"),
+        ("since" = Option<String>, Query, description = "Accepted at or after this time"),
+        ("until" = Option<String>, Query, description = "Accepted before this time"),
+        ("count" = Option<bool>, Query, description = "Whether to count all matching messages, up to 100,000"),
+        ("limit" = Option<u32>, Query, description = "How many, 1 to 500; 50 when absent"),
+        ("cursor" = Option<String>, Query, description = "Where to continue: the `next_cursor` of the previous page"),
+    ),
+    responses((status = 200, description = "One page", body = MessageList))
+)]
+pub(crate) async fn list(
+    State(app): State<SharedState>,
+    caller: Reader,
+    uri: Uri,
+) -> Result<Json<MessageList>, ApiError> {
+    let mut query = QueryParameters::from_uri(&uri)?;
+    let status = query.parse("status", str::parse::<Status>);
+    let outcome = query.parse("outcome", outcome_of);
+    let held_by = query.parse("held_by", str::parse::<BlockedBy>);
+    let waits = query.parse("waiting", yes_or_no).unwrap_or(false);
+    let is_counted = query.parse("count", yes_or_no).unwrap_or(false);
+    let search = query.parse("q", bounded);
+    let filter = Filter { status, outcome, waits, ..filter(&mut query) };
+    let PageRequest { limit, cursor } = PageRequest::take(&mut query);
+    query.finish()?;
+    let tenant = &caller.tenant;
+    let filter = match held_by {
+        Some(held_by) => held_by.narrow(&*app.store, tenant, filter, app.clock.now()).await?,
+        None => filter,
+    };
+    let search = search.filter(|text| !text.trim().is_empty());
+    let ParsedSearch { filter, key, maybe_id, terms } = match &search {
+        Some(text) => ParsedSearch::read(text, filter),
+        None => ParsedSearch { filter, ..ParsedSearch::default() },
+    };
+    let understood = search.is_some().then_some(terms);
+    if let Some(found) = one_by_key(&app, tenant, key, maybe_id).await? {
+        let messages = summaries(&app, tenant, found).await?;
+        let count = is_counted.then_some(MatchCountView { messages: messages.len() as u64, or_more: false });
+        return Ok(Json(MessageList { data: messages, next_cursor: None, count, understood }));
+    }
+    let count = match is_counted {
+        true => Some(app.store.count(tenant, &filter, COUNTED_MAX).await?),
+        false => None,
+    };
+    let count = count.map(|count| MatchCountView { messages: count.messages, or_more: count.is_more });
+    let Json(page) = page_of(&app, tenant, &filter, limit, cursor).await?;
+    Ok(Json(MessageList { count, understood, ..page }))
+}
+
+/// The message that a search names by its id, if it does. An unknown uid matches nothing; a text that is no
+/// uid is left to the list.
+async fn one_by_key(
+    app: &AppState,
+    tenant: &TenantId,
+    key: Option<MessageKey>,
+    maybe_id: Option<ClientId>,
+) -> Result<Option<Vec<MessageSummary>>, ApiError> {
+    if let Some(key) = key {
+        let found = app.store.message(tenant, &key).await?;
+        return Ok(Some(found.into_iter().map(|record| record.summary).collect()));
+    }
+    let Some(id) = maybe_id else { return Ok(None) };
+    let found = app.store.message(tenant, &MessageKey::Client(id)).await?;
+    Ok(found.map(|record| vec![record.summary]))
+}
+
+/// The outcome of a recipient that a filter names.
+pub(crate) fn outcome_of(word: &str) -> Result<EventKind, &'static str> {
+    EventKind::ALL.iter().copied().find(|kind| kind.as_str() == word && outcome_rank(*kind).is_some()).ok_or(
+        "must be delivered, bounced, complained, delayed, auto_replied, pec_accepted, pec_taken_over, pec_timeout, \
+         pec_delivered or pec_failed",
+    )
+}
+
+fn yes_or_no(text: &str) -> Result<bool, &'static str> {
+    text.parse().map_err(|_| "must be true or false")
+}
+
+/// The filters that all lists of messages share.
+pub(crate) fn filter(query: &mut QueryParameters) -> Filter {
+    Filter {
+        account: query.parse("account", str::parse::<AccountId>),
+        batch: query.parse("batch", str::parse::<BatchCode>).map(|code| code.to_string()),
+        recipient: query.parse("recipient", str::parse::<EmailAddress>).map(|address| address.to_string()),
+        tag: query.parse("tag", bounded),
+        request_id: query.parse("request_id", bounded),
+        provider_message_id: query.parse("provider_message_id", bounded),
+        subject: query.parse("subject", bounded),
+        error_code: query.parse("error_code", bounded),
+        since: query.parse("since", str::parse::<Time>),
+        until: query.parse("until", str::parse::<Time>),
+        ..Filter::default()
+    }
+}
+
+fn bounded(text: &str) -> Result<String, String> {
+    match text.len() {
+        0..=TEXT_BYTES_MAX => Ok(text.to_owned()),
+        _ => Err(format!("must have at most {TEXT_BYTES_MAX} bytes")),
+    }
+}
+
+/// The page that the rest of the query requests.
+pub(crate) async fn page(
+    app: &AppState,
+    tenant: &TenantId,
+    filter: Filter,
+    mut query: QueryParameters,
+) -> Result<Json<MessageList>, ApiError> {
+    let PageRequest { limit, cursor } = PageRequest::take(&mut query);
+    query.finish()?;
+    page_of(app, tenant, &filter, limit, cursor).await
+}
+
+async fn page_of(
+    app: &AppState,
+    tenant: &TenantId,
+    filter: &Filter,
+    limit: u32,
+    cursor: Option<String>,
+) -> Result<Json<MessageList>, ApiError> {
+    let before = cursor.as_deref().map(read_cursor).transpose()?;
+    let MessagePage { messages, next } = app.store.search(tenant, filter, before, limit).await?;
+    let data = summaries(app, tenant, messages).await?;
+    Ok(Json(MessageList { data, next_cursor: next.map(write_cursor), count: None, understood: None }))
+}
+
+pub(crate) fn write_cursor(last: MessageUid) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(last.as_bytes())
+}
+
+pub(crate) fn read_cursor(text: &str) -> Result<MessageUid, ApiError> {
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
+    bytes.map(MessageUid::from_bytes).ok_or_else(|| {
+        ApiError::malformed("the cursor is not one of ours: pass the next_cursor of the previous page")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_reads_back_and_nothing_else_does() {
+        let uid = MessageUid::from_bytes([7; 16]);
+        assert_eq!(read_cursor(&write_cursor(uid)).unwrap(), uid);
+        for bad in ["", "!!", "AAAA", "0190a000-0000-7000-8000-000000000000"] {
+            assert!(read_cursor(bad).is_err(), "{bad}");
+        }
+    }
+}

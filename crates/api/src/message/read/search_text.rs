@@ -1,0 +1,230 @@
+//! The parameter `q`: one text for everything that people search for.
+//!
+//! Nothing is refused, so that half a word finds what it can. A name before a colon names the filter. Without
+//! one, an address, a domain, an id, a Message-ID and a failure code are recognised by their form, and
+//! everything else is words of the subject or part of an address.
+
+use postway_domain::{AccountId, ClientId, EmailAddress, MessageUid, Status, id::BatchCode};
+use postway_store::record::{Filter, MessageKey, external_label, message_id_label};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::message::read::list::outcome_of;
+
+/// A part of a search, as it was interpreted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = UnderstoodTerm)]
+pub(crate) struct SearchTermView {
+    /// The filter it became: `id`, `recipient`, `domain`, `text`, `subject`, `tag`, `error_code`,
+    /// `message_id`, `external_id`, `status`, `outcome`, `account` or `batch`.
+    #[schema(example = "recipient")]
+    name: &'static str,
+    /// The value of the filter.
+    #[schema(example = "ada@example.net")]
+    value: String,
+}
+
+/// An interpreted search.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct ParsedSearch {
+    pub(crate) filter: Filter,
+    /// The one message that is meant, if any.
+    pub(crate) key: Option<MessageKey>,
+    /// A word that may be a message's client id.
+    pub(crate) maybe_id: Option<ClientId>,
+    pub(crate) terms: Vec<SearchTermView>,
+}
+
+impl ParsedSearch {
+    /// Adds a search to an existing filter.
+    pub(crate) fn read(text: &str, filter: Filter) -> Self {
+        let mut understood = Self { filter, ..Self::default() };
+        let mut words: Vec<&str> = Vec::new();
+        for word in text.split_whitespace() {
+            if !understood.take(word) {
+                words.push(word);
+            }
+        }
+        let words = words.join(" ");
+        if !words.is_empty() {
+            understood.maybe_id = words.parse().ok().filter(|_| understood.terms.is_empty());
+            understood.term("text", &words);
+            understood.filter.text = Some(words);
+        }
+        understood
+    }
+
+    fn term(&mut self, name: &'static str, value: &str) {
+        self.terms.push(SearchTermView { name, value: value.to_owned() });
+    }
+
+    /// Interprets a word whose form says what it is; returns whether it does.
+    fn take(&mut self, word: &str) -> bool {
+        if let Some((name, value)) = word.split_once(':').filter(|(_, value)| !value.is_empty()) {
+            return self.take_named(name, value);
+        }
+        let bare = word.trim_start_matches('<').trim_end_matches('>');
+        // Our own Message-IDs begin with the message's uid.
+        let local = bare.split_once('@').map_or(bare, |(local, _)| local);
+        if let Ok(uid) = local.parse::<MessageUid>() {
+            self.key = Some(MessageKey::Uid(uid));
+            self.term("id", &uid.to_string());
+        } else if bare.len() < word.len() && bare.contains('@') {
+            self.filter.tag = Some(message_id_label(bare));
+            self.term("message_id", bare);
+        } else if let Some(domain) = word.strip_prefix('@').and_then(domain_of) {
+            self.term("domain", &domain);
+            self.filter.domain = Some(domain);
+        } else if let Ok(address) = word.parse::<EmailAddress>() {
+            self.term("recipient", address.as_ref());
+            self.filter.recipient = Some(address.to_string());
+        } else if is_code(word) {
+            self.term("error_code", word);
+            self.filter.error_code = Some(word.to_owned());
+        } else {
+            return false;
+        }
+        true
+    }
+
+    fn take_named(&mut self, name: &str, value: &str) -> bool {
+        let text = || Some(value.to_owned());
+        let shown: &'static str = match name {
+            "to" | "recipient" => match value.parse::<EmailAddress>() {
+                Ok(address) => {
+                    self.filter.recipient = Some(address.to_string());
+                    "recipient"
+                }
+                Err(_) => {
+                    self.filter.text = text();
+                    "text"
+                }
+            },
+            "subject" => {
+                self.filter.subject = text();
+                "subject"
+            }
+            "tag" => {
+                self.filter.tag = text();
+                "tag"
+            }
+            "code" | "error" | "error_code" => {
+                self.filter.error_code = text();
+                "error_code"
+            }
+            "external" | "external_id" => {
+                self.filter.tag = Some(external_label(value));
+                "external_id"
+            }
+            "id" => match value.parse::<MessageUid>() {
+                Ok(uid) => {
+                    self.key = Some(MessageKey::Uid(uid));
+                    "id"
+                }
+                Err(_) => match value.parse() {
+                    Ok(id) => {
+                        self.key = Some(MessageKey::Client(id));
+                        "id"
+                    }
+                    Err(_) => return false,
+                },
+            },
+            "status" | "state" => match value.parse::<Status>() {
+                Ok(status) => {
+                    self.filter.status = Some(status);
+                    "status"
+                }
+                Err(_) => return false,
+            },
+            "outcome" => match outcome_of(value) {
+                Ok(outcome) => {
+                    self.filter.outcome = Some(outcome);
+                    "outcome"
+                }
+                Err(_) => return false,
+            },
+            "account" => match value.parse::<AccountId>() {
+                Ok(account) => {
+                    self.filter.account = Some(account);
+                    "account"
+                }
+                Err(_) => return false,
+            },
+            "batch" => match value.parse::<BatchCode>() {
+                Ok(code) => {
+                    self.filter.batch = Some(code.to_string());
+                    "batch"
+                }
+                Err(_) => return false,
+            },
+            _ => return false,
+        };
+        self.term(shown, value);
+        true
+    }
+}
+
+/// A domain in the form of addresses, if it is complete.
+fn domain_of(text: &str) -> Option<String> {
+    let address = format!("x@{text}").parse::<EmailAddress>().ok()?.to_string();
+    address.split_once('@').map(|(_, domain)| domain.to_lowercase())
+}
+
+/// Whether this looks like the code of a failure, such as `smtp_550` or `connect_refused`.
+fn is_code(word: &str) -> bool {
+    const BEGINNINGS: [&str; 8] =
+        ["smtp_", "connect_", "tls_", "auth_", "ses_", "dot_", "limit_", "template_"];
+    let is_plain =
+        word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    is_plain && BEGINNINGS.iter().any(|begin| word.starts_with(begin) && word.len() > begin.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms(text: &str) -> Vec<(&'static str, String)> {
+        let read = ParsedSearch::read(text, Filter::default());
+        read.terms.into_iter().map(|term| (term.name, term.value)).collect()
+    }
+
+    #[test]
+    fn what_is_typed_is_known_by_its_looks() {
+        for (text, name, value) in [
+            ("ada@example.net", "recipient", "ada@example.net"),
+            ("@gmail.com", "domain", "gmail.com"),
+            ("ada@", "text", "ada@"),
+            ("ada", "text", "ada"),
+            ("Your order 17", "text", "Your order 17"),
+            ("smtp_550", "error_code", "smtp_550"),
+            ("smtp_", "text", "smtp_"),
+            ("<ticket-7@desk>", "message_id", "ticket-7@desk"),
+            ("0190a000-0000-7000-8000-000000000000", "id", "0190a000-0000-7000-8000-000000000000"),
+            (
+                "<0190a000-0000-7000-8000-000000000000@mail.example>",
+                "id",
+                "0190a000-0000-7000-8000-000000000000",
+            ),
+            ("tag:receipt", "tag", "receipt"),
+            ("status:failed", "status", "failed"),
+            ("status:fai", "text", "status:fai"),
+            ("external:order-7", "external_id", "order-7"),
+            ("Re: hello", "text", "Re: hello"),
+        ] {
+            assert_eq!(terms(text), [(name, value.to_owned())], "{text}");
+        }
+        assert_eq!(terms("  "), []);
+    }
+
+    #[test]
+    fn terms_hold_together_and_words_stay_words() {
+        let read = ParsedSearch::read("@gmail.com status:failed your order", Filter::default());
+        assert_eq!(read.filter.domain.as_deref(), Some("gmail.com"));
+        assert_eq!(
+            (read.filter.status, read.filter.text.as_deref()),
+            (Some(Status::Failed), Some("your order"))
+        );
+        assert_eq!(read.maybe_id, None);
+        assert!(ParsedSearch::read("order-17", Filter::default()).maybe_id.is_some());
+    }
+}

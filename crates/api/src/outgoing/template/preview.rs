@@ -1,0 +1,114 @@
+//! `POST /v1/templates/{name}/preview` and `POST /v1/templates/preview`: what a template renders, without
+//! sending it.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+};
+use postway_domain::Template;
+use postway_intake::{Preview, PreviewOf, VARIABLES};
+use serde_json::value::RawValue;
+
+use super::{
+    NamedTemplate, find,
+    read::{self, TemplateNameSource},
+    schema::{SourcePreviewRequest, StoredPreviewRequest, TemplatePreviewView},
+};
+use crate::{
+    auth::Reader,
+    http::{
+        body,
+        error::{ApiError, FieldError},
+        json_fields::JsonFieldReader,
+    },
+    state::SharedState,
+};
+
+/// The largest body: variables, and a version.
+const STORED_BODY_BYTES_MAX: usize = VARIABLES.text_bytes_max + 64 * 1024;
+
+/// Preview a template
+///
+/// Renders it with `variables`, or with its `sample` if none are given. `warnings` lists why such a message
+/// would be refused; a missing variable is 422 and named.
+#[utoipa::path(
+    post,
+    path = "/v1/templates/{name}/preview",
+    operation_id = "previewTemplate",
+    tag = "templates",
+    params(("name" = String, Path, description = "The template")),
+    request_body = StoredPreviewRequest,
+    responses((status = 200, description = "The rendered mail", body = TemplatePreviewView))
+)]
+pub(crate) async fn stored(
+    State(app): State<SharedState>,
+    caller: Reader,
+    NamedTemplate(name): NamedTemplate,
+    request: Request,
+) -> Result<Json<TemplatePreviewView>, ApiError> {
+    let (parts, body) = request.into_parts();
+    body::expect_json(&parts.headers)?;
+    let bytes = body::read(&parts, body, STORED_BODY_BYTES_MAX).await?;
+    let (rest, variables) = body::json_beside(&bytes, "variables", body::SMALL_BYTES_MAX)?;
+    let mut wrong = Vec::new();
+    wrong.extend(variables.and_then(not_an_object));
+    let mut fields = JsonFieldReader::new(rest, &mut wrong);
+    let version: Option<i64> = fields.read("version", "must be a whole number");
+    fields.finish("is not a field of a preview");
+    if !wrong.is_empty() {
+        return Err(ApiError::invalid(wrong));
+    }
+    let template = find(&app, &caller.tenant, &name, version).await?;
+    let variables = variables.map_or_else(|| sample(&template), |variables| variables.get());
+    // The version whose sample was read, although a newer one may exist by now.
+    let what = PreviewOf::Stored { name, version: Some(template.version) };
+    Ok(Json(app.door.preview(&caller.tenant, what, variables).await?.into()))
+}
+
+/// Preview a template that is not stored
+///
+/// A template as for `POST /v1/templates`, without a required name, and `variables`. It may extend and
+/// include stored templates. Nothing is stored.
+#[utoipa::path(
+    post,
+    path = "/v1/templates/preview",
+    operation_id = "previewSource",
+    tag = "templates",
+    request_body = SourcePreviewRequest,
+    responses((status = 200, description = "The rendered mail", body = TemplatePreviewView))
+)]
+pub(crate) async fn source(
+    State(app): State<SharedState>,
+    caller: Reader,
+    request: Request,
+) -> Result<Json<TemplatePreviewView>, ApiError> {
+    let (parts, body) = request.into_parts();
+    body::expect_json(&parts.headers)?;
+    let bytes = body::read(&parts, body, read::BODY_BYTES_MAX + VARIABLES.text_bytes_max).await?;
+    let (source, variables) = body::json_beside(&bytes, "variables", read::BODY_BYTES_MAX)?;
+    if let Some(fault) = variables.and_then(not_an_object) {
+        return Err(ApiError::invalid(vec![fault]));
+    }
+    let template = read::body(source, TemplateNameSource::NotStored, &caller.tenant, app.clock.now())
+        .map_err(ApiError::invalid)?;
+    let sample = sample(&template).to_owned();
+    let variables = variables.map_or(sample.as_str(), |variables| variables.get());
+    let what = PreviewOf::Source(Box::new(template));
+    Ok(Json(app.door.preview(&caller.tenant, what, variables).await?.into()))
+}
+
+/// The fault of `variables` that is not an object, found before anything is built from it.
+fn not_an_object(variables: &RawValue) -> Option<FieldError> {
+    (!variables.get().starts_with('{')).then(|| FieldError::new("variables", "must be an object"))
+}
+
+/// The template's own sample variables.
+fn sample(template: &Template) -> &str {
+    template.sample.as_deref().unwrap_or("{}")
+}
+
+impl From<Preview> for TemplatePreviewView {
+    fn from(Preview { version, subject, html, text, warnings }: Preview) -> Self {
+        Self { version, subject, html, text, warnings: warnings.into_iter().map(FieldError::from).collect() }
+    }
+}
