@@ -96,7 +96,7 @@ pub(crate) async fn write(
         for finding in &one.findings {
             let uid = finding.message;
             let mut before = history.get(&uid).into_iter().flatten();
-            if before.any(|(kind, data)| finding.is_told(one.uid, *kind, data.as_deref())) {
+            if before.any(|(kind, data)| finding.is_recorded(one.uid, *kind, data.as_deref())) {
                 continue;
             }
             if let Some(receipt) = &finding.receipt {

@@ -169,7 +169,7 @@ impl Change {
 
     /// Its events as they are written. If the message waits for an operator instead, because one decided so
     /// after it was claimed, the events announce no further attempt.
-    pub(crate) fn told(&self, is_held: bool) -> Cow<'_, [NewEvent]> {
+    pub(crate) fn events_to_write(&self, is_held: bool) -> Cow<'_, [NewEvent]> {
         match is_held && self.due_at.is_some() {
             true => self.events.iter().map(NewEvent::without_next).collect(),
             false => Cow::Borrowed(&self.events),

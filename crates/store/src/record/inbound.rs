@@ -280,7 +280,7 @@ impl Finding {
     }
 
     /// Whether an event of the message records this finding: from the same mail, about the same recipient.
-    pub(crate) fn is_told(&self, mail: MessageUid, kind: EventKind, data: Option<&str>) -> bool {
+    pub(crate) fn is_recorded(&self, mail: MessageUid, kind: EventKind, data: Option<&str>) -> bool {
         let (told, new) = (object(data), object(self.data.as_deref()));
         kind == self.kind
             && told.get(BY).and_then(Value::as_str) == Some(&mail.to_string())

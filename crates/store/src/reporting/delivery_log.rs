@@ -73,7 +73,7 @@ pub(crate) async fn of_subscriber(
     let rows = session.rows(OF_SUBSCRIBER, values).await?;
     let told = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     // The examined range ends with all events of its last message.
-    Ok(DeliveryPage::of(told, limit, end.map(|uid| (uid, 0))))
+    Ok(DeliveryPage::from_found(told, limit, end.map(|uid| (uid, 0))))
 }
 
 /// From the columns that [`select!`] names.

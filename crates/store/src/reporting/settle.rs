@@ -10,7 +10,7 @@ use postway_domain::{MessageUid, Time};
 use super::notifications::{place_of, read_key};
 use crate::{
     error::StoreError,
-    journal::history::{self, begun_event, told_event},
+    journal::history::{self, acknowledged_event, begun_event},
     queue::transaction::Engine,
     record::{BegunCall, NotificationKey, NotificationState, Notified},
     sql::{
@@ -191,7 +191,7 @@ async fn write(session: &mut dyn Session, done: &[(&Notified, i64)]) -> Result<(
             let place = [values![due_at], place_of(&one.key), values![due_at]].concat();
             session.execute(FOLLOW, place).await?;
         }
-        if let Some(event) = told_event(one) {
+        if let Some(event) = acknowledged_event(one) {
             histories.entry(one.key.uid).or_default().push(event);
         }
     }

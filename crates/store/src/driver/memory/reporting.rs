@@ -19,7 +19,7 @@ use crate::{
     inbound::no_lane,
     journal::{
         Happening, Journal, Page,
-        history::{begun_event, told_event},
+        history::{acknowledged_event, begun_event},
     },
     port::Report,
     record::{
@@ -183,7 +183,7 @@ impl Tables {
         if self.reports.settle(notified).is_none() {
             return false;
         }
-        if let Some((at, event)) = told_event(notified) {
+        if let Some((at, event)) = acknowledged_event(notified) {
             self.edit(notified.key.uid, |stored| stored.happen(event.kind, event.data, at));
         }
         true
@@ -351,7 +351,7 @@ impl Report for MemoryStore {
         let of_it = all.filter(|view| view.key.tenant == *tenant && view.key.subscriber == *subscriber);
         let older = of_it.filter(|view| before.is_none_or(|before| (view.key.uid, view.key.seq) < before));
         let wanted = older.filter(|view| state.is_none_or(|state| view.state == state));
-        Ok(DeliveryPage::of(wanted.take(limit as usize + 1).cloned().collect(), limit, None))
+        Ok(DeliveryPage::from_found(wanted.take(limit as usize + 1).cloned().collect(), limit, None))
     }
 
     async fn notify_again(&self, key: &NotificationKey, now: Time) -> Result<bool, StoreError> {

@@ -15,7 +15,7 @@ use crate::{
 
 impl Tables {
     /// The state of a message's notifications.
-    pub(super) fn told(&self, uid: MessageUid) -> MessageDeliveryState {
+    pub(super) fn delivery_state(&self, uid: MessageUid) -> MessageDeliveryState {
         let mut told = MessageDeliveryState::default();
         let of_message = self.reports.notifications.values().map(|one| &one.view);
         for view in of_message.filter(|view| view.key.uid == uid) {
@@ -64,7 +64,7 @@ impl Tables {
             let summary = &stored.record.summary;
             summary.lane.tenant == expunge.tenant
                 && !backlog.holds(summary.uid)
-                && expunge.takes(summary.state.status(), summary.updated_at, self.told(summary.uid))
+                && expunge.takes(summary.state.status(), summary.updated_at, self.delivery_state(summary.uid))
         };
         let going = self.messages.values().filter(may_go).map(Stored::uid);
         let going: Vec<MessageUid> = going.take(expunge.limit.min(SLICE_MAX) as usize).collect();
@@ -103,7 +103,7 @@ impl Tables {
             if summary.lane.tenant != *tenant || to_it == 0 {
                 continue;
             }
-            let is_over = self.told(summary.uid).is_over(summary.state.status());
+            let is_over = self.delivery_state(summary.uid).is_over(summary.state.status());
             if !is_over || backlog.holds(summary.uid) {
                 erased.waiting += 1;
             } else if alone.len() + among.len() < limit.min(SLICE_MAX) as usize {

@@ -14,7 +14,7 @@ use crate::{
         multi_row::{Multi, MultiSql},
         values,
     },
-    view_definitions::{mysql, postgres, said, sqlite},
+    view_definitions::{error_text, mysql, postgres, sqlite},
 };
 
 /// The number of rows read and written in one transaction.
@@ -98,5 +98,5 @@ fn ids(uids: &[MessageUid]) -> Vec<Value> {
 }
 
 fn failed(error: sqlx::Error) -> StoreError {
-    StoreError::Unavailable(said(&error))
+    StoreError::Unavailable(error_text(&error))
 }
