@@ -191,14 +191,14 @@ impl NewEvent {
     /// removed.
     fn without_next(&self) -> Self {
         let data = self.data.as_deref().map(|data| match serde_json::from_str::<Map<String, Value>>(data) {
-            Ok(mut told) => {
-                told.shift_remove("due_at");
+            Ok(mut data_object) => {
+                data_object.shift_remove("due_at");
                 for (name, value) in
                     [("will_retry", json!(false)), ("next_attempt", Value::Null), ("backoff_ms", Value::Null)]
                 {
-                    told.entry(name).and_modify(|before| *before = value);
+                    data_object.entry(name).and_modify(|before| *before = value);
                 }
-                Value::Object(told).to_string()
+                Value::Object(data_object).to_string()
             }
             Err(_) => data.to_owned(),
         });

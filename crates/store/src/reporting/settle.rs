@@ -170,7 +170,7 @@ async fn write(session: &mut dyn Session, done: &[(&Notified, i64)]) -> Result<(
     for (sql, run) in SETTLE.runs(done) {
         let row = |(one, tries): &(&Notified, i64)| {
             let call = one.call.as_ref();
-            let told = values![
+            let result_values = values![
                 next_state(one).code(),
                 next_due(one),
                 tries + i64::from(call.is_some()),
@@ -181,7 +181,7 @@ async fn write(session: &mut dyn Session, done: &[(&Notified, i64)]) -> Result<(
                 call.map(|call| call.request.as_str()),
                 call.map(|call| call.answer.as_str()),
             ];
-            place_of(&one.key).into_iter().chain(told)
+            place_of(&one.key).into_iter().chain(result_values)
         };
         session.execute(sql, run.iter().flat_map(row).collect()).await?;
     }

@@ -183,9 +183,10 @@ pub(crate) async fn erase(
     let held = lock_unchanged(&mut *session, tenant, seen).await?;
     let backlog = delivery_state::backlog(&mut *session, tenant).await?;
     let uids: Vec<MessageUid> = held.iter().map(|(gone, _)| gone.uid).collect();
-    let told = delivery_state::of_messages(&mut *session, &uids).await?;
+    let deliveries = delivery_state::of_messages(&mut *session, &uids).await?;
     let is_over = |(gone, _): &(RemovedMessage, Time)| {
-        told.get(&gone.uid).copied().unwrap_or_default().is_over(gone.status) && !backlog.holds(gone.uid)
+        deliveries.get(&gone.uid).copied().unwrap_or_default().is_over(gone.status)
+            && !backlog.holds(gone.uid)
     };
     let ended: Vec<RemovedMessage> = held.into_iter().filter(is_over).map(|(gone, _)| gone).collect();
     let (alone, among) = apart(&mut *session, ended, address).await?;

@@ -70,10 +70,10 @@ pub(crate) async fn expunge(
     // Read only now: everything written to these messages before they were locked is in the journal.
     let backlog = delivery_state::backlog(&mut *session, &expunge.tenant).await?;
     let uids: Vec<MessageUid> = held.iter().map(|(gone, _)| gone.uid).collect();
-    let told = delivery_state::of_messages(&mut *session, &uids).await?;
+    let delivery = delivery_state::of_messages(&mut *session, &uids).await?;
     let may_go = |(gone, updated_at): &(RemovedMessage, Time)| {
-        let told = told.get(&gone.uid).copied().unwrap_or_default();
-        expunge.takes(gone.status, *updated_at, told) && !backlog.holds(gone.uid)
+        let delivery = delivery.get(&gone.uid).copied().unwrap_or_default();
+        expunge.takes(gone.status, *updated_at, delivery) && !backlog.holds(gone.uid)
     };
     let going: Vec<RemovedMessage> = held.into_iter().filter(may_go).map(|(gone, _)| gone).collect();
     let mut digests = digests_of(&mut *session, expunge, &going).await?;

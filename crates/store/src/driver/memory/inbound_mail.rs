@@ -278,9 +278,9 @@ impl Tables {
         let Some(mail) = ours else { return false };
         let known = mail.events.len();
         mail.settle(routed);
-        let told: Vec<Event> = mail.events[known..].to_vec();
+        let reported: Vec<Event> = mail.events[known..].to_vec();
         let tenant = mail.view.key.tenant.clone();
-        for event in told {
+        for event in reported {
             self.reports.note_received(&tenant, routed.uid, &event);
         }
         self.find(routed);
@@ -316,8 +316,8 @@ impl Tables {
     ) -> u32 {
         let of_tenant = self.inbound.mails.values().filter(|mail| mail.view.key.tenant == *tenant);
         let died_lately = |mail: &Mail| {
-            let told = self.delivery_state(mail.view.uid);
-            told.is_dead && told.settled_at >= Some(unreported_before)
+            let reported = self.delivery_state(mail.view.uid);
+            reported.is_dead && reported.settled_at >= Some(unreported_before)
         };
         let old = of_tenant
             .filter(|mail| mail.view.created_at < before && self.is_over(mail) && !died_lately(mail));

@@ -16,14 +16,14 @@ use crate::{
 impl Tables {
     /// The state of a message's notifications.
     pub(super) fn delivery_state(&self, uid: MessageUid) -> MessageDeliveryState {
-        let mut told = MessageDeliveryState::default();
+        let mut delivery = MessageDeliveryState::default();
         let of_message = self.reports.notifications.values().map(|one| &one.view);
         for view in of_message.filter(|view| view.key.uid == uid) {
-            told.is_open |= !view.state.is_settled();
-            told.is_dead |= view.state == NotificationState::Dead;
-            told.settled_at = told.settled_at.max(view.settled_at);
+            delivery.is_open |= !view.state.is_settled();
+            delivery.is_dead |= view.state == NotificationState::Dead;
+            delivery.settled_at = delivery.settled_at.max(view.settled_at);
         }
-        told
+        delivery
     }
 
     /// What happened to a tenant's messages and was not made into notifications yet.
@@ -118,8 +118,8 @@ impl Tables {
             self.edit(*uid, |stored| stored.redact(address));
             self.catalogue.links.retain(|(of, _), _| of != uid);
             self.inbound.receipts.retain(|(of, _), _| of != uid);
-            let told = self.reports.notifications.values_mut().filter(|one| one.view.key.uid == *uid);
-            for call in told.filter_map(|one| one.view.last_call.as_mut()) {
+            let delivery = self.reports.notifications.values_mut().filter(|one| one.view.key.uid == *uid);
+            for call in delivery.filter_map(|one| one.view.last_call.as_mut()) {
                 (call.request, call.answer) = (String::new(), String::new());
             }
         }

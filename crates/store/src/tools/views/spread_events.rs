@@ -79,8 +79,9 @@ async fn spread_page(session: &mut dyn Session, after: MessageUid) -> Result<Opt
     for (sql, run) in READ.runs(&held) {
         for row in session.rows(sql, ids(run)).await? {
             let uid = MessageUid::from_bytes(row.id16(0)?);
-            let told = event_row::events_of(row.int(1)?, row.time(2)?, row.int(3)?, None, row.opt_text(4)?)?;
-            let own = told.into_iter().skip(1);
+            let row_events =
+                event_row::events_of(row.int(1)?, row.time(2)?, row.int(3)?, None, row.opt_text(4)?)?;
+            let own = row_events.into_iter().skip(1);
             events.extend(
                 own.map(|event| (uid, event.seq, event.at, NewEvent { kind: event.kind, data: event.data })),
             );
