@@ -151,7 +151,11 @@ async fn used_up(
 }
 
 /// The number of a tenant's blocked messages, each counted once.
-pub(crate) async fn held(session: &mut dyn Session, tenant: &TenantId, now: Time) -> Result<i64, StoreError> {
+pub(crate) async fn count_blocked(
+    session: &mut dyn Session,
+    tenant: &TenantId,
+    now: Time,
+) -> Result<i64, StoreError> {
     let suspended = values![tenant.as_str(), Suspension::HELD_MAX];
     let mut held = count(session, SUSPENDED, suspended).await?;
     if held >= Suspension::HELD_MAX {

@@ -35,7 +35,7 @@ impl BlobError {
     }
 
     /// Converts an error of the library.
-    pub(super) fn of(name: &BlobName, error: object_store::Error) -> Self {
+    pub(super) fn from_storage(name: &BlobName, error: object_store::Error) -> Self {
         match error {
             object_store::Error::NotFound { .. } => BlobError::Missing(name.clone()),
             error => BlobError::Unavailable(error.to_string()),

@@ -125,10 +125,10 @@ impl Depot {
         match self.objects.head(&path).await {
             Ok(found) if found.size == size => return Ok(()),
             Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
-            Err(error) => return Err(BlobError::of(name, error)),
+            Err(error) => return Err(BlobError::from_storage(name, error)),
         }
         let written = self.objects.put(&path, PutPayload::from_bytes(bytes)).await;
-        written.map(drop).map_err(|error| BlobError::of(name, error))
+        written.map(drop).map_err(|error| BlobError::from_storage(name, error))
     }
 
     /// The bytes of a body, inline or from its blob.
@@ -142,11 +142,12 @@ impl Depot {
     /// The bytes of a blob of this tenant.
     pub async fn get(&self, tenant: &TenantId, blob: &BlobRef) -> Result<Bytes, BlobError> {
         let name = &blob.name;
-        let found = self.objects.get(&self.path(name)).await.map_err(|error| BlobError::of(name, error))?;
+        let found =
+            self.objects.get(&self.path(name)).await.map_err(|error| BlobError::from_storage(name, error))?;
         if found.meta.size != blob.size {
             return Err(BlobError::Damaged(name.clone()));
         }
-        let bytes = found.bytes().await.map_err(|error| BlobError::of(name, error))?;
+        let bytes = found.bytes().await.map_err(|error| BlobError::from_storage(name, error))?;
         if digest_of(tenant, &bytes).await? != name.digest {
             return Err(BlobError::Damaged(name.clone()));
         }
@@ -161,7 +162,11 @@ impl Depot {
         blob: &BlobRef,
     ) -> Result<BoxStream<'static, Result<Bytes, BlobError>>, BlobError> {
         let name = blob.name.clone();
-        let found = self.objects.get(&self.path(&name)).await.map_err(|error| BlobError::of(&name, error))?;
+        let found = self
+            .objects
+            .get(&self.path(&name))
+            .await
+            .map_err(|error| BlobError::from_storage(&name, error))?;
         if found.meta.size != blob.size {
             return Err(BlobError::Damaged(name));
         }
@@ -169,7 +174,7 @@ impl Depot {
         let state = (pieces, Some(digest_begun(tenant)), name);
         let checked = stream::try_unfold(state, |(mut pieces, digest, name)| async move {
             let Some(mut digest) = digest else { return Ok(None) };
-            match pieces.try_next().await.map_err(|error| BlobError::of(&name, error))? {
+            match pieces.try_next().await.map_err(|error| BlobError::from_storage(&name, error))? {
                 Some(piece) => {
                     digest.update(&piece);
                     Ok(Some((piece, (pieces, Some(digest), name))))
@@ -185,7 +190,7 @@ impl Depot {
     pub async fn delete(&self, name: &BlobName) -> Result<(), BlobError> {
         match self.objects.delete(&self.path(name)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(BlobError::of(name, error)),
+            Err(error) => Err(BlobError::from_storage(name, error)),
         }
     }
 
@@ -208,7 +213,7 @@ impl Depot {
         match signer.signed_url_opts(Method::GET, &self.path(name), lifetime, &options).await {
             Ok(url) => Ok(Some(url)),
             Err(object_store::Error::NotSupported { .. }) => Ok(None),
-            Err(error) => Err(BlobError::of(name, error)),
+            Err(error) => Err(BlobError::from_storage(name, error)),
         }
     }
 

@@ -89,14 +89,14 @@ pub(crate) async fn write(
     let mut known = receipts::known(session, with_receipt.map(|finding| finding.message)).await?;
     let repeated = routed.iter().filter(|one| again.contains(&one.uid)).flat_map(|one| &one.findings);
     let history = history(session, repeated.map(|finding| finding.message)).await?;
-    let mut told = FindingEffects::default();
+    let mut effects = FindingEffects::default();
     for one in routed {
         // One receipt may be about several recipients.
         let mut of_mail = HashMap::new();
         for finding in &one.findings {
             let uid = finding.message;
             let mut before = history.get(&uid).into_iter().flatten();
-            if before.any(|(kind, data)| finding.is_told(one.uid, *kind, data.as_deref())) {
+            if before.any(|(kind, data)| finding.is_recorded(one.uid, *kind, data.as_deref())) {
                 continue;
             }
             if let Some(receipt) = &finding.receipt {
@@ -108,31 +108,31 @@ pub(crate) async fn write(
                     if known.contains_key(&place) {
                         // No statement can write a row twice, and the receipt may have come with another mail
                         // of this call.
-                        told.receipts.retain(|(uid, _, earlier)| (*uid, earlier.digest) != place);
+                        effects.receipts.retain(|(uid, _, earlier)| (*uid, earlier.digest) != place);
                     }
-                    told.receipts.push((uid, one.uid, receipt));
+                    effects.receipts.push((uid, one.uid, receipt));
                 }
             }
-            told.suppressions.extend(finding.suppress.clone());
+            effects.suppressions.extend(finding.suppress.clone());
             if !histories.has(uid) {
                 continue;
             }
             histories.add(journal, uid, one.at, finding.kind, Some(finding.said_by(one.uid)));
             if let Some(position) = finding.position {
-                let of_recipient = told.outcomes.entry((uid, position)).or_default();
+                let of_recipient = effects.outcomes.entry((uid, position)).or_default();
                 of_recipient.push((finding.kind, finding.bounce.as_deref()));
             }
             if ends_waiting(finding.kind) {
-                told.answered.insert(uid);
+                effects.answered.insert(uid);
             }
         }
         known.extend(of_mail);
     }
     histories.write(session).await?;
-    show(session, told.outcomes).await?;
-    admin::suppress_reported(session, told.suppressions).await?;
-    receipts::insert(session, &told.receipts).await?;
-    receipts::end_waiting(session, told.answered.into_iter().collect()).await
+    show(session, effects.outcomes).await?;
+    admin::suppress_reported(session, effects.suppressions).await?;
+    receipts::insert(session, &effects.receipts).await?;
+    receipts::end_waiting(session, effects.answered.into_iter().collect()).await
 }
 
 /// The existing events of these messages that findings could repeat.

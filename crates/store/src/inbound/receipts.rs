@@ -107,7 +107,7 @@ pub(crate) async fn insert(
 ) -> Result<(), StoreError> {
     for (sql, run) in parts(receipts, |(.., receipt)| &receipt.body).flat_map(|part| INSERT.runs(part)) {
         let row = |(uid, inbound, receipt): &(MessageUid, MessageUid, &NewReceipt)| {
-            let told = values![
+            let receipt_values = values![
                 uid.as_bytes(),
                 &receipt.digest,
                 inbound.as_bytes(),
@@ -117,7 +117,7 @@ pub(crate) async fn insert(
                 receipt.signature,
                 receipt.detail.as_str(),
             ];
-            [told, stored(&receipt.body)].concat()
+            [receipt_values, stored(&receipt.body)].concat()
         };
         session.execute(sql, run.iter().flat_map(row).collect()).await?;
     }

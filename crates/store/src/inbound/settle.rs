@@ -96,7 +96,7 @@ pub(crate) struct NextMailState {
 
 impl NextMailState {
     /// No mail stays in processing without a lease, and a resolved mail gets no reminder.
-    pub fn of(routed: &Routed, is_resolved: bool) -> Self {
+    pub fn after(routed: &Routed, is_resolved: bool) -> Self {
         let state = match routed.to {
             InboundState::Routing => InboundState::Waiting,
             state => state,
@@ -209,7 +209,7 @@ async fn write(session: &mut dyn Session, done: &mut [(&Routed, LeasedMail)]) ->
     for (sql, run) in SETTLE.runs(done) {
         let mut values = Vec::with_capacity(15 * run.len());
         for (one, row) in run {
-            let next = NextMailState::of(one, row.is_resolved);
+            let next = NextMailState::after(one, row.is_resolved);
             is_due_again |= next.due_at.is_some_and(|due_at| due_at <= one.at);
             let mut labels = row.tags.clone();
             add_tags(&mut labels, &one.tags);

@@ -8,7 +8,7 @@ use crate::record::{Change, NewEvent, WireCommit};
 impl WireCommit {
     /// The events that granted wire commits add to their messages' histories: noted in the journal, and
     /// returned to be written. Each commit comes with the sequence number of its message's last event.
-    pub(crate) fn told<'a>(
+    pub(crate) fn note_events<'a>(
         given: impl Iterator<Item = (&'a Self, i64)>,
         journal: &mut Journal,
     ) -> Vec<(MessageUid, i64, Time, NewEvent)> {

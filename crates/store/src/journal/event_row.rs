@@ -101,7 +101,7 @@ mod tests {
         NewEvent { kind, data: data.map(str::to_owned) }
     }
 
-    fn told(more: Option<&str>) -> Vec<(i64, EventKind, Option<String>)> {
+    fn listed(more: Option<&str>) -> Vec<(i64, EventKind, Option<String>)> {
         let events = events_of(1, Time::from_millis(7), 1, Some("{}".into()), more).unwrap();
         assert!(events.iter().all(|event| event.at == Time::from_millis(7)));
         events.into_iter().map(|event| (event.seq, event.kind, event.data)).collect()
@@ -123,9 +123,9 @@ mod tests {
             (3, EventKind::Ready, None),
             (4, EventKind::Sending, Some("{\"attempt\":1}".to_owned())),
         ];
-        assert_eq!(told(Some(&list)), expected);
-        assert_eq!(told(close_list(&open, None).as_deref()), expected[..3]);
-        assert_eq!(told(None), expected[..1]);
+        assert_eq!(listed(Some(&list)), expected);
+        assert_eq!(listed(close_list(&open, None).as_deref()), expected[..3]);
+        assert_eq!(listed(None), expected[..1]);
         assert_eq!(close_list(&open_list(&first[..1]).unwrap(), None), None, "nothing follows");
     }
 

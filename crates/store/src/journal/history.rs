@@ -32,7 +32,7 @@ pub(crate) fn begun_event(begun: &BegunCall) -> (Time, NewEvent) {
 }
 
 /// The event that an acknowledged call adds.
-pub(crate) fn told_event(notified: &Notified) -> Option<(Time, NewEvent)> {
+pub(crate) fn acknowledged_event(notified: &Notified) -> Option<(Time, NewEvent)> {
     let call = notified.call.as_ref().filter(|_| notified.tells_history)?;
     if notified.state != NotificationState::Acknowledged {
         return None;

@@ -33,14 +33,14 @@ impl SilenceAnnouncer {
 
     /// A listener for one writer.
     pub fn listener(&self) -> SilenceListener {
-        SilenceListener { told: self.0.subscribe(), met: Arc::default() }
+        SilenceListener { announced: self.0.subscribe(), met: Arc::default() }
     }
 }
 
 /// One writer's view of silences. Clones belong to the same writer.
 #[derive(Clone)]
 pub(crate) struct SilenceListener {
-    told: watch::Receiver<u64>,
+    announced: watch::Receiver<u64>,
     met: Arc<AtomicBool>,
 }
 
@@ -48,11 +48,11 @@ impl SilenceListener {
     /// Awaits a step of a transaction; `None` if the server went silent in the meantime and is back. The
     /// connection must not be used any more then.
     pub async fn unless_silent<T>(&self, step: impl Future<Output = T>) -> Option<T> {
-        let mut told = self.told.clone();
+        let mut announced = self.announced.clone();
         // Only announcements after the step began concern its connection.
-        told.mark_unchanged();
+        announced.mark_unchanged();
         let is_over = async {
-            if told.changed().await.is_err() {
+            if announced.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         };

@@ -169,7 +169,7 @@ impl Change {
 
     /// Its events as they are written. If the message waits for an operator instead, because one decided so
     /// after it was claimed, the events announce no further attempt.
-    pub(crate) fn told(&self, is_held: bool) -> Cow<'_, [NewEvent]> {
+    pub(crate) fn events_to_write(&self, is_held: bool) -> Cow<'_, [NewEvent]> {
         match is_held && self.due_at.is_some() {
             true => self.events.iter().map(NewEvent::without_next).collect(),
             false => Cow::Borrowed(&self.events),
@@ -191,14 +191,14 @@ impl NewEvent {
     /// removed.
     fn without_next(&self) -> Self {
         let data = self.data.as_deref().map(|data| match serde_json::from_str::<Map<String, Value>>(data) {
-            Ok(mut told) => {
-                told.shift_remove("due_at");
+            Ok(mut data_object) => {
+                data_object.shift_remove("due_at");
                 for (name, value) in
                     [("will_retry", json!(false)), ("next_attempt", Value::Null), ("backoff_ms", Value::Null)]
                 {
-                    told.entry(name).and_modify(|before| *before = value);
+                    data_object.entry(name).and_modify(|before| *before = value);
                 }
-                Value::Object(told).to_string()
+                Value::Object(data_object).to_string()
             }
             Err(_) => data.to_owned(),
         });

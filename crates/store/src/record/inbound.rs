@@ -274,17 +274,17 @@ pub struct Finding {
 impl Finding {
     /// The event data, with the id of the inbound mail.
     pub(crate) fn said_by(&self, mail: MessageUid) -> String {
-        let mut told = object(self.data.as_deref());
-        told.insert(BY.to_owned(), mail.to_string().into());
-        Value::Object(told).to_string()
+        let mut data = object(self.data.as_deref());
+        data.insert(BY.to_owned(), mail.to_string().into());
+        Value::Object(data).to_string()
     }
 
     /// Whether an event of the message records this finding: from the same mail, about the same recipient.
-    pub(crate) fn is_told(&self, mail: MessageUid, kind: EventKind, data: Option<&str>) -> bool {
-        let (told, new) = (object(data), object(self.data.as_deref()));
+    pub(crate) fn is_recorded(&self, mail: MessageUid, kind: EventKind, data: Option<&str>) -> bool {
+        let (data, new) = (object(data), object(self.data.as_deref()));
         kind == self.kind
-            && told.get(BY).and_then(Value::as_str) == Some(&mail.to_string())
-            && told.get("recipient") == new.get("recipient")
+            && data.get(BY).and_then(Value::as_str) == Some(&mail.to_string())
+            && data.get("recipient") == new.get("recipient")
     }
 }
 

@@ -213,7 +213,7 @@ pub struct DeliveryPage {
 impl DeliveryPage {
     /// A page of at most `limit` of the notifications in `told`. `looked_until` is where the next page begins
     /// if there are not more than that.
-    pub(crate) fn of(
+    pub(crate) fn from_found(
         mut told: Vec<NotificationView>,
         limit: u32,
         looked_until: Option<(MessageUid, i64)>,

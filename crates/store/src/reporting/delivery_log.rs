@@ -71,9 +71,9 @@ pub(crate) async fn of_subscriber(
     let most = i64::from(limit) + 1;
     let values = values![tenant, subscriber, uid, uid, seq, from.as_bytes(), lowest, highest, most];
     let rows = session.rows(OF_SUBSCRIBER, values).await?;
-    let told = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let listed = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     // The examined range ends with all events of its last message.
-    Ok(DeliveryPage::of(told, limit, end.map(|uid| (uid, 0))))
+    Ok(DeliveryPage::from_found(listed, limit, end.map(|uid| (uid, 0))))
 }
 
 /// From the columns that [`select!`] names.

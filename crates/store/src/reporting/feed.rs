@@ -57,14 +57,14 @@ pub(crate) async fn feed(
     }
     places.truncate(limit as usize);
     let mut events = events_of(session, places.iter().map(|(_, one)| (one.uid, i64::from(one.seq)))).await?;
-    let told = places.into_iter().map(|(position, one)| FeedEvent {
+    let found_events = places.into_iter().map(|(position, one)| FeedEvent {
         position,
         uid: one.uid,
         kind: one.kind,
         deferred: one.is_deferred(),
         event: events.remove(&(one.uid, i64::from(one.seq))),
     });
-    Ok(told.collect())
+    Ok(found_events.collect())
 }
 
 /// The position behind the last page.
@@ -90,10 +90,10 @@ pub(crate) async fn events_of(
             let bounds = values![seq - JOINED_MAX, seq];
             for row in session.rows(sql.into(), bounds.into_iter().chain(ids).collect()).await? {
                 let data = row.opt_text(4)?.map(str::to_owned);
-                let told =
+                let found_events =
                     event_row::events_of(row.int(1)?, row.time(2)?, row.int(3)?, data, row.opt_text(5)?)?;
                 let uid = MessageUid::from_bytes(row.id16(0)?);
-                let wanted = told.into_iter().find(|event| event.seq == seq);
+                let wanted = found_events.into_iter().find(|event| event.seq == seq);
                 events.extend(wanted.map(|event| ((uid, seq), event)));
             }
         }

@@ -68,7 +68,7 @@ pub(crate) static BOUNCES: Multi = Multi::of_pieces(
     "",
 );
 
-macro_rules! told {
+macro_rules! progress {
     ($table:literal, $tenant:literal) => {
         Multi::new(
             concat!(
@@ -87,9 +87,9 @@ macro_rules! told {
 }
 /// The tenant is hidden from planners, because another index, of all notifications, begins with it.
 pub(crate) static TOLD: MultiSql = MultiSql {
-    sqlite: told!("notification n", "n.tenant || ''"),
-    postgres: told!("notification n", "n.tenant || ''"),
-    mysql: told!("notification n FORCE INDEX (notification_message)", "n.tenant"),
+    sqlite: progress!("notification n", "n.tenant || ''"),
+    postgres: progress!("notification n", "n.tenant || ''"),
+    mysql: progress!("notification n FORCE INDEX (notification_message)", "n.tenant"),
 };
 
 /// The latest event that has a name for subscribers.
@@ -141,7 +141,7 @@ pub(crate) async fn fates(
     uids: &[MessageUid],
 ) -> Result<Vec<Fate>, StoreError> {
     let outcomes = outcomes(session, tenant, uids).await?;
-    let mut told = Vec::new();
+    let mut progress = Vec::new();
     for (sql, run) in TOLD.runs(uids) {
         for row in session.rows(sql, asked(tenant, run)).await? {
             let one = Told {
@@ -150,10 +150,10 @@ pub(crate) async fn fates(
                 all: telling(&row, 3)?,
                 bounces: telling(&row, 5)?,
             };
-            told.push((read_uid(&row)?, one));
+            progress.push((read_uid(&row)?, one));
         }
     }
-    Ok(Fate::gather(outcomes, told))
+    Ok(Fate::gather(outcomes, progress))
 }
 
 /// The number of permanently refused recipients of these messages; those without any are left out.

@@ -10,7 +10,7 @@ use postway_domain::{MessageUid, Time};
 use super::notifications::{place_of, read_key};
 use crate::{
     error::StoreError,
-    journal::history::{self, begun_event, told_event},
+    journal::history::{self, acknowledged_event, begun_event},
     queue::transaction::Engine,
     record::{BegunCall, NotificationKey, NotificationState, Notified},
     sql::{
@@ -170,7 +170,7 @@ async fn write(session: &mut dyn Session, done: &[(&Notified, i64)]) -> Result<(
     for (sql, run) in SETTLE.runs(done) {
         let row = |(one, tries): &(&Notified, i64)| {
             let call = one.call.as_ref();
-            let told = values![
+            let result_values = values![
                 next_state(one).code(),
                 next_due(one),
                 tries + i64::from(call.is_some()),
@@ -181,7 +181,7 @@ async fn write(session: &mut dyn Session, done: &[(&Notified, i64)]) -> Result<(
                 call.map(|call| call.request.as_str()),
                 call.map(|call| call.answer.as_str()),
             ];
-            place_of(&one.key).into_iter().chain(told)
+            place_of(&one.key).into_iter().chain(result_values)
         };
         session.execute(sql, run.iter().flat_map(row).collect()).await?;
     }
@@ -191,7 +191,7 @@ async fn write(session: &mut dyn Session, done: &[(&Notified, i64)]) -> Result<(
             let place = [values![due_at], place_of(&one.key), values![due_at]].concat();
             session.execute(FOLLOW, place).await?;
         }
-        if let Some(event) = told_event(one) {
+        if let Some(event) = acknowledged_event(one) {
             histories.entry(one.key.uid).or_default().push(event);
         }
     }

@@ -102,7 +102,7 @@ pub(crate) async fn of_messages(
     session: &mut dyn Session,
     uids: &[MessageUid],
 ) -> Result<HashMap<MessageUid, MessageDeliveryState>, StoreError> {
-    let mut told = HashMap::new();
+    let mut deliveries = HashMap::new();
     for (sql, run) in OF_MESSAGES.runs(uids) {
         let values = run.iter().map(|uid| Value::from(uid.as_bytes())).collect();
         for row in session.rows(sql.into(), values).await? {
@@ -112,10 +112,10 @@ pub(crate) async fn of_messages(
                 is_dead: most == NotificationState::Dead.code(),
                 settled_at: row.opt_time(3)?,
             };
-            told.insert(MessageUid::from_bytes(row.id16(0)?), of_message);
+            deliveries.insert(MessageUid::from_bytes(row.id16(0)?), of_message);
         }
     }
-    Ok(told)
+    Ok(deliveries)
 }
 
 // Open states are those below the first settled one.

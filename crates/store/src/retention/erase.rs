@@ -13,7 +13,7 @@ use postway_domain::{EmailAddress, MessageUid, TenantId, Time};
 
 use super::{
     delivery_state,
-    expunge::{RemovedMessage, bury, hold, remove},
+    expunge::{RemovedMessage, lock_unchanged, remove, write_tombstones},
     redact::{ERASED_ADDRESS, without},
     rules::{FanOutBacklog, TRACE_LASTS},
     scan::SeenMessage,
@@ -180,12 +180,13 @@ pub(crate) async fn erase(
     seen: &[SeenMessage],
 ) -> Result<Erased, StoreError> {
     let mut session = engine.session()?;
-    let held = hold(&mut *session, tenant, seen).await?;
+    let held = lock_unchanged(&mut *session, tenant, seen).await?;
     let backlog = delivery_state::backlog(&mut *session, tenant).await?;
     let uids: Vec<MessageUid> = held.iter().map(|(gone, _)| gone.uid).collect();
-    let told = delivery_state::of_messages(&mut *session, &uids).await?;
+    let deliveries = delivery_state::of_messages(&mut *session, &uids).await?;
     let is_over = |(gone, _): &(RemovedMessage, Time)| {
-        told.get(&gone.uid).copied().unwrap_or_default().is_over(gone.status) && !backlog.holds(gone.uid)
+        deliveries.get(&gone.uid).copied().unwrap_or_default().is_over(gone.status)
+            && !backlog.holds(gone.uid)
     };
     let ended: Vec<RemovedMessage> = held.into_iter().filter(is_over).map(|(gone, _)| gone).collect();
     let (alone, among) = apart(&mut *session, ended, address).await?;
@@ -197,7 +198,7 @@ pub(crate) async fn erase(
         recipients: Vec::new(),
         expires_at: now.plus(TRACE_LASTS),
     });
-    bury(&mut *session, &traces.collect::<Vec<_>>()).await?;
+    write_tombstones(&mut *session, &traces.collect::<Vec<_>>()).await?;
     drop(session);
     remove(engine, tenant, &alone, now).await?;
     Ok(Erased { removed: alone.len() as i64, redacted: among.len() as i64, waiting: 0 })

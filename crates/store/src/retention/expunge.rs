@@ -66,14 +66,14 @@ pub(crate) async fn expunge(
     seen: &[SeenMessage],
 ) -> Result<usize, StoreError> {
     let mut session = engine.session()?;
-    let held = hold(&mut *session, &expunge.tenant, seen).await?;
+    let held = lock_unchanged(&mut *session, &expunge.tenant, seen).await?;
     // Read only now: everything written to these messages before they were locked is in the journal.
     let backlog = delivery_state::backlog(&mut *session, &expunge.tenant).await?;
     let uids: Vec<MessageUid> = held.iter().map(|(gone, _)| gone.uid).collect();
-    let told = delivery_state::of_messages(&mut *session, &uids).await?;
+    let delivery = delivery_state::of_messages(&mut *session, &uids).await?;
     let may_go = |(gone, updated_at): &(RemovedMessage, Time)| {
-        let told = told.get(&gone.uid).copied().unwrap_or_default();
-        expunge.takes(gone.status, *updated_at, told) && !backlog.holds(gone.uid)
+        let delivery = delivery.get(&gone.uid).copied().unwrap_or_default();
+        expunge.takes(gone.status, *updated_at, delivery) && !backlog.holds(gone.uid)
     };
     let going: Vec<RemovedMessage> = held.into_iter().filter(may_go).map(|(gone, _)| gone).collect();
     let mut digests = digests_of(&mut *session, expunge, &going).await?;
@@ -84,14 +84,14 @@ pub(crate) async fn expunge(
         recipients: digests.remove(&gone.uid).unwrap_or_default(),
         expires_at: expunge.now.plus(TRACE_LASTS),
     });
-    bury(&mut *session, &traces.collect::<Vec<_>>()).await?;
+    write_tombstones(&mut *session, &traces.collect::<Vec<_>>()).await?;
     drop(session);
     remove(engine, &expunge.tenant, &going, expunge.now).await?;
     Ok(going.len())
 }
 
 /// Locks the messages that have not changed since they were seen.
-pub(crate) async fn hold(
+pub(crate) async fn lock_unchanged(
     session: &mut dyn Session,
     tenant: &TenantId,
     seen: &[SeenMessage],
@@ -128,7 +128,10 @@ async fn digests_of(
 }
 
 /// Writes tombstones.
-pub(crate) async fn bury(session: &mut dyn Session, traces: &[Tombstone]) -> Result<(), StoreError> {
+pub(crate) async fn write_tombstones(
+    session: &mut dyn Session,
+    traces: &[Tombstone],
+) -> Result<(), StoreError> {
     for (sql, run) in BURY.runs(traces) {
         let row = |trace: &Tombstone| {
             let recipients = trace.recipients.concat();

@@ -146,8 +146,8 @@ pub(crate) async fn expunge(
     }
     // Read only now: everything written to these mails before they were locked is in the journal.
     let backlog = backlog(session, tenant).await?;
-    let told = of_messages(session, &settled).await?;
-    settled.retain(|uid| !backlog.holds(*uid) && !told.get(uid).is_some_and(|told| told.is_open));
+    let delivery = of_messages(session, &settled).await?;
+    settled.retain(|uid| !backlog.holds(*uid) && !delivery.get(uid).is_some_and(|delivery| delivery.is_open));
     let going: Vec<[u8; 16]> = settled.iter().map(|uid| *uid.as_bytes()).collect();
     removal::mails(session, &going).await?;
     Ok(going.len())

@@ -65,10 +65,10 @@ impl Expunge {
     /// Whether this message may be removed, unless it is in the [`FanOutBacklog`]: it is over, and the time
     /// since its last notification was settled has passed. After a dead notification this is the time in
     /// which it can be sent again on request.
-    pub(crate) fn takes(&self, status: Status, updated_at: Time, told: MessageDeliveryState) -> bool {
-        let before = if told.is_dead { self.unreported_before } else { self.reported_before };
-        let was_long_ago = updated_at < before && told.settled_at.is_none_or(|at| at < before);
-        told.is_over(status) && was_long_ago
+    pub(crate) fn takes(&self, status: Status, updated_at: Time, delivery: MessageDeliveryState) -> bool {
+        let before = if delivery.is_dead { self.unreported_before } else { self.reported_before };
+        let was_long_ago = updated_at < before && delivery.settled_at.is_none_or(|at| at < before);
+        delivery.is_over(status) && was_long_ago
     }
 }
 
@@ -101,14 +101,15 @@ mod tests {
 
     #[test]
     fn time_counts_from_the_last_that_was_told() {
-        let told = |settled_at| MessageDeliveryState {
+        let delivery = |settled_at| MessageDeliveryState {
             settled_at: Some(Time::from_millis(settled_at)),
             ..MessageDeliveryState::default()
         };
-        let takes =
-            |updated_at, told| expunge(100, 10).takes(Status::Sent, Time::from_millis(updated_at), told);
+        let takes = |updated_at, delivery| {
+            expunge(100, 10).takes(Status::Sent, Time::from_millis(updated_at), delivery)
+        };
         assert!(takes(99, MessageDeliveryState::default()) && !takes(100, MessageDeliveryState::default()));
-        assert!(takes(50, told(99)) && !takes(50, told(100)));
+        assert!(takes(50, delivery(99)) && !takes(50, delivery(100)));
         let dead = MessageDeliveryState {
             is_dead: true,
             settled_at: Some(Time::from_millis(9)),
@@ -116,7 +117,7 @@ mod tests {
         };
         assert!(takes(9, dead) && !takes(10, dead));
         let died_later = MessageDeliveryState { settled_at: Some(Time::from_millis(10)), ..dead };
-        assert!(!takes(9, died_later), "it can be told again for as long after it died");
+        assert!(!takes(9, died_later), "it can be sent again for as long after it died");
         assert!(!takes(9, MessageDeliveryState { is_open: true, ..dead }));
     }
 

@@ -84,15 +84,15 @@ pub(crate) async fn find(
         while after < until && found.len() < limit && looked < LOOKED_MAX {
             let page = read_page(session, &expunge.tenant, after, until).await?;
             let uids: Vec<MessageUid> = page.iter().map(|(seen, ..)| seen.uid).collect();
-            let told = delivery_state::of_messages(session, &uids).await?;
+            let delivery = delivery_state::of_messages(session, &uids).await?;
             let is_last = page.len() < PAGE_MESSAGES as usize;
             for (seen, status, updated_at) in page {
                 if found.len() == limit {
                     break;
                 }
                 (after, looked) = (seen.uid, looked + 1);
-                let told = told.get(&seen.uid).copied().unwrap_or_default();
-                if expunge.takes(status, updated_at, told) && !backlog.holds(seen.uid) {
+                let delivery = delivery.get(&seen.uid).copied().unwrap_or_default();
+                if expunge.takes(status, updated_at, delivery) && !backlog.holds(seen.uid) {
                     found.push(seen);
                 }
             }

@@ -111,7 +111,7 @@ impl DurabilityWatch {
 mod tests {
     use super::*;
 
-    fn told(risks: &[DurabilityRisk]) -> Vec<(&str, &str, LossMoment)> {
+    fn summarized(risks: &[DurabilityRisk]) -> Vec<(&str, &str, LossMoment)> {
         risks.iter().map(|risk| (risk.setting, risk.value.as_str(), risk.loses_at)).collect()
     }
 
@@ -122,7 +122,7 @@ mod tests {
         let worse = DurabilityRisk::of_postgres("off", "on");
         assert_eq!(watch.note(worse.clone()), worse);
         assert_eq!(watch.risks(), worse);
-        assert!(watch.note(worse).is_empty(), "it was told");
+        assert!(watch.note(worse).is_empty(), "it was reported before");
         watch.note(Vec::new());
         assert!(watch.risks().is_empty(), "somebody has set it right");
     }
@@ -132,13 +132,13 @@ mod tests {
         assert!(DurabilityRisk::of_postgres("on", "on").is_empty());
         let both = DurabilityRisk::of_postgres("off", "off");
         let crash = LossMoment::Crash;
-        assert_eq!(told(&both), [("fsync", "off", crash), ("full_page_writes", "off", crash)]);
+        assert_eq!(summarized(&both), [("fsync", "off", crash), ("full_page_writes", "off", crash)]);
         assert!(both[0].advice().starts_with("set fsync = on: "));
         for (flush, sync_binlog, has_binlog) in [(1, 0, false), (1, 1, true), (3, 1, true)] {
             assert!(DurabilityRisk::of_mysql(flush, sync_binlog, has_binlog).is_empty());
         }
         let risks = DurabilityRisk::of_mysql(2, 0, true);
         let flush = ("innodb_flush_log_at_trx_commit", "2", crash);
-        assert_eq!(told(&risks), [flush, ("sync_binlog", "0", LossMoment::Failover)]);
+        assert_eq!(summarized(&risks), [flush, ("sync_binlog", "0", LossMoment::Failover)]);
     }
 }

@@ -106,7 +106,7 @@ impl<T: Portable> Directory for T {
     }
 
     async fn held(&self, tenant: &TenantId, now: Time) -> Result<i64, StoreError> {
-        blocked::held(&mut *self.reader().await?, tenant, now).await
+        blocked::count_blocked(&mut *self.reader().await?, tenant, now).await
     }
 
     async fn suppressions(

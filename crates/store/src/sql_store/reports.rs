@@ -27,9 +27,9 @@ async fn counted(store: &impl Portable, job: ReportJob) -> Result<u32, StoreErro
     }
 }
 
-async fn held(store: &impl Portable, job: ReportJob) -> Result<Vec<bool>, StoreError> {
+async fn applied(store: &impl Portable, job: ReportJob) -> Result<Vec<bool>, StoreError> {
     match store.writers().report(job).await? {
-        Reported::Held(held) => Ok(held),
+        Reported::Held(applied) => Ok(applied),
         Reported::Claimed(_) | Reported::Count(_) => Err(mismatched()),
     }
 }
@@ -73,11 +73,11 @@ impl<T: Portable> Report for T {
     }
 
     async fn begin_calls(&self, begun: Vec<BegunCall>) -> Result<Vec<bool>, StoreError> {
-        held(self, ReportJob::Begin(begun)).await
+        applied(self, ReportJob::Begin(begun)).await
     }
 
     async fn settle_notifications(&self, notified: Vec<Notified>) -> Result<Vec<bool>, StoreError> {
-        held(self, ReportJob::Settle(notified)).await
+        applied(self, ReportJob::Settle(notified)).await
     }
 
     async fn reclaim_notifications(
@@ -142,7 +142,7 @@ impl<T: Portable> Report for T {
     }
 
     async fn notify_again(&self, key: &NotificationKey, now: Time) -> Result<bool, StoreError> {
-        Ok(held(self, ReportJob::Again(key.clone(), now)).await? == [true])
+        Ok(applied(self, ReportJob::Again(key.clone(), now)).await? == [true])
     }
 
     async fn hasten_notifications(

@@ -78,12 +78,12 @@ pub enum ViewsError {
 
 impl From<::sqlx::Error> for ViewsError {
     fn from(error: ::sqlx::Error) -> Self {
-        Self::Failed(said(&error))
+        Self::Failed(error_text(&error))
     }
 }
 
 /// The error text of the database, or of the driver.
-pub(crate) fn said(error: &::sqlx::Error) -> String {
+pub(crate) fn error_text(error: &::sqlx::Error) -> String {
     error.as_database_error().map_or_else(|| error.to_string(), |error| error.message().to_owned())
 }
 

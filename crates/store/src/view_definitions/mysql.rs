@@ -6,7 +6,7 @@
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, Row, mysql::MySqlDatabaseError};
 
 use super::{
-    ViewsError, connected, said,
+    ViewsError, connected, error_text,
     template::{INDEX_COLUMN, ViewsDialect, ViewsLocation},
 };
 
@@ -74,7 +74,7 @@ pub(crate) async fn remove(url: &str, place: &ViewsLocation, drops_schema: bool)
 }
 
 /// Recreates the views over the current tables. Never fails a migration.
-pub(crate) async fn come_back(conn: &mut MySqlConnection) {
+pub(crate) async fn recreate_views(conn: &mut MySqlConnection) {
     if let Err(error) = make_again(conn).await {
         tracing::warn!(%error, "views cannot be brought up to date: run `postway views install`");
     }
@@ -108,7 +108,7 @@ fn refused(place: &ViewsLocation, error: sqlx::Error) -> ViewsError {
     let number = database.and_then(|error| error.try_downcast_ref::<MySqlDatabaseError>());
     // The error codes for denied access to a database, a table, a column, or an administrative action.
     if matches!(number.map(MySqlDatabaseError::number), Some(1044 | 1142 | 1143 | 1227)) {
-        return ViewsError::Denied { schema: place.schema.clone(), error: said(&error) };
+        return ViewsError::Denied { schema: place.schema.clone(), error: error_text(&error) };
     }
     error.into()
 }

@@ -6,7 +6,7 @@
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
 use super::{
-    ViewsError, connected, said,
+    ViewsError, connected, error_text,
     template::{INDEX, MARK, VIEWS, ViewsDialect, ViewsLocation},
 };
 
@@ -139,7 +139,7 @@ pub(crate) async fn remove(url: &str, place: &ViewsLocation, drops_schema: bool)
 }
 
 /// Lets a migration change the tables under the views. Called in its transaction.
-pub(crate) async fn stand_aside(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
+pub(crate) async fn put_views_aside(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
     // Views of another user stay; the migration succeeds unless it must change what they show.
     sqlx::raw_sql("SAVEPOINT views").execute(&mut *conn).await?;
     if let Err(error) = sqlx::raw_sql(STAND_ASIDE).execute(&mut *conn).await {
@@ -151,7 +151,7 @@ pub(crate) async fn stand_aside(conn: &mut PgConnection) -> Result<(), sqlx::Err
 
 /// Recreates the views over the current tables. Called in the transaction of the last migration, which it
 /// never fails.
-pub(crate) async fn come_back(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
+pub(crate) async fn recreate_views(conn: &mut PgConnection) -> Result<(), sqlx::Error> {
     for row in sqlx::query(OURS).bind(MARK).fetch_all(&mut *conn).await? {
         let schema: String = row.try_get(0)?;
         let place = ViewsLocation {
@@ -180,10 +180,10 @@ fn is_coded(error: &sqlx::Error, codes: &[&str]) -> bool {
 }
 
 fn refused(place: &ViewsLocation, error: sqlx::Error) -> ViewsError {
-    let (schema, said) = (place.schema.clone(), said(&error));
+    let (schema, error_text) = (place.schema.clone(), error_text(&error));
     match error {
-        error if is_coded(&error, &["42501"]) => ViewsError::Denied { schema, error: said },
-        error if is_coded(&error, &["2BP01"]) => ViewsError::InUse { schema, error: said },
+        error if is_coded(&error, &["42501"]) => ViewsError::Denied { schema, error: error_text },
+        error if is_coded(&error, &["2BP01"]) => ViewsError::InUse { schema, error: error_text },
         error => error.into(),
     }
 }

@@ -41,7 +41,7 @@ async fn run(path: &Path, script: String) -> Result<(), sqlx::Error> {
 
 /// Lets a migration change the tables under the views: every change of a table checks all of them. Called in
 /// its transaction.
-pub(crate) async fn stand_aside(conn: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+pub(crate) async fn put_views_aside(conn: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     for name in ours(conn).await? {
         let script =
             format!("DROP VIEW \"{name}\"; CREATE VIEW \"{name}\" AS /* {MARK} */ SELECT 1 WHERE false");
@@ -51,7 +51,7 @@ pub(crate) async fn stand_aside(conn: &mut SqliteConnection) -> Result<(), sqlx:
 }
 
 /// Recreates the views over the current tables. Called in the transaction of the last migration.
-pub(crate) async fn come_back(conn: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+pub(crate) async fn recreate_views(conn: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     let (last, _) = VIEWS[VIEWS.len() - 1];
     for name in ours(conn).await? {
         let Some(schema) = name.strip_suffix(last).and_then(|start| start.strip_suffix('_')) else {

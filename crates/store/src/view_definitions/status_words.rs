@@ -88,8 +88,8 @@ pub(crate) fn rows(view: &str) -> Vec<StatusWordRow> {
     };
     match view {
         "emails" => states
-            .flat_map(|state| told_of(*state).iter().map(move |told| (*state, *told)))
-            .map(|(state, told)| of_state(state, told as i64, status_000(state, told)))
+            .flat_map(|state| told_of(*state).iter().map(move |callback| (*state, *callback)))
+            .map(|(state, callback)| of_state(state, callback as i64, status_000(state, callback)))
             .collect(),
         "messages" => states
             .flat_map(|state| standings_of(*state).iter().map(move |standing| (*state, *standing)))

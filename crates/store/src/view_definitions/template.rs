@@ -144,10 +144,10 @@ impl ViewsLocation {
 
     /// Renders everything in braces, the innermost first.
     fn expand(&self, text: &str, view: &str) -> String {
-        let mut told = String::with_capacity(4 * text.len());
+        let mut rendered = String::with_capacity(4 * text.len());
         let mut rest = text;
         while let Some(start) = rest.find('{') {
-            told.push_str(&rest[..start]);
+            rendered.push_str(&rest[..start]);
             rest = &rest[start + 1..];
             let mut depth = 1;
             let end = rest.find(|letter| {
@@ -156,10 +156,10 @@ impl ViewsLocation {
             });
             // An opening brace without its end stays as it is; a test checks that there is none.
             let Some(end) = end else { break };
-            told.push_str(&self.part(&self.expand(&rest[..end], view), view));
+            rendered.push_str(&self.part(&self.expand(&rest[..end], view), view));
             rest = &rest[end + 1..];
         }
-        told + rest.trim_end()
+        rendered + rest.trim_end()
     }
 
     /// The rendering of `name:argument`.

@@ -17,7 +17,7 @@ impl Tables {
         let is_told = |finding: &&Finding| {
             let stored = self.messages.get(&finding.message);
             let mut events = stored.into_iter().flat_map(|stored| &stored.record.events);
-            events.any(|event| finding.is_told(routed.uid, event.kind, event.data.as_deref()))
+            events.any(|event| finding.is_recorded(routed.uid, event.kind, event.data.as_deref()))
         };
         // Its events from before this call: one report may name a recipient twice.
         let new: Vec<&Finding> = routed.findings.iter().filter(|finding| !is_told(finding)).collect();

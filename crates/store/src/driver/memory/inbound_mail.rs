@@ -92,7 +92,7 @@ impl Mail {
     /// Writes what came of it.
     fn settle(&mut self, routed: &Routed) {
         let view = &mut self.view;
-        let next = NextMailState::of(routed, view.resolved_at.is_some());
+        let next = NextMailState::after(routed, view.resolved_at.is_some());
         (view.state, view.due_at) = (next.state, next.due_at);
         (view.follow_up, view.settled_at) = (next.follow_up, next.settled_at);
         (view.tries, view.reminders) = (routed.tries, routed.reminders);
@@ -278,9 +278,9 @@ impl Tables {
         let Some(mail) = ours else { return false };
         let known = mail.events.len();
         mail.settle(routed);
-        let told: Vec<Event> = mail.events[known..].to_vec();
+        let reported: Vec<Event> = mail.events[known..].to_vec();
         let tenant = mail.view.key.tenant.clone();
-        for event in told {
+        for event in reported {
             self.reports.note_received(&tenant, routed.uid, &event);
         }
         self.find(routed);
@@ -303,7 +303,7 @@ impl Tables {
     fn is_over(&self, mail: &Mail) -> bool {
         mail.view.state.is_settled()
             && mail.view.due_at.is_none()
-            && !self.told(mail.view.uid).is_open
+            && !self.delivery_state(mail.view.uid).is_open
             && !self.backlog(&mail.view.key.tenant).holds(mail.view.uid)
     }
 
@@ -316,8 +316,8 @@ impl Tables {
     ) -> u32 {
         let of_tenant = self.inbound.mails.values().filter(|mail| mail.view.key.tenant == *tenant);
         let died_lately = |mail: &Mail| {
-            let told = self.told(mail.view.uid);
-            told.is_dead && told.settled_at >= Some(unreported_before)
+            let reported = self.delivery_state(mail.view.uid);
+            reported.is_dead && reported.settled_at >= Some(unreported_before)
         };
         let old = of_tenant
             .filter(|mail| mail.view.created_at < before && self.is_over(mail) && !died_lately(mail));

@@ -39,9 +39,14 @@ impl Reports {
             |tenant: &TenantId| tenants.get(tenant).is_some_and(|tenant| tenant.deleted_at.is_none());
         for one in self.subscribers.values().filter(|one| one.active && is_served(&one.tenant)) {
             let due = |at: Time| at <= now;
-            let is_due =
-                self.of(one).any(|(key, told)| told.view.due_at.is_some_and(due) && self.is_next(key));
-            let later = self.of(one).filter_map(|(_, told)| told.view.due_at).filter(|at| !due(*at)).min();
+            let is_due = self
+                .of(one)
+                .any(|(key, notification)| notification.view.due_at.is_some_and(due) && self.is_next(key));
+            let later = self
+                .of(one)
+                .filter_map(|(_, notification)| notification.view.due_at)
+                .filter(|at| !due(*at))
+                .min();
             let who = DueSubscriber { tenant: one.tenant.clone(), subscriber: one.id.clone() };
             add_head(&mut state, who, one.quiet_until, is_due, later, now);
         }
@@ -55,15 +60,15 @@ impl Reports {
             if !who.active || who.quiet_until.is_some_and(|until| until > request.now) {
                 continue;
             }
-            let due = self.of(who).filter_map(|(key, told)| Some((told.view.due_at?, key)));
+            let due = self.of(who).filter_map(|(key, notification)| Some((notification.view.due_at?, key)));
             let due = due.filter(|(due_at, key)| *due_at <= request.now && self.is_next(key));
             let due: BTreeSet<(Time, NotificationKey)> =
                 due.map(|(due_at, key)| (due_at, key.clone())).collect();
             for (_, key) in due.into_iter().take(*room as usize) {
-                let Some(told) = self.notifications.get_mut(&key) else { continue };
-                told.lease = Some(request.lease);
-                (told.view.state, told.view.due_at) = (NotificationState::Calling, None);
-                let NotificationView { deferred, tries, created_at, .. } = told.view;
+                let Some(notification) = self.notifications.get_mut(&key) else { continue };
+                notification.lease = Some(request.lease);
+                (notification.view.state, notification.view.due_at) = (NotificationState::Calling, None);
+                let NotificationView { deferred, tries, created_at, .. } = notification.view;
                 claimed.push(ToNotify { key, event: None, deferred, tries, created_at });
             }
         }
@@ -72,21 +77,21 @@ impl Reports {
 
     /// Whether a notification is leased under this token.
     pub fn is_held(&self, key: &NotificationKey, token: LeaseToken) -> bool {
-        let lease = self.notifications.get(key).and_then(|told| told.lease);
+        let lease = self.notifications.get(key).and_then(|notification| notification.lease);
         lease.is_some_and(|lease| lease.token == token)
     }
 
     /// Writes what came of a call; `None` where the lease does not hold any more.
     pub fn settle(&mut self, notified: &Notified) -> Option<()> {
-        let told = self.notifications.get_mut(&notified.key)?;
-        told.lease.filter(|lease| lease.token == notified.token)?;
-        told.lease = None;
-        told.view.state = next_state(notified);
-        told.view.due_at = next_due(notified);
-        told.view.settled_at = notified.state.is_settled().then_some(notified.at);
+        let notification = self.notifications.get_mut(&notified.key)?;
+        notification.lease.filter(|lease| lease.token == notified.token)?;
+        notification.lease = None;
+        notification.view.state = next_state(notified);
+        notification.view.due_at = next_due(notified);
+        notification.view.settled_at = notified.state.is_settled().then_some(notified.at);
         if let Some(call) = &notified.call {
-            told.view.tries += 1;
-            told.view.last_call = Some(call.clone());
+            notification.view.tries += 1;
+            notification.view.last_call = Some(call.clone());
         }
         if let Some(due_at) = next_due(notified) {
             let behind = NotificationKey { seq: notified.key.seq + 1, ..notified.key.clone() };
@@ -101,22 +106,27 @@ impl Reports {
     pub fn reclaim(&mut self, alive: &[Incarnation], now: Time, limit: u32) -> u32 {
         let lost = |lease: &Lease| !alive.contains(&lease.incarnation) || lease.until <= now;
         let mut given_back = 0;
-        let leased = self.notifications.values_mut().filter(|told| told.lease.as_ref().is_some_and(lost));
-        for told in leased.take(limit as usize) {
-            let again = told.view.tries > 0;
-            told.lease = None;
-            told.view.due_at = Some(now);
-            told.view.state = if again { NotificationState::Waiting } else { NotificationState::Pending };
+        let leased = self
+            .notifications
+            .values_mut()
+            .filter(|notification| notification.lease.as_ref().is_some_and(lost));
+        for notification in leased.take(limit as usize) {
+            let again = notification.view.tries > 0;
+            notification.lease = None;
+            notification.view.due_at = Some(now);
+            notification.view.state =
+                if again { NotificationState::Waiting } else { NotificationState::Pending };
             given_back += 1;
         }
         given_back
     }
 
     pub fn again(&mut self, key: &NotificationKey, now: Time) -> bool {
-        let settled = self.notifications.get_mut(key).filter(|told| told.view.state.is_settled());
-        let Some(told) = settled else { return false };
-        (told.view.state, told.view.due_at) = (NotificationState::Pending, Some(now));
-        (told.view.tries, told.view.settled_at) = (0, None);
+        let settled =
+            self.notifications.get_mut(key).filter(|notification| notification.view.state.is_settled());
+        let Some(notification) = settled else { return false };
+        (notification.view.state, notification.view.due_at) = (NotificationState::Pending, Some(now));
+        (notification.view.tries, notification.view.settled_at) = (0, None);
         true
     }
 }
@@ -128,7 +138,7 @@ impl Reports {
         who: &'a DueSubscriber,
     ) -> impl Iterator<Item = &'a mut NotificationView> + 'a {
         let is_theirs = |key: &NotificationKey| key.tenant == who.tenant && key.subscriber == who.subscriber;
-        let views = self.notifications.values_mut().map(|told| &mut told.view);
+        let views = self.notifications.values_mut().map(|notification| &mut notification.view);
         views.filter(move |view| is_theirs(&view.key))
     }
 

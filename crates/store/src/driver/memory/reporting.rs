@@ -19,7 +19,7 @@ use crate::{
     inbound::no_lane,
     journal::{
         Happening, Journal, Page,
-        history::{begun_event, told_event},
+        history::{acknowledged_event, begun_event},
     },
     port::Report,
     record::{
@@ -88,8 +88,8 @@ impl Reports {
     /// The notifications of a message, in order.
     fn told_of(&self, tenant: &TenantId, uid: MessageUid) -> Vec<NotificationView> {
         let all = self.notifications.values();
-        let of_message = all.filter(|told| told.view.key.uid == uid && told.view.key.tenant == *tenant);
-        let mut views: Vec<NotificationView> = of_message.map(|told| told.view.clone()).collect();
+        let of_message = all.filter(|listed| listed.view.key.uid == uid && listed.view.key.tenant == *tenant);
+        let mut views: Vec<NotificationView> = of_message.map(|listed| listed.view.clone()).collect();
         views.sort_by(|a, b| (a.key.seq, &a.key.subscriber).cmp(&(b.key.seq, &b.key.subscriber)));
         views
     }
@@ -169,21 +169,21 @@ impl Tables {
         let entries = placed.flat_map(|(page, left)| {
             (0..).zip(&left.entries).map(move |(entry, one)| (FeedPosition { page, entry }, one))
         });
-        let told = entries.filter(|(position, _)| *position > after).map(|(position, one)| FeedEvent {
+        let listed = entries.filter(|(position, _)| *position > after).map(|(position, one)| FeedEvent {
             position,
             uid: one.uid,
             kind: one.kind,
             deferred: one.is_deferred(),
             event: self.event(one.uid, one.seq.into()),
         });
-        told.take(limit as usize).collect()
+        listed.take(limit as usize).collect()
     }
 
     fn settle_notification(&mut self, notified: &Notified) -> bool {
         if self.reports.settle(notified).is_none() {
             return false;
         }
-        if let Some((at, event)) = told_event(notified) {
+        if let Some((at, event)) = acknowledged_event(notified) {
             self.edit(notified.key.uid, |stored| stored.happen(event.kind, event.data, at));
         }
         true
@@ -300,15 +300,15 @@ impl Report for MemoryStore {
 
     async fn fates(&self, tenant: &TenantId, uids: &[MessageUid]) -> Result<Vec<Fate>, StoreError> {
         let tables = self.tables()?;
-        let (mut outcomes, mut told) = (Vec::new(), Vec::new());
+        let (mut outcomes, mut listed) = (Vec::new(), Vec::new());
         for (uid, stored) in tables.of_tenant(tenant, uids) {
             outcomes.extend(OutcomeView::gather(&stored.record.recipients).into_iter().map(|one| (uid, one)));
         }
         for &uid in uids {
             let views = tables.reports.told_of(tenant, uid);
-            told.extend(Told::gather(&views).into_iter().map(|one| (uid, one)));
+            listed.extend(Told::gather(&views).into_iter().map(|one| (uid, one)));
         }
-        Ok(Fate::gather(outcomes, told))
+        Ok(Fate::gather(outcomes, listed))
     }
 
     async fn refused_recipients(
@@ -347,11 +347,11 @@ impl Report for MemoryStore {
         limit: u32,
     ) -> Result<DeliveryPage, StoreError> {
         let tables = self.tables()?;
-        let all = tables.reports.notifications.values().rev().map(|told| &told.view);
+        let all = tables.reports.notifications.values().rev().map(|listed| &listed.view);
         let of_it = all.filter(|view| view.key.tenant == *tenant && view.key.subscriber == *subscriber);
         let older = of_it.filter(|view| before.is_none_or(|before| (view.key.uid, view.key.seq) < before));
         let wanted = older.filter(|view| state.is_none_or(|state| view.state == state));
-        Ok(DeliveryPage::of(wanted.take(limit as usize + 1).cloned().collect(), limit, None))
+        Ok(DeliveryPage::from_found(wanted.take(limit as usize + 1).cloned().collect(), limit, None))
     }
 
     async fn notify_again(&self, key: &NotificationKey, now: Time) -> Result<bool, StoreError> {

@@ -15,15 +15,15 @@ use crate::{
 
 impl Tables {
     /// The state of a message's notifications.
-    pub(super) fn told(&self, uid: MessageUid) -> MessageDeliveryState {
-        let mut told = MessageDeliveryState::default();
+    pub(super) fn delivery_state(&self, uid: MessageUid) -> MessageDeliveryState {
+        let mut delivery = MessageDeliveryState::default();
         let of_message = self.reports.notifications.values().map(|one| &one.view);
         for view in of_message.filter(|view| view.key.uid == uid) {
-            told.is_open |= !view.state.is_settled();
-            told.is_dead |= view.state == NotificationState::Dead;
-            told.settled_at = told.settled_at.max(view.settled_at);
+            delivery.is_open |= !view.state.is_settled();
+            delivery.is_dead |= view.state == NotificationState::Dead;
+            delivery.settled_at = delivery.settled_at.max(view.settled_at);
         }
-        told
+        delivery
     }
 
     /// What happened to a tenant's messages and was not made into notifications yet.
@@ -64,7 +64,7 @@ impl Tables {
             let summary = &stored.record.summary;
             summary.lane.tenant == expunge.tenant
                 && !backlog.holds(summary.uid)
-                && expunge.takes(summary.state.status(), summary.updated_at, self.told(summary.uid))
+                && expunge.takes(summary.state.status(), summary.updated_at, self.delivery_state(summary.uid))
         };
         let going = self.messages.values().filter(may_go).map(Stored::uid);
         let going: Vec<MessageUid> = going.take(expunge.limit.min(SLICE_MAX) as usize).collect();
@@ -103,7 +103,7 @@ impl Tables {
             if summary.lane.tenant != *tenant || to_it == 0 {
                 continue;
             }
-            let is_over = self.told(summary.uid).is_over(summary.state.status());
+            let is_over = self.delivery_state(summary.uid).is_over(summary.state.status());
             if !is_over || backlog.holds(summary.uid) {
                 erased.waiting += 1;
             } else if alone.len() + among.len() < limit.min(SLICE_MAX) as usize {
@@ -118,8 +118,8 @@ impl Tables {
             self.edit(*uid, |stored| stored.redact(address));
             self.catalogue.links.retain(|(of, _), _| of != uid);
             self.inbound.receipts.retain(|(of, _), _| of != uid);
-            let told = self.reports.notifications.values_mut().filter(|one| one.view.key.uid == *uid);
-            for call in told.filter_map(|one| one.view.last_call.as_mut()) {
+            let delivery = self.reports.notifications.values_mut().filter(|one| one.view.key.uid == *uid);
+            for call in delivery.filter_map(|one| one.view.last_call.as_mut()) {
                 (call.request, call.answer) = (String::new(), String::new());
             }
         }

@@ -296,7 +296,7 @@ impl Stored {
         summary.state = change.to;
         // A newer message may have taken its place since it was claimed.
         let held = change.to == State::InDoubt && summary.on_doubt == OnDoubt::Hold;
-        let events = change.told(held).into_owned();
+        let events = change.events_to_write(held).into_owned();
         summary.due_at = change.claimable_at().filter(|_| !held);
         summary.retries = change.retries.unwrap_or(summary.retries);
         summary.doubts = change.doubts.unwrap_or(summary.doubts);

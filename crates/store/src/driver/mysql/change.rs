@@ -151,7 +151,7 @@ async fn write_commits(txn: &mut Txn, commits: &[(&WireCommit, &LockedRow)]) -> 
         query.execute(txn.conn()?).await.map_err(failed)?;
     }
     let given = commits.iter().map(|(commit, message)| (*commit, message.event_seq + 1));
-    let events = WireCommit::told(given, &mut txn.after.journal);
+    let events = WireCommit::note_events(given, &mut txn.after.journal);
     insert_events(txn, &events).await?;
     let recipients: Vec<_> = commits
         .iter()
@@ -184,7 +184,7 @@ async fn apply_round(txn: &mut Txn, done: &[(&Change, &LockedRow)]) -> Result<()
     let mut lanes = HashSet::new();
     for (change, message) in done {
         let is_held = change.to == State::InDoubt && message.on_doubt == OnDoubt::Hold;
-        for (seq, event) in (message.event_seq + 1..).zip(change.told(is_held).iter()) {
+        for (seq, event) in (message.event_seq + 1..).zip(change.events_to_write(is_held).iter()) {
             txn.after.journal.note(&message.tenant, message.lane, change.happening(seq, event.kind));
             events.push((change.uid, seq, change.at, event.clone()));
         }

@@ -59,7 +59,7 @@ pub(super) async fn up(conn: &mut MySqlConnection) -> Result<Vec<Migration>, Sto
         }
     }
     if !missing.is_empty() {
-        view_definitions::mysql::come_back(conn).await;
+        view_definitions::mysql::recreate_views(conn).await;
     }
     Ok(missing)
 }

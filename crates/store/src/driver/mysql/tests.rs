@@ -297,15 +297,15 @@ async fn a_page_that_commits_late_is_told() {
     let insert = insert.bind(sample::TENANT).bind(at(0).as_millis()).bind(page);
     insert.execute(&mut *slow).await.unwrap();
     let late = stage::accept(&store, Sample::new(2)).await;
-    let told = async || {
+    let reported = async || {
         while store.sequence(9).await.unwrap() > 0 {}
         while store.fan_out(at(5), 9).await.unwrap() > 0 {}
         let feed = store.feed(&sample::tenant(), FeedPosition::default(), 9).await.unwrap();
         feed.iter().map(|one| one.uid).collect::<Vec<_>>()
     };
-    assert_eq!(told().await, [early, late]);
+    assert_eq!(reported().await, [early, late]);
     slow.commit().await.unwrap();
-    assert_eq!(told().await, [early, late, early]);
+    assert_eq!(reported().await, [early, late, early]);
     let done: Vec<i64> = sqlx::query_scalar("SELECT position FROM progress").fetch_all(&pool).await.unwrap();
     assert_eq!(done, [3, 3]);
     store.close().await;
@@ -415,8 +415,8 @@ async fn a_server_that_does_not_sync_its_commits_is_told() {
         let risks = store.durability_risks();
         store.close().await;
         assert_eq!(MysqlStore::facts(&url).await.unwrap().risks, risks);
-        let told = risks.iter().find(|risk| risk.setting == "innodb_flush_log_at_trx_commit");
-        let at_crash = told.filter(|risk| risk.loses_at == LossMoment::Crash);
+        let reported = risks.iter().find(|risk| risk.setting == "innodb_flush_log_at_trx_commit");
+        let at_crash = reported.filter(|risk| risk.loses_at == LossMoment::Crash);
         assert_eq!(at_crash.map(|risk| risk.value.as_str()), (value != "1").then_some(value));
     }
     // A server that takes over is found out while the store is open.

@@ -92,7 +92,7 @@ async fn commit_round(
         held.insert(MessageUid::from_bytes(bytes16(&row, 0)?), row.try_get(1).map_err(failed)?);
     }
     let given = commits.iter().filter_map(|commit| Some((*commit, *held.get(&commit.uid)?)));
-    let events = WireCommit::told(given, &mut txn.after.journal);
+    let events = WireCommit::note_events(given, &mut txn.after.journal);
     insert_events(txn, &events).await?;
     let recipients: Vec<_> = commits
         .iter()
@@ -140,7 +140,7 @@ async fn apply_round(
         let row = &written[&change.uid];
         let first = row.event_seq - change.events.len() as i64 + 1;
         let is_held = change.to == State::InDoubt && !row.is_due;
-        for (seq, event) in (first..).zip(change.told(is_held).iter()) {
+        for (seq, event) in (first..).zip(change.events_to_write(is_held).iter()) {
             txn.after.journal.note(&row.tenant, row.lane, change.happening(seq, event.kind));
             events.push((change.uid, seq, change.at, event.clone()));
         }

@@ -51,8 +51,8 @@ async fn tell(pool: PgPool, handover: Arc<HandOver>, me: String) {
         let keys = handover.to_tell().await;
         let hints: Vec<String> =
             keys.iter().map(|key| format!("{me} {} {}", key.tenant, key.account)).collect();
-        let told = sqlx::query(NOTIFY).bind(CHANNEL).bind(hints).execute(&pool).await;
-        if let Err(error) = told {
+        let notified = sqlx::query(NOTIFY).bind(CHANNEL).bind(hints).execute(&pool).await;
+        if let Err(error) = notified {
             tracing::debug!(%error, "other nodes were not woken; they will look by themselves");
             tokio::time::sleep(RETRY).await;
         }

@@ -129,7 +129,7 @@ async fn run_online(
 async fn step(conn: &mut PgConnection, migration: &Migration, place: &StepPlace) -> Result<(), sqlx::Error> {
     sqlx::query("BEGIN").execute(&mut *conn).await?;
     if place.is_first {
-        views::stand_aside(&mut *conn).await?;
+        views::put_views_aside(&mut *conn).await?;
     }
     sqlx::query(CREATE_RECORD).execute(&mut *conn).await?;
     if place.is_new {
@@ -153,7 +153,7 @@ async fn step(conn: &mut PgConnection, migration: &Migration, place: &StepPlace)
             .await?;
     }
     if place.is_last {
-        views::come_back(&mut *conn).await?;
+        views::recreate_views(&mut *conn).await?;
     }
     sqlx::query("COMMIT").execute(&mut *conn).await.map(drop)
 }

@@ -110,14 +110,14 @@ async fn migrating_twice_changes_nothing() {
 async fn a_wrong_address_says_what_to_check() {
     let database = PostgresDatabase::create();
     let missing = format!("{}_missing", database.url());
-    for (url, transient, told) in [
+    for (url, transient, reported) in [
         ("mysql://somewhere/db", false, "postgres://"),
         (missing.as_str(), false, "check the database URL"),
         ("postgres://someone:hidden@127.0.0.1:1/db", true, "127.0.0.1:1"),
     ] {
         let Err(error) = PostgresStore::open(url).await else { panic!("{url} was opened") };
         assert_eq!(error.is_transient(), transient, "{error}");
-        assert!(error.to_string().contains(told), "{error}");
+        assert!(error.to_string().contains(reported), "{error}");
         assert!(!error.to_string().contains("hidden"), "{error}");
     }
 }
@@ -197,12 +197,12 @@ async fn text_with_nul_is_stored_and_asked_for() {
 #[tokio::test]
 async fn a_server_that_does_not_sync_its_commits_is_told() {
     let (store, database) = postgres().await;
-    let told = |risks: &[DurabilityRisk]| -> Vec<(&str, String)> {
+    let reported = |risks: &[DurabilityRisk]| -> Vec<(&str, String)> {
         risks.iter().map(|risk| (risk.setting, risk.value.clone())).collect()
     };
     let expected = [("fsync", "off".to_owned())];
-    assert_eq!(told(&store.durability_risks()), expected);
-    assert_eq!(told(&PostgresStore::facts(&database.url()).await.unwrap().risks), expected);
+    assert_eq!(reported(&store.durability_risks()), expected);
+    assert_eq!(reported(&PostgresStore::facts(&database.url()).await.unwrap().risks), expected);
 }
 
 /// Two writers, one server: what they undo of each other is done again.
@@ -270,15 +270,15 @@ async fn a_page_that_commits_late_is_told() {
     let page = "INSERT INTO journal (tenant, at, entries) SELECT tenant, at, entries FROM journal";
     sqlx::query(page).execute(&mut *slow).await.unwrap();
     let late = stage::accept(&store, Sample::new(2)).await;
-    let told = async || {
+    let reported = async || {
         while store.sequence(9).await.unwrap() > 0 {}
         while store.fan_out(at(5), 9).await.unwrap() > 0 {}
         let feed = store.feed(&sample::tenant(), FeedPosition::default(), 9).await.unwrap();
         feed.iter().map(|one| one.uid).collect::<Vec<_>>()
     };
-    assert_eq!(told().await, [early, late]);
+    assert_eq!(reported().await, [early, late]);
     slow.commit().await.unwrap();
-    assert_eq!(told().await, [early, late, early]);
+    assert_eq!(reported().await, [early, late, early]);
     let done = database.run("SELECT position FROM progress ORDER BY name");
     assert_eq!(done.split_whitespace().collect::<Vec<_>>(), ["3", "3"]);
 }

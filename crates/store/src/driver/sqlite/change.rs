@@ -80,7 +80,7 @@ fn commit_round(txn: &mut Txn, commits: &[&WireCommit]) -> Result<HashMap<Messag
         }
     }
     let given = commits.iter().filter_map(|commit| Some((*commit, *held.get(&commit.uid)?)));
-    let events = WireCommit::told(given, &mut txn.after.journal);
+    let events = WireCommit::note_events(given, &mut txn.after.journal);
     insert_events(&txn.conn, &events)?;
     let recipients: Vec<_> = commits
         .iter()
@@ -124,7 +124,7 @@ fn apply_round(txn: &mut Txn, changes: &[&Change]) -> Result<Vec<bool>, StoreErr
         let row = &written[&change.uid];
         let first = row.event_seq - change.events.len() as i64 + 1;
         let is_held = change.to == State::InDoubt && !row.is_due;
-        for (seq, event) in (first..).zip(change.told(is_held).iter()) {
+        for (seq, event) in (first..).zip(change.events_to_write(is_held).iter()) {
             txn.after.journal.note(&row.tenant, row.lane, change.happening(seq, event.kind));
             events.push((change.uid, seq, change.at, event.clone()));
         }

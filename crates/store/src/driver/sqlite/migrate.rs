@@ -41,7 +41,7 @@ pub(super) async fn up(conn: &mut SqliteConnection) -> Result<Vec<Migration>, St
         sqlx::query("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(failed)?;
         let step = async {
             if index == 0 {
-                views::stand_aside(&mut *conn).await?;
+                views::put_views_aside(&mut *conn).await?;
             }
             sqlx::query(CREATE_RECORD).execute(&mut *conn).await?;
             sqlx::raw_sql(migration.sql).execute(&mut *conn).await?;
@@ -59,7 +59,7 @@ pub(super) async fn up(conn: &mut SqliteConnection) -> Result<Vec<Migration>, St
                     .await?;
             }
             if index + 1 == missing.len() {
-                views::come_back(&mut *conn).await?;
+                views::recreate_views(&mut *conn).await?;
             }
             sqlx::query("COMMIT").execute(&mut *conn).await
         };

@@ -162,7 +162,7 @@ pub(super) struct LeadMessages {
 
 impl SearchLead {
     /// The lead for this filter.
-    pub async fn of(
+    pub async fn choose(
         session: &mut dyn Session,
         tenant: &TenantId,
         filter: &Filter,

@@ -38,7 +38,7 @@ struct IdRange {
 }
 
 impl IdRange {
-    fn of(filter: &Filter, before: Option<MessageUid>) -> Self {
+    fn for_filter(filter: &Filter, before: Option<MessageUid>) -> Self {
         let end = MessageUid::from_bytes([0xff; 16]);
         let until = filter.until.map_or(end, first_at);
         Self {
@@ -90,8 +90,8 @@ pub(crate) async fn find(
         return Ok(FoundMessages::default());
     }
     let limit = limit as usize;
-    let mut range = IdRange::of(filter, before);
-    let lead = SearchLead::of(session, tenant, filter).await?;
+    let mut range = IdRange::for_filter(filter, before);
+    let lead = SearchLead::choose(session, tenant, filter).await?;
     let left = lead.leaves(filter);
     // One more than requested shows whether there is a next page.
     let mut stride = if left.is_some() { STRIDE_MIN.max(limit + 1) } else { limit + 1 };
@@ -179,9 +179,9 @@ mod tests {
         let at = |ms| Some(Time::from_millis(ms));
         let uid = |ms| first_at(Time::from_millis(ms));
         let filter = Filter { since: at(1_000), until: at(2_000), ..Filter::default() };
-        assert_eq!(IdRange::of(&filter, None), IdRange { from: uid(1_000), before: uid(2_000) });
-        assert_eq!(IdRange::of(&filter, Some(uid(1_500))).before, uid(1_500));
-        assert_eq!(IdRange::of(&filter, Some(uid(9_000))).before, uid(2_000));
+        assert_eq!(IdRange::for_filter(&filter, None), IdRange { from: uid(1_000), before: uid(2_000) });
+        assert_eq!(IdRange::for_filter(&filter, Some(uid(1_500))).before, uid(1_500));
+        assert_eq!(IdRange::for_filter(&filter, Some(uid(9_000))).before, uid(2_000));
         assert_eq!(first_at(Time::from_millis(-5)).as_bytes(), &[0; 16]);
         assert!(
             first_at(Time::from_millis(i64::MAX)) > uid(1 << 47),

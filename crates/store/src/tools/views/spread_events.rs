@@ -14,7 +14,7 @@ use crate::{
         multi_row::{Multi, MultiSql},
         values,
     },
-    view_definitions::{mysql, postgres, said, sqlite},
+    view_definitions::{error_text, mysql, postgres, sqlite},
 };
 
 /// The number of rows read and written in one transaction.
@@ -79,8 +79,9 @@ async fn spread_page(session: &mut dyn Session, after: MessageUid) -> Result<Opt
     for (sql, run) in READ.runs(&held) {
         for row in session.rows(sql, ids(run)).await? {
             let uid = MessageUid::from_bytes(row.id16(0)?);
-            let told = event_row::events_of(row.int(1)?, row.time(2)?, row.int(3)?, None, row.opt_text(4)?)?;
-            let own = told.into_iter().skip(1);
+            let row_events =
+                event_row::events_of(row.int(1)?, row.time(2)?, row.int(3)?, None, row.opt_text(4)?)?;
+            let own = row_events.into_iter().skip(1);
             events.extend(
                 own.map(|event| (uid, event.seq, event.at, NewEvent { kind: event.kind, data: event.data })),
             );
@@ -98,5 +99,5 @@ fn ids(uids: &[MessageUid]) -> Vec<Value> {
 }
 
 fn failed(error: sqlx::Error) -> StoreError {
-    StoreError::Unavailable(said(&error))
+    StoreError::Unavailable(error_text(&error))
 }

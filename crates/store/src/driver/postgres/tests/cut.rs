@@ -156,8 +156,8 @@ async fn a_commit_that_nobody_can_settle_is_found_by_who_repeats_it() {
     stage::open(&store).await;
     *cable.cut.lock().unwrap() = Some(Cut { at: COMMIT, server_gets_it: true, for_good: true });
     let message = |n: u32| Sample::new(n).client_id(&n.to_string()).build();
-    let told = store.accept(vec![message(1), message(2)]).await;
-    assert!(matches!(&told, Err(error @ StoreError::Unsettled(_)) if error.is_transient()), "{told:?}");
+    let answer = store.accept(vec![message(1), message(2)]).await;
+    assert!(matches!(&answer, Err(error @ StoreError::Unsettled(_)) if error.is_transient()), "{answer:?}");
     cable.lead_to(server);
     for n in [1, 2] {
         // As a client repeats it: under its own id, as a message of another uid.

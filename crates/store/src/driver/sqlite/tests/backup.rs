@@ -38,8 +38,8 @@ async fn a_copy_is_of_one_moment_and_has_all_that_was_acknowledged_before_it_beg
     let path = folder.path().join("postway.db");
     // While each of the first pieces is there and the next is not, some more is written.
     let (ask, mut asked) = tokio::sync::mpsc::unbounded_channel::<u32>();
-    let (tell, told) = std::sync::mpsc::channel();
-    let told = std::sync::Mutex::new(told);
+    let (tell, receiver) = std::sync::mpsc::channel();
+    let receiver = std::sync::Mutex::new(receiver);
     let writer = tokio::spawn({
         let store = store.clone();
         async move {
@@ -56,7 +56,7 @@ async fn a_copy_is_of_one_moment_and_has_all_that_was_acknowledged_before_it_beg
     let mut between = |_| {
         if pieces < PIECES {
             ask.send(written + 1).unwrap();
-            told.lock().unwrap().recv_timeout(PATIENCE).unwrap();
+            receiver.lock().unwrap().recv_timeout(PATIENCE).unwrap();
             written += PER_PIECE;
         }
         pieces += 1;

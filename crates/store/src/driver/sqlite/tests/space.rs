@@ -67,7 +67,7 @@ async fn a_log_that_grew_beside_a_long_read_is_cut_off_after_it() {
     write(&store, 10).await;
     let held = tend(&store).await;
     assert!(held.log_bytes > 10 * u64::from(BATCH) * BODY_BYTES, "{held:?}");
-    assert!(held.log_held_for.is_some(), "somebody is in the way, and it is told: {held:?}");
+    assert!(held.log_held_for.is_some(), "a reader is in the way, and it is reported: {held:?}");
     sqlx::raw_sql("ROLLBACK").execute(&mut reader).await.unwrap();
     // At the next try, which comes a second after the last at the earliest.
     let cut_off = async {
@@ -152,8 +152,8 @@ async fn a_file_that_another_process_holds_is_told_of_within_seconds() {
             store.accept(vec![Sample::new(n).build()]).await
         }
     });
-    for told in futures::future::join_all(waiting).await {
-        assert!(matches!(told, Err(StoreError::Unavailable(_))), "{told:?}");
+    for answer in futures::future::join_all(waiting).await {
+        assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
     }
     assert!(began.elapsed() < TOLD_WITHIN, "{:?}", began.elapsed());
     sqlx::raw_sql("ROLLBACK").execute(&mut holder).await.unwrap();

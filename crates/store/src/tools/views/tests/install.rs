@@ -91,11 +91,11 @@ async fn a_migration_may_change_what_views_show(rig: Rig) {
         Database::Sqlite(path) => {
             let mut conn = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
             sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut conn).await.unwrap();
-            views::sqlite::stand_aside(&mut conn).await.unwrap();
+            views::sqlite::put_views_aside(&mut conn).await.unwrap();
             let change = "ALTER TABLE content RENAME COLUMN request_id TO request; \
                  ALTER TABLE content RENAME COLUMN request TO request_id";
             sqlx::raw_sql(change).execute(&mut conn).await.unwrap();
-            views::sqlite::come_back(&mut conn).await.unwrap();
+            views::sqlite::recreate_views(&mut conn).await.unwrap();
             sqlx::raw_sql("COMMIT").execute(&mut conn).await.unwrap();
         }
         Database::Postgres(url) => {
@@ -104,13 +104,13 @@ async fn a_migration_may_change_what_views_show(rig: Rig) {
             let change = "ALTER TABLE content ALTER COLUMN request_id TYPE VARCHAR(2000)";
             assert!(sqlx::raw_sql(change).execute(&mut conn).await.is_err(), "a view is in the way");
             sqlx::raw_sql("BEGIN").execute(&mut conn).await.unwrap();
-            views::postgres::stand_aside(&mut conn).await.unwrap();
+            views::postgres::put_views_aside(&mut conn).await.unwrap();
             sqlx::raw_sql(change).execute(&mut conn).await.unwrap();
             sqlx::raw_sql("ALTER TABLE content ALTER COLUMN request_id TYPE TEXT COLLATE \"C\"")
                 .execute(&mut conn)
                 .await
                 .unwrap();
-            views::postgres::come_back(&mut conn).await.unwrap();
+            views::postgres::recreate_views(&mut conn).await.unwrap();
             sqlx::raw_sql("COMMIT").execute(&mut conn).await.unwrap();
             let granted = "SELECT (relacl::text LIKE '%{=r/%' OR relacl::text LIKE '%,=r/%')::text FROM pg_class \
                  WHERE oid = 'postway_views.email_logs'::regclass";
@@ -122,7 +122,7 @@ async fn a_migration_may_change_what_views_show(rig: Rig) {
             let view = rig.view("email_logs");
             rig.run(&format!("CREATE OR REPLACE VIEW {view} AS SELECT 1 AS nothing")).await;
             let mut conn = MySqlConnection::connect(url).await.unwrap();
-            views::mysql::come_back(&mut conn).await;
+            views::mysql::recreate_views(&mut conn).await;
         }
     }
     assert_eq!(rig.word("email_logs", "mine").await, "VALIDATED");
@@ -191,7 +191,7 @@ async fn a_migration_leaves_the_views_of_another_database_alone() {
     MysqlStore::migrate(other_url).await.unwrap();
     one.install().await;
     install(&other, &Plan::default()).await.unwrap();
-    views::mysql::come_back(&mut MySqlConnection::connect(url).await.unwrap()).await;
+    views::mysql::recreate_views(&mut MySqlConnection::connect(url).await.unwrap()).await;
     let definition = "SELECT CAST(view_definition AS CHAR) FROM information_schema.views WHERE table_name = 'emails' \
          AND table_schema = ";
     let shown = one.rows(&format!("{definition}'{alike}_views'")).await[0][0].clone().unwrap();
@@ -229,8 +229,8 @@ async fn views_of_another_version_are_made_anew_with_their_grants() {
     rig.run("GRANT SELECT ON postway_views.emails TO PUBLIC").await;
     let mut conn = PgConnection::connect(url).await.unwrap();
     let mut txn = conn.begin().await.unwrap();
-    views::postgres::stand_aside(&mut txn).await.unwrap();
-    views::postgres::come_back(&mut txn).await.unwrap();
+    views::postgres::put_views_aside(&mut txn).await.unwrap();
+    views::postgres::recreate_views(&mut txn).await.unwrap();
     txn.commit().await.unwrap();
     assert_eq!(rig.word("emails", "mine").await, "READY");
     is_granted().await;

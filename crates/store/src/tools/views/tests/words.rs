@@ -133,13 +133,13 @@ async fn every_event_is_told_or_left_out(rig: Rig) {
         EventKind::Notifying | EventKind::Notified => Sense::Failed,
         _ => Sense::Plain,
     };
-    let told = |words: fn(EventKind, Sense) -> Option<&'static str>| -> Vec<&str> {
+    let listed = |words: fn(EventKind, Sense) -> Option<&'static str>| -> Vec<&str> {
         EventKind::ALL.iter().filter_map(|kind| words(*kind, sense(*kind))).collect()
     };
     let (of_000, of_004) = history(&rig, uid).await;
-    assert_eq!(of_000, told(history_000));
+    assert_eq!(of_000, listed(history_000));
     // They are of one time, so only their number and kinds are known.
-    let mut expected = told(event_004);
+    let mut expected = listed(event_004);
     expected.sort_unstable();
     let mut of_004 = of_004;
     of_004.sort_unstable();
@@ -212,7 +212,7 @@ async fn what_an_event_led_to_is_told(rig: Rig) {
 /// again.
 async fn every_delay_after_an_attempt_is_a_retry(rig: Rig) {
     rig.install().await;
-    let told = |kind, will_retry: bool| NewEvent {
+    let listed = |kind, will_retry: bool| NewEvent {
         kind,
         data: Some(format!(
             r#"{{"attempt":1,"code":"SES_TIMEOUT","message":"no answer","will_retry":{will_retry},"next_attempt":2,"backoff_ms":900}}"#
@@ -220,14 +220,14 @@ async fn every_delay_after_an_attempt_is_a_retry(rig: Rig) {
     };
     let held = stage::accept_and_claim(&rig.store, Sample::new(1), 1).await;
     let change = stage::outcome(&held, false, Outcome::Held, at(2));
-    let events = vec![told(EventKind::Ready, true)];
+    let events = vec![listed(EventKind::Ready, true)];
     assert!(stage::apply(&rig.store, Change { due_at: Some(at(3)), events, ..change }).await);
     let mut doubts = Vec::new();
     for (n, due_at) in [(2, Some(at(3))), (3, None)] {
         let mut doubt = stage::accept_and_claim(&rig.store, Sample::new(n), i64::from(n)).await;
         assert!(stage::commit_wire(&rig.store, &mut doubt, at(1)).await);
         let change = stage::outcome(&doubt, true, Outcome::Doubt, at(2));
-        let events = vec![told(EventKind::InDoubt, due_at.is_some())];
+        let events = vec![listed(EventKind::InDoubt, due_at.is_some())];
         assert!(stage::apply(&rig.store, Change { due_at, events, ..change }).await);
         doubts.push(doubt.uid);
     }
@@ -251,7 +251,9 @@ async fn every_delay_after_an_attempt_is_a_retry(rig: Rig) {
     // Given back only to be ended: every recipient is suppressed by now.
     let ended = stage::accept_and_claim(&rig.store, Sample::new(4), 4).await;
     let change = stage::outcome(&ended, false, Outcome::Held, at(2));
-    assert!(stage::apply(&rig.store, Change { events: vec![told(EventKind::Ready, false)], ..change }).await);
+    assert!(
+        stage::apply(&rig.store, Change { events: vec![listed(EventKind::Ready, false)], ..change }).await
+    );
     let (_, words) = history(&rig, ended.uid).await;
     assert!(!words.contains(&"RETRY_SCHEDULED".to_owned()), "{words:?}");
     let metadata = event_metadata(&rig, held.uid, "RETRY_SCHEDULED").await;
