@@ -60,7 +60,7 @@ pub(crate) fn round(key: &MailboxKey, took: Duration) {
 }
 
 /// Touches all metrics of a mailbox without changing them.
-pub(crate) fn keep(key: &MailboxKey) {
+pub(crate) fn touch(key: &MailboxKey) {
     let labels = labels(key);
     for name in COUNTERS {
         metrics::counter!(name, &labels).increment(0);

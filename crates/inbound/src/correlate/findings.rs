@@ -126,10 +126,10 @@ fn one(
 fn position(reported: Option<&Reported>, traced: &Traced) -> Option<(u32, bool)> {
     let named = reported.and_then(|one| {
         let ours = [Some(one.address.as_str()), one.original_address.as_deref()].into_iter().flatten();
-        let mut places = ours.filter_map(|address| {
+        let mut positions = ours.filter_map(|address| {
             traced.recipients.iter().position(|known| EmailAddress::is_same(known, address))
         });
-        places.next()
+        positions.next()
     });
     match named {
         Some(at) => u32::try_from(at).ok().map(|at| (at, true)),
@@ -265,7 +265,7 @@ mod tests {
 
     const UNKNOWN: &str = "550 5.1.1 <x>: Recipient address rejected: User unknown";
 
-    fn data(finding: &Finding) -> Value {
+    fn event_data(finding: &Finding) -> Value {
         serde_json::from_str(finding.data.as_deref().unwrap()).unwrap()
     }
 
@@ -280,7 +280,7 @@ mod tests {
         );
         let [finding] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((finding.kind, finding.position), (EventKind::Bounced, Some(1)));
-        let data = data(finding);
+        let data = event_data(finding);
         assert_eq!(
             [&data["recipient"], &data["type"], &data["status"], &data["proof"]],
             ["Ada@Example.org", "hard", "5.1.1", "postway_id"]
@@ -331,7 +331,7 @@ mod tests {
                 let found = findings(report, &message, proof, now());
                 let [finding] = found.as_slice() else { panic!("{found:?}") };
                 assert_eq!((finding.kind, &finding.bounce), (EventKind::UnprovenReport, &None));
-                let data = data(finding);
+                let data = event_data(finding);
                 assert_eq!([&data["says"], &data["proof"]], [says, proof.as_str()]);
             }
         }
@@ -347,12 +347,12 @@ mod tests {
         let found = findings(&report, &traced(&["ada@example.org"]), ReportProof::Recipient, now());
         let [finding] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((finding.kind, &finding.bounce), (EventKind::UnprovenReport, &None));
-        let data = data(finding);
+        let data = event_data(finding);
         assert_eq!([&data["says"], &data["proof"], &data["type"]], ["bounced", "recipient_only", "hard"]);
         let found =
             findings(&complaint("abuse", ""), &traced(&["ada@example.org"]), ReportProof::Recipient, now());
         assert_eq!(
-            (found[0].kind, &data(&found[0])["says"]),
+            (found[0].kind, &event_data(&found[0])["says"]),
             (EventKind::UnprovenReport, &"complained".into())
         );
     }
@@ -385,7 +385,7 @@ mod tests {
         let found = findings(&report, &traced(&["ada@example.org"]), ReportProof::Verp, now());
         assert_eq!(found[0].position, Some(0));
         assert_eq!(found[0].suppress.as_ref().unwrap().address, "ada@example.org");
-        assert_eq!(data(&found[0])["final_recipient"], "ada@elsewhere.example");
+        assert_eq!(event_data(&found[0])["final_recipient"], "ada@elsewhere.example");
     }
 
     #[test]

@@ -221,17 +221,17 @@ mod tests {
         receipt(&read, traced, &known)
     }
 
-    fn kept(finding: &Finding) -> ReceiptView {
-        let kept = finding.receipt.clone().unwrap();
+    fn stored(finding: &Finding) -> ReceiptView {
+        let stored = finding.receipt.clone().unwrap();
         ReceiptView {
-            digest: kept.digest,
+            digest: stored.digest,
             inbound: MessageUid::new(now(), &mut rand::rng()),
-            kind: kept.kind,
-            address: kept.address,
-            at: kept.at,
-            signature: kept.signature.to_owned(),
-            detail: kept.detail,
-            size: kept.body.len(),
+            kind: stored.kind,
+            address: stored.address,
+            at: stored.at,
+            signature: stored.signature.to_owned(),
+            detail: stored.detail,
+            size: stored.body.len(),
         }
     }
 
@@ -251,7 +251,7 @@ mod tests {
         let first =
             finding(&raw("preavviso-errore-consegna", &message, "nessuna notizia", "r1"), &message, &[]);
         assert_eq!(first.kind, EventKind::Delayed);
-        let earlier = [kept(&first)];
+        let earlier = [stored(&first)];
         let again = finding(
             &raw("preavviso-errore-consegna", &message, "nessuna  notizia", "r1"),
             &message,

@@ -85,11 +85,11 @@ pub(crate) fn reply(mail: &ParsedMail<'_>, traced: &Traced, proof: ReportProof) 
 
 /// The text within its limit, with its line breaks, without characters that databases refuse.
 fn bounded_lines(text: &str) -> String {
-    let kept: String =
+    let bounded: String =
         text.chars().filter(|c| !c.is_control() || *c == '\n').take(TEXT_CHARS_MAX + 1).collect();
-    match kept.chars().count() > TEXT_CHARS_MAX {
-        true => kept.chars().take(TEXT_CHARS_MAX).collect::<String>() + "…",
-        false => kept,
+    match bounded.chars().count() > TEXT_CHARS_MAX {
+        true => bounded.chars().take(TEXT_CHARS_MAX).collect::<String>() + "…",
+        false => bounded,
     }
 }
 
@@ -109,8 +109,8 @@ mod tests {
     #[test]
     fn a_long_answer_is_told_within_its_bound() {
         let long = "a\u{0}b\n".repeat(10_000);
-        let kept = bounded_lines(&long);
-        assert_eq!(kept.chars().count(), TEXT_CHARS_MAX + 1);
-        assert!(kept.starts_with("ab\nab\n") && kept.ends_with('…'));
+        let bounded = bounded_lines(&long);
+        assert_eq!(bounded.chars().count(), TEXT_CHARS_MAX + 1);
+        assert!(bounded.starts_with("ab\nab\n") && bounded.ends_with('…'));
     }
 }

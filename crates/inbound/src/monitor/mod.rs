@@ -38,7 +38,7 @@ const SESSIONS_MAX: usize = 200;
 /// How often the list of mailboxes is read if this process changed nothing.
 const LIST_EVERY: Duration = Duration::from_secs(3);
 /// How often the metrics of watched mailboxes are touched, so that they are not dropped.
-const KEEP_EVERY: Duration = Duration::from_secs(5 * 60);
+const TOUCH_METRICS_EVERY: Duration = Duration::from_secs(5 * 60);
 /// How long watches may take to end.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
@@ -80,7 +80,7 @@ pub struct Monitor {
     /// The generation of the settings that were last read, and when they were read.
     read: Option<(u64, Instant)>,
     /// When the metrics of all watched mailboxes were last touched.
-    kept: Option<Instant>,
+    metrics_touched_at: Option<Instant>,
 }
 
 struct RunningWatch {
@@ -108,7 +108,7 @@ impl Monitor {
             watches: HashMap::new(),
             tasks: JoinSet::new(),
             read: None,
-            kept: None,
+            metrics_touched_at: None,
         }
     }
 
@@ -116,13 +116,13 @@ impl Monitor {
     pub async fn run(mut self, stop: CancellationToken) {
         let mut is_well = true;
         while !stop.is_cancelled() {
-            let looked = self.look().await;
-            match &looked {
+            let polled = self.poll_mailboxes().await;
+            match &polled {
                 // Logged once, not at each try. Watches go on meanwhile: the cursor is the fence.
                 Err(error) if is_well => tracing::warn!(%error, "the list of mailboxes could not be read"),
                 Ok(()) | Err(_) => {}
             }
-            is_well = looked.is_ok();
+            is_well = polled.is_ok();
             while let Some(ended) = self.tasks.try_join_next() {
                 if let Err(error) = ended {
                     tracing::error!(%error, "watching a mailbox broke off");
@@ -136,7 +136,7 @@ impl Monitor {
         self.end_all().await;
     }
 
-    async fn look(&mut self) -> Result<(), StoreError> {
+    async fn poll_mailboxes(&mut self) -> Result<(), StoreError> {
         if !self.node.is_on_duty().await? {
             if !self.watches.is_empty() {
                 tracing::info!("another node watches the mailboxes now");
@@ -145,9 +145,9 @@ impl Monitor {
             self.read = None;
             return Ok(());
         }
-        if self.kept.is_none_or(|kept| kept.elapsed() >= KEEP_EVERY) {
-            self.watches.keys().for_each(mailbox_metrics::keep);
-            self.kept = Some(Instant::now());
+        if self.metrics_touched_at.is_none_or(|at| at.elapsed() >= TOUCH_METRICS_EVERY) {
+            self.watches.keys().for_each(mailbox_metrics::touch);
+            self.metrics_touched_at = Some(Instant::now());
         }
         let generation = self.context.store.generation();
         let is_fresh = |(at, when): (u64, Instant)| at == generation && when.elapsed() < LIST_EVERY;

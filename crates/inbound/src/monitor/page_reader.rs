@@ -92,7 +92,7 @@ impl PageReader {
     ) -> ReadMails {
         let largest = mailbox.settings.mail_bytes_max();
         let together = &mails[..together(mails)];
-        let mut kept: BTreeMap<u32, NewInbound> = BTreeMap::new();
+        let mut read: BTreeMap<u32, NewInbound> = BTreeMap::new();
         let mut larger = Vec::new();
         let mut fault = None;
         if let [large] = together
@@ -101,16 +101,16 @@ impl PageReader {
             larger.push(*large);
         } else {
             let budget = page_budget(together);
-            fault = self.fetch(folder, mailbox, together, budget, &mut kept, withheld).await.err();
+            fault = self.fetch(folder, mailbox, together, budget, &mut read, withheld).await.err();
             // The server had announced another size for these.
             larger = together
                 .iter()
                 .filter(|mail| {
-                    kept.get(&mail.uid).is_some_and(|kept| is_larger_than_announced(kept, largest))
+                    read.get(&mail.uid).is_some_and(|read| is_larger_than_announced(read, largest))
                 })
                 .copied()
                 .collect();
-            larger.iter().for_each(|mail| drop(kept.remove(&mail.uid)));
+            larger.iter().for_each(|mail| drop(read.remove(&mail.uid)));
         }
         for mail in larger {
             if fault.is_some() {
@@ -120,18 +120,18 @@ impl PageReader {
             // A mail that was announced as small and is not may have any size.
             let first = if announced > SMALL_BYTES_MAX { announced } else { largest };
             let budget = PageBudget { bytes: first, mail_bytes_max: first };
-            fault = self.fetch(folder, mailbox, &[mail], budget, &mut kept, withheld).await.err();
+            fault = self.fetch(folder, mailbox, &[mail], budget, &mut read, withheld).await.err();
             if fault.is_none()
-                && kept.get(&mail.uid).is_some_and(|kept| is_larger_than_announced(kept, largest))
+                && read.get(&mail.uid).is_some_and(|read| is_larger_than_announced(read, largest))
             {
-                kept.remove(&mail.uid);
+                read.remove(&mail.uid);
                 let budget = PageBudget { bytes: largest, mail_bytes_max: largest };
-                fault = self.fetch(folder, mailbox, &[mail], budget, &mut kept, withheld).await.err();
+                fault = self.fetch(folder, mailbox, &[mail], budget, &mut read, withheld).await.err();
             }
         }
         let mut answered = Vec::new();
         for mail in together {
-            let Some(new) = kept.remove(&mail.uid) else { break };
+            let Some(new) = read.remove(&mail.uid) else { break };
             // The uids follow the order of the folder, whatever the order in which the server sent the mails.
             let uid = self.uids.next(self.clock.now(), &mut rand::rng());
             answered.push(NewInbound { uid, ..new });
@@ -145,7 +145,7 @@ impl PageReader {
         mailbox: &WatchedMailbox,
         mails: &[ListedMail],
         budget: PageBudget,
-        kept: &mut BTreeMap<u32, NewInbound>,
+        read: &mut BTreeMap<u32, NewInbound>,
         withheld: &mut Withheld,
     ) -> Result<(), ReadFault> {
         let Some(_share) = self.underway.wait(&mailbox.tenant, budget.bytes, UNDERWAY_WAIT_MAX).await else {
@@ -160,7 +160,7 @@ impl PageReader {
                 let Some(listed) = mails.iter().find(|mail| mail.uid == uid) else { continue };
                 let new = self.keep(mailbox, listed, content, withheld).await?;
                 bytes += new.body.as_ref().and_then(Body::inline).map_or(0, Bytes::len);
-                kept.insert(uid, new);
+                read.insert(uid, new);
                 if bytes > budget.bytes {
                     let why = "the server sent far more than it had said; it is read on later".to_owned();
                     return Err(ReadFault::Source(SourceError::passing(why)));
@@ -232,13 +232,13 @@ impl PageReader {
         bytes: Bytes,
         now: Time,
     ) -> Result<NewInbound, StoreError> {
-        let look = |bytes: &Bytes| (sha256(bytes), summary(bytes));
+        let digest_and_summary = |bytes: &Bytes| (sha256(bytes), summary(bytes));
         let (digest, summary) = match bytes.len() > SMALL_BYTES_MAX {
-            false => look(&bytes),
+            false => digest_and_summary(&bytes),
             true => {
                 let bytes = bytes.clone();
-                let looked = tokio::task::spawn_blocking(move || look(&bytes)).await;
-                looked.map_err(|error| StoreError::Unexpected(error.to_string()))?
+                let computed = tokio::task::spawn_blocking(move || digest_and_summary(&bytes)).await;
+                computed.map_err(|error| StoreError::Unexpected(error.to_string()))?
             }
         };
         let size = bytes.len() as u64;

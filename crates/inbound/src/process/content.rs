@@ -33,7 +33,7 @@ const WEIGHT_PER_BYTE: u64 = 4;
 
 /// The memory that a mail takes while it is processed, in KiB: the mail, its decoded contents, and the mail
 /// that is made of them. A mail stored in its row is small and takes nothing.
-fn weight_kib(body: &Body) -> u64 {
+fn memory_kib(body: &Body) -> u64 {
     let bytes = body.blob().map_or(0, |blob| blob.size.saturating_mul(WEIGHT_PER_BYTE));
     bytes.div_ceil(1024).min(LARGE_KIB_MAX as u64)
 }
@@ -48,11 +48,11 @@ pub(super) async fn process_content(
     // Only mails stored as blobs take from the budget, so that few large ones are in memory at a time. The
     // mail's turn comes first: earlier mails, for which it would wait, may need the budget. The semaphore is
     // never closed.
-    let weight = weight_kib(&job.body);
-    if weight > 0 {
+    let memory = memory_kib(&job.body);
+    if memory > 0 {
         context.turns.wait(job).await;
     }
-    let _weighed = context.large.acquire_many(u32::try_from(weight).unwrap_or(u32::MAX)).await;
+    let _share = context.large.acquire_many(u32::try_from(memory).unwrap_or(u32::MAX)).await;
     let raw = context.depot.resolve(&job.key.tenant, job.body.clone()).await.map_err(StoreError::from)?;
     crash_point_for("inbound_deal", &raw);
     if is_reminder(job) {
@@ -133,8 +133,8 @@ async fn record_receipt(
     let body = match &job.body {
         Body::Blob(_) if traced.tenant != job.key.tenant => {
             let (limit, now) = (postway_store::blob::INLINE_BYTES_MAX, context.clock.now());
-            let kept = context.depot.keep(&*context.store, &traced.tenant, raw.clone(), limit, now).await;
-            kept.map_err(StoreError::from)?
+            let stored = context.depot.keep(&*context.store, &traced.tenant, raw.clone(), limit, now).await;
+            stored.map_err(StoreError::from)?
         }
         body => body.clone(),
     };
@@ -218,8 +218,8 @@ mod tests {
     #[test]
     fn a_large_mail_weighs_what_is_made_of_it_too() {
         let large = |size| Body::Blob(BlobRef { name: BlobName { digest: [7; 32], generation: 0 }, size });
-        assert_eq!(weight_kib(&Body::Inline(vec![b'x'; 10_000].into())), 0);
-        assert_eq!(weight_kib(&large(1 << 20)), 4 * 1024);
-        assert_eq!(weight_kib(&large(u64::MAX)), LARGE_KIB_MAX as u64);
+        assert_eq!(memory_kib(&Body::Inline(vec![b'x'; 10_000].into())), 0);
+        assert_eq!(memory_kib(&large(1 << 20)), 4 * 1024);
+        assert_eq!(memory_kib(&large(u64::MAX)), LARGE_KIB_MAX as u64);
     }
 }

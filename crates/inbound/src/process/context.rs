@@ -8,7 +8,7 @@ use postway_mime::pec::TrustStore;
 use postway_store::{Store, blob::Depot};
 use tokio::sync::Semaphore;
 
-use super::{imap_actions::ImapActionRunner, order::MailTurns};
+use super::{imap_actions::ImapActionRunner, order::ForwardQueues};
 use crate::{
     correlate::TenantScope,
     loop_guard::{LoopMarker, MailboxMarks},
@@ -33,7 +33,7 @@ pub(super) struct ProcessContext {
     pub threads: Arc<TenantSlots>,
     pub large: Semaphore,
     /// The order in which mails are forwarded.
-    pub turns: Arc<MailTurns>,
+    pub turns: Arc<ForwardQueues>,
 }
 
 /// A mailbox and its rules, as they were when its mail was claimed.

@@ -88,8 +88,8 @@ impl ImapActionRunner {
         job: &ToRoute,
         actions: &ImapActions,
     ) -> Result<ImapActionsEnd, SourceError> {
-        let ran = timeout(ACTIONS_TIMEOUT, self.run_in_session(mailbox, job, actions)).await;
-        ran.unwrap_or_else(|_| Err(SourceError::passing("the server took too long to mark or move a mail")))
+        let ended = timeout(ACTIONS_TIMEOUT, self.run_in_session(mailbox, job, actions)).await;
+        ended.unwrap_or_else(|_| Err(SourceError::passing("the server took too long to mark or move a mail")))
     }
 
     async fn run_in_session(
@@ -98,31 +98,31 @@ impl ImapActionRunner {
         job: &ToRoute,
         actions: &ImapActions,
     ) -> Result<ImapActionsEnd, SourceError> {
-        let place = {
+        let cell = {
             let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
             sessions.entry(job.key.clone()).or_default().clone()
         };
-        let mut place = place.lock().await;
-        let was_open = place.as_ref().is_some_and(|open| open.version == mailbox.version);
+        let mut cell = cell.lock().await;
+        let was_open = cell.as_ref().is_some_and(|open| open.version == mailbox.version);
         // Taken out while in use: a cancelled future leaves no broken session behind.
-        let mut open = match place.take().filter(|_| was_open) {
+        let mut open = match cell.take().filter(|_| was_open) {
             Some(open) => open,
             None => self.open(mailbox).await?,
         };
-        let mut ran = open.run(job, actions).await;
-        let has_ended =
-            |ran: &Result<ImapActionsEnd, SourceError>| ran.as_ref().is_err_and(|error| !error.is_usable);
-        if was_open && has_ended(&ran) {
+        let mut ended = open.run(job, actions).await;
+        let is_over =
+            |ended: &Result<ImapActionsEnd, SourceError>| ended.as_ref().is_err_and(|error| !error.is_usable);
+        if was_open && is_over(&ended) {
             // The session may have ended while it was idle. Its slot is given back before another is taken.
             drop(open);
             open = self.open(mailbox).await?;
-            ran = open.run(job, actions).await;
+            ended = open.run(job, actions).await;
         }
-        if !has_ended(&ran) && !self.slots.is_crowded() {
+        if !is_over(&ended) && !self.slots.is_crowded() {
             open.used_at = Instant::now();
-            *place = Some(open);
+            *cell = Some(open);
         }
-        ran
+        ended
     }
 
     async fn open(&self, mailbox: &WatchedMailbox) -> Result<ActionSession, SourceError> {
@@ -148,18 +148,18 @@ impl ImapActionRunner {
 
     /// Closes sessions that were idle for `idle`, of one tenant or of all.
     pub(super) async fn close_idle(&self, idle: Duration, of: Option<&TenantId>) {
-        let places: Vec<_> = {
+        let cells: Vec<_> = {
             let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
             // Closed sessions that no task uses are removed.
-            sessions.retain(|_, place| {
-                Arc::strong_count(place) > 1 || place.try_lock().is_ok_and(|open| open.is_some())
+            sessions.retain(|_, cell| {
+                Arc::strong_count(cell) > 1 || cell.try_lock().is_ok_and(|open| open.is_some())
             });
             let named = sessions.iter().filter(|(key, _)| of.is_none_or(|tenant| key.tenant == *tenant));
-            named.map(|(_, place)| place.clone()).collect()
+            named.map(|(_, cell)| cell.clone()).collect()
         };
-        for place in places {
-            let Ok(mut place) = place.try_lock() else { continue };
-            if let Some(open) = place.take_if(|open| open.used_at.elapsed() >= idle) {
+        for cell in cells {
+            let Ok(mut cell) = cell.try_lock() else { continue };
+            if let Some(open) = cell.take_if(|open| open.used_at.elapsed() >= idle) {
                 let ActionSession { folder, _slot: slot, .. } = open;
                 drop(slot);
                 folder.close().await;

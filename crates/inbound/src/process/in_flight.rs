@@ -131,7 +131,7 @@ fn forget(of: &mut HashMap<Id, LeasedMail>, ended: Result<(Id, ActionsLeft), Joi
         Err(error) => {
             of.remove(&error.id());
             // Panics of processing are caught inside it: this is a fault of the loop itself.
-            tracing::error!(%error, "processing a mail broke off; it is taken back later");
+            tracing::error!(%error, "processing a mail broke off; it is reclaimed later");
             None
         }
     }

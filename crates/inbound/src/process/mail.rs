@@ -69,12 +69,12 @@ pub(super) async fn process_mail(
     mailbox_context: &Arc<MailboxContext>,
     job: &Arc<ToRoute>,
     token: LeaseToken,
-    place: Option<ThreadWait>,
+    thread_wait: Option<ThreadWait>,
 ) -> ProcessedMail {
     let attempts_max = mailbox_context.attempts_max();
-    let (progress, ended) = match refusal_to_process(job, attempts_max) {
+    let (progress, ended) = match why_set_aside(job, attempts_max) {
         Some(why) => (MailProgress::for_job(job), Err(ProcessFailure::Hopeless(why))),
-        None => process_in_time(context, mailbox_context, job, place).await,
+        None => process_in_time(context, mailbox_context, job, thread_wait).await,
     };
     let ended = match ended {
         Ok(MailVerdict::ImapActions(actions)) => {
@@ -108,7 +108,7 @@ fn log_failure(job: &ToRoute) {
 }
 
 /// Why a mail is not processed any more.
-fn refusal_to_process(job: &ToRoute, attempts_max: u32) -> Option<String> {
+fn why_set_aside(job: &ToRoute, attempts_max: u32) -> Option<String> {
     if job.lost_leases >= LOST_LEASES_MAX {
         return Some(format!(
             "the process died {} times in a row while it was processing this mail, the last time with nothing else in \

@@ -141,9 +141,9 @@ impl MailProcessor {
     /// Works until it is stopped, then lets mail in flight end, within bounds, and gives back all other mail.
     pub async fn run(self, stop: CancellationToken) {
         let (outcomes, received) = mpsc::channel(IN_FLIGHT_MAX);
-        let settling = tokio::spawn(write_outcomes(self.context.store.clone(), received, stop.clone()));
+        let writing = tokio::spawn(write_outcomes(self.context.store.clone(), received, stop.clone()));
         let mut run = ProcessorRun {
-            router: &self,
+            processor: &self,
             outcomes,
             in_flight: MailInFlight::default(),
             suspect: None,
@@ -178,30 +178,30 @@ impl MailProcessor {
                 tidy_at = Instant::now() + TIDY_EVERY;
             }
             run.start_suspect();
-            let has_room = run.capacity() > 0;
+            let has_capacity = run.capacity() > 0;
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
                 left = run.in_flight.next() => {
-                    run.ended(left).await;
+                    run.take_result(left).await;
                     while let Some(left) = run.in_flight.try_next() {
-                        run.ended(left).await;
+                        run.take_result(left).await;
                     }
                 }
-                () = self.context.store.inbound_woken(), if has_room => poll_at = Instant::now(),
-                () = tokio::time::sleep_until(poll_at), if has_room => {}
+                () = self.context.store.inbound_woken(), if has_capacity => poll_at = Instant::now(),
+                () = tokio::time::sleep_until(poll_at), if has_capacity => {}
             }
             tokio::time::sleep_until(began + POLL_MIN).await;
         }
         let left = run.end().await;
-        if let Err(error) = settling.await {
+        if let Err(error) = writing.await {
             tracing::error!(%error, "writing the outcomes of mails broke off; they are processed again later");
         }
         // After all outcomes: a mail whose outcome was written has no lease any more.
         if !left.is_empty()
             && let Err(error) = self.context.store.settle_inbound(left).await
         {
-            tracing::warn!(%error, "mail in hand at the stop could not be given back; it is taken back later");
+            tracing::warn!(%error, "mail in flight at the stop could not be given back; it is reclaimed later");
         }
         self.context.imap_actions.close_idle(Duration::ZERO, None).await;
     }
@@ -245,7 +245,7 @@ struct LeasedJob {
 
 /// The processor while it runs.
 struct ProcessorRun<'r> {
-    router: &'r MailProcessor,
+    processor: &'r MailProcessor,
     outcomes: mpsc::Sender<MailOutcome>,
     in_flight: MailInFlight,
     /// A mail whose process died, and which may have killed it.
@@ -279,7 +279,7 @@ impl ProcessorRun<'_> {
 
     /// Leases as many mails as there is capacity for, and begins to process them.
     async fn poll(&mut self, capacity: usize, had_more: bool) -> Result<ClaimResult, StoreError> {
-        let (context, poll) = (self.router.context.clone(), self.router.poll);
+        let (context, poll) = (self.processor.context.clone(), self.processor.poll);
         let now = context.clock.now();
         if !had_more {
             let state = context.store.route_state(now).await?;
@@ -291,11 +291,11 @@ impl ProcessorRun<'_> {
             }
         }
         let token = LeaseToken::new(&mut rand::rng());
-        let lease = Lease { incarnation: self.router.incarnation, token, until: now.plus(LEASE) };
+        let lease = Lease { incarnation: self.processor.incarnation, token, until: now.plus(LEASE) };
         let jobs = context.store.claim_inbound(self.request(lease, now, capacity)).await?;
         // A mailbox gives out its mail in parts: fewer mails than wanted need not be all.
         let has_more = !jobs.is_empty();
-        let mailboxes = self.router.mailboxes(&jobs).await;
+        let mailboxes = self.processor.mailboxes(&jobs).await;
         let mut suspects = Vec::new();
         self.careful = false;
         for job in jobs {
@@ -307,7 +307,7 @@ impl ProcessorRun<'_> {
             if is_suspect(&leased.job) { suspects.push(leased) } else { self.start(leased) }
         }
         if !suspects.is_empty() {
-            self.examine(suspects).await;
+            self.isolate_suspect(suspects).await;
         }
         Ok(ClaimResult { wait: if has_more { POLL_MIN } else { poll }, has_more })
     }
@@ -327,28 +327,28 @@ impl ProcessorRun<'_> {
 
     /// Keeps one suspect and gives the others back before it is processed: if it kills the process,
     /// everything leased counts as lost with it.
-    async fn examine(&mut self, mut suspects: Vec<LeasedJob>) {
+    async fn isolate_suspect(&mut self, mut suspects: Vec<LeasedJob>) {
         self.careful = true;
         let first = suspects.remove(0);
-        let now = self.router.context.clock.now();
+        let now = self.processor.context.clock.now();
         let others: Vec<Routed> =
             suspects.iter().map(|other| given_back(&other.job, other.token, now)).collect();
         self.suspect = Some(first);
         if others.is_empty() {
             return;
         }
-        if let Err(error) = self.router.context.store.settle_inbound(others).await {
-            tracing::warn!(%error, "mail could not be given back; it is taken back later");
+        if let Err(error) = self.processor.context.store.settle_inbound(others).await {
+            tracing::warn!(%error, "mail could not be given back; it is reclaimed later");
         }
     }
 
     /// Begins to process a mail.
     fn start(&mut self, leased: LeasedJob) {
         let LeasedJob { job, token, mailbox_context } = leased;
-        let (context, outcomes) = (self.router.context.clone(), self.outcomes.clone());
+        let (context, outcomes) = (self.processor.context.clone(), self.outcomes.clone());
         let turn = context.turns.join(&job);
         let known = mailbox_context.as_ref().ok().and_then(Option::as_ref);
-        let place = known.and_then(|mailbox_context| queue_for_thread(&context, mailbox_context, &job));
+        let thread_wait = known.and_then(|mailbox_context| queue_for_thread(&context, mailbox_context, &job));
         let task = {
             let job = job.clone();
             async move {
@@ -356,7 +356,7 @@ impl ProcessorRun<'_> {
                 let _turn = turn;
                 let processed = match mailbox_context {
                     Ok(Some(mailbox_context)) => {
-                        process_mail(&context, &mailbox_context, &job, token, place).await
+                        process_mail(&context, &mailbox_context, &job, token, thread_wait).await
                     }
                     // The mailbox was deleted, and its mail with it.
                     Ok(None) => return None,
@@ -385,9 +385,9 @@ impl ProcessorRun<'_> {
     }
 
     /// Takes the result of a task: begins the actions that are left, if any.
-    async fn ended(&mut self, left: Option<Box<PendingImapActions>>) {
+    async fn take_result(&mut self, left: Option<Box<PendingImapActions>>) {
         let Some(due) = left else { return };
-        let (context, outcomes) = (self.router.context.clone(), self.outcomes.clone());
+        let (context, outcomes) = (self.processor.context.clone(), self.outcomes.clone());
         let key = due.job.key.clone();
         if !self.in_flight.has_capacity_for_actions(&key.tenant) {
             let (outcome, _) = MailOutcome::new(key, due.postpone(&context, ACTIONS_WAIT));
@@ -407,13 +407,13 @@ impl ProcessorRun<'_> {
         let ending = async {
             while !self.in_flight.is_empty() {
                 let left = self.in_flight.next().await;
-                self.ended(left).await;
+                self.take_result(left).await;
             }
         };
         if timeout(STOP_WITHIN, ending).await.is_err() {
             tracing::warn!("some mail was still being processed at the stop; it is given back");
         }
-        let now = self.router.context.clock.now();
+        let now = self.processor.context.clock.now();
         let suspect = self.suspect.map(|suspect| given_back(&suspect.job, suspect.token, now));
         self.in_flight.abort(now).await.into_iter().chain(suspect).collect()
     }

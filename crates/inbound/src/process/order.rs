@@ -19,28 +19,28 @@ const TURN_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// The mails in flight, in their order.
 #[derive(Default)]
-pub(super) struct MailTurns {
-    lines: Mutex<HashMap<MailboxKey, VecDeque<MessageUid>>>,
+pub(super) struct ForwardQueues {
+    queues: Mutex<HashMap<MailboxKey, VecDeque<MessageUid>>>,
     on_left: Notify,
 }
 
 /// A mail's position in the queue of its mailbox; dropping it leaves the queue.
-pub(super) struct MailTurn {
-    turns: Arc<MailTurns>,
+pub(super) struct ForwardTurn {
+    turns: Arc<ForwardQueues>,
     key: MailboxKey,
     uid: MessageUid,
 }
 
-impl MailTurns {
-    fn lines(&self) -> MutexGuard<'_, HashMap<MailboxKey, VecDeque<MessageUid>>> {
+impl ForwardQueues {
+    fn queues(&self) -> MutexGuard<'_, HashMap<MailboxKey, VecDeque<MessageUid>>> {
         // Every critical section leaves the queues consistent.
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Appends a mail to the queue. Called in the order of arrival.
-    pub(super) fn join(self: &Arc<Self>, job: &ToRoute) -> MailTurn {
-        self.lines().entry(job.key.clone()).or_default().push_back(job.uid);
-        MailTurn { turns: self.clone(), key: job.key.clone(), uid: job.uid }
+    pub(super) fn join(self: &Arc<Self>, job: &ToRoute) -> ForwardTurn {
+        self.queues().entry(job.key.clone()).or_default().push_back(job.uid);
+        ForwardTurn { turns: self.clone(), key: job.key.clone(), uid: job.uid }
     }
 
     /// Waits until all earlier mails have left the queue.
@@ -62,23 +62,23 @@ impl MailTurns {
     }
 
     fn is_first(&self, job: &ToRoute) -> bool {
-        let lines = self.lines();
-        let line = lines.get(&job.key);
+        let queues = self.queues();
+        let queue = queues.get(&job.key);
         // A mail that never joined waits for no other.
-        line.is_none_or(|line| line.front() == Some(&job.uid) || !line.contains(&job.uid))
+        queue.is_none_or(|queue| queue.front() == Some(&job.uid) || !queue.contains(&job.uid))
     }
 }
 
-impl Drop for MailTurn {
+impl Drop for ForwardTurn {
     fn drop(&mut self) {
-        let mut lines = self.turns.lines();
-        if let Some(line) = lines.get_mut(&self.key) {
-            line.retain(|uid| *uid != self.uid);
-            if line.is_empty() {
-                lines.remove(&self.key);
+        let mut queues = self.turns.queues();
+        if let Some(queue) = queues.get_mut(&self.key) {
+            queue.retain(|uid| *uid != self.uid);
+            if queue.is_empty() {
+                queues.remove(&self.key);
             }
         }
-        drop(lines);
+        drop(queues);
         self.turns.on_left.notify_waiters();
     }
 }
@@ -114,7 +114,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_mail_waits_for_those_before_it_in_its_mailbox_and_not_for_ever() {
-        let (turns, jobs) = (Arc::new(MailTurns::default()), [job("a"), job("a"), job("b")]);
+        let (turns, jobs) = (Arc::new(ForwardQueues::default()), [job("a"), job("a"), job("b")]);
         let [first, second, _third] = jobs.each_ref().map(|job| turns.join(job));
         assert!(turns.wait(&jobs[0]).now_or_never().is_some());
         assert!(turns.wait(&jobs[2]).now_or_never().is_some(), "another mailbox");

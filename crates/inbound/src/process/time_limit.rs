@@ -63,7 +63,7 @@ pub(super) async fn process_in_time(
     context: &Arc<ProcessContext>,
     mailbox_context: &Arc<MailboxContext>,
     job: &Arc<ToRoute>,
-    place: Option<ThreadWait>,
+    thread_wait: Option<ThreadWait>,
 ) -> MailWork {
     let stop = WorkStop::default();
     let work = {
@@ -81,8 +81,8 @@ pub(super) async fn process_in_time(
             (progress, ended)
         }
     };
-    let Some(place) = place else { return work.await };
-    let Ok(slot) = timeout(THREAD_WAIT_MAX, place).await else {
+    let Some(thread_wait) = thread_wait else { return work.await };
+    let Ok(slot) = timeout(THREAD_WAIT_MAX, thread_wait).await else {
         let why = "it waits for work on other large mail".to_owned();
         return (MailProgress::for_job(job), Err(ProcessFailure::Postponed { wait: CROWDED_WAIT, why }));
     };

@@ -13,7 +13,7 @@ async fn a_mail_is_marked_as_seen() {
     let mut session = open("seen").await;
     session.select("INBOX").await.unwrap();
     session.mark_seen(2).await.unwrap();
-    // One that is not there is nobody's concern.
+    // A mail that does not exist is not an error.
     session.mark_seen(99).await.unwrap();
     let mut client = dovecot.client("seen");
     client.run("SELECT INBOX");

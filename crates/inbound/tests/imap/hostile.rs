@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::{LONG, connection, deadlines, listed};
 
-/// What a flood may fill besides our buffers: those of the two sockets.
+/// What a flood may fill besides the client's buffers: those of the two sockets.
 const SOCKETS_BYTES_MAX: u64 = 24 << 20;
 
 async fn start(builder: ImapSinkBuilder) -> (ImapSink, ImapSession) {
@@ -178,7 +178,7 @@ async fn silence_ends_at_the_deadline_wherever_it_begins() {
     assert!(matches!(session.select("INBOX").await.unwrap_err().fault, ImapFault::Timeout(_)));
     let (_sink, mut session) = start_with(silent("UID FETCH"), short).await;
     assert!(matches!(fetch_error(&mut session, &[1]).await.fault, ImapFault::Timeout(_)));
-    // IDLE is told to end and is not heard.
+    // The server is asked to end IDLE and does not react.
     let (_sink, mut session) = start_with(silent("+ DONE"), short).await;
     let error = session.idle(Instant::now() + Duration::from_millis(20)).await.unwrap_err();
     assert!(matches!(error.fault, ImapFault::Timeout("end of IDLE")), "{error}");

@@ -156,7 +156,8 @@ async fn a_server_without_xoauth2_is_signed_in_to_by_oauthbearer() {
     connection.login = ImapLogin::OAuth2 { username: "a=b,c@example.com".into(), token: "t0p-s3cret".into() };
     let error = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
     assert!(error.to_string().contains("invalid_token"), "{error}");
-    // `n,a=a=3Db=2Cc@example.com,^Aauth=Bearer t0p-s3cret^A^A`, and the consent that RFC 7628 asks for.
+    // `n,a=a=3Db=2Cc@example.com,^Aauth=Bearer t0p-s3cret^A^A`, and the acknowledgement that RFC 7628 asks
+    // for.
     let sent =
         "AUTHENTICATE OAUTHBEARER bixhPWE9M0RiPTJDY0BleGFtcGxlLmNvbSwBYXV0aD1CZWFyZXIgdDBwLXMzY3JldAEB";
     assert_eq!(sink.commands(), ["CAPABILITY", sent, "+ AQ=="]);

@@ -42,7 +42,7 @@ async fn open(user: &str) -> ImapSession {
     ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap()
 }
 
-/// A mail of that many octets.
+/// A mail of `octets` octets.
 fn mail(number: usize, bytes: usize) -> Vec<u8> {
     let mut mail = format!("From: a@example.org\r\nSubject: {number}\r\n\r\n").into_bytes();
     while mail.len() + 2 < bytes {

@@ -1,4 +1,4 @@
-//! How fast a mailbox is read. The figure is for people; what is asserted is far below it, for machines that are busy.
+//! How fast a mailbox is read. The figure is for people; the asserted rate is far lower, for busy machines.
 
 use std::time::Duration;
 

@@ -38,7 +38,7 @@ async fn a_folder_is_read_page_by_page_to_its_end() {
     assert_eq!((uids(&page), page.through), (vec![3, 4], 4));
     assert_eq!(page.mails[0].size, mails[2].len() as u64);
     assert!(page.mails[0].internal_date.is_some());
-    // Nothing was marked as seen by being read.
+    // Reading marked nothing as seen.
     let flags = dovecot.client("pages").run("STATUS INBOX (UNSEEN)");
     assert!(flags[0].contains("UNSEEN 25"), "{flags:?}");
     session.logout().await;
@@ -50,7 +50,7 @@ async fn few_mails_among_many_uids_are_found_in_few_commands() {
     dovecot.append_all("sparse", "INBOX", &(0..3000).map(|number| mail(number, 100)).collect::<Vec<_>>());
     let mut client = dovecot.client("sparse");
     client.run("SELECT INBOX");
-    // What is left: 5, every hundredth of the second thousand, 2999 and 3000.
+    // The remaining mails: 5, every hundredth of the second thousand, 2999 and 3000.
     client.run("UID STORE 1:4,6:1000,2001:2998 +FLAGS.SILENT (\\Deleted)");
     for hundred in 10..20 {
         client.run(&format!("UID STORE {}01:{}99 +FLAGS.SILENT (\\Deleted)", hundred, hundred));
@@ -213,7 +213,7 @@ async fn waiting_ends_with_news_or_with_its_time() {
     delivered.await.unwrap();
     let folder = session.select("INBOX").await.unwrap();
     assert_eq!((folder.exists, folder.uid_next), (1, 2));
-    // What came while something else was asked is news at once.
+    // Mail that arrived during another command is news at once.
     dovecot.append("idle", "INBOX", &mail(2, 300));
     session.mark_seen(1).await.unwrap();
     assert_eq!(session.idle(Instant::now() + LONG).await.unwrap(), IdleEnd::News);

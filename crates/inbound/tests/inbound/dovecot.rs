@@ -1,4 +1,5 @@
-//! The room on a real Dovecot: pages, IDLE, new UIDs, a server that dies, errands, the trial of a mailbox.
+//! The subsystem on a real Dovecot: pages, IDLE, new UIDs, a server that dies, IMAP actions, the test of a
+//! mailbox.
 
 use std::sync::Arc;
 
@@ -13,13 +14,13 @@ use postway_testkit::{Dovecot, dovecot::PASSWORD};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{House, mail, secret_key, wait_until};
+use super::{TestGateway, mail, secret_key, wait_until};
 
 fn source() -> ImapSource {
     ImapSource::new(Arc::new(secret_key()), Arc::new(Guard::with_loopback()))
 }
 
-/// The house's mailbox, on this server.
+/// The test gateway's mailbox, on this server.
 fn on(server: &Dovecot, user: &str, start: Start) -> WatchedMailbox {
     let mut mailbox = super::mailbox(start, &[MailboxRole::Forward]);
     let settings = &mut mailbox.settings;
@@ -27,7 +28,7 @@ fn on(server: &Dovecot, user: &str, start: Start) -> WatchedMailbox {
     settings.port = server.port();
     settings.tls = MailboxTls::None;
     settings.username = user.to_owned();
-    // So that what comes sooner was told.
+    // So long that mail seen earlier was reported by IDLE.
     settings.poll_seconds = 3_600;
     let place = WatchedMailbox::secret_place(&mailbox.tenant, &mailbox.id);
     mailbox.secret = Some(secret_key().seal(&place, &json!({"password": PASSWORD}).to_string()).unwrap());
@@ -41,12 +42,12 @@ struct Running {
 }
 
 impl Running {
-    fn start(house: &House) -> Self {
+    fn start(gateway: &TestGateway) -> Self {
         let (stop, source): (_, Arc<dyn FolderSource>) = (CancellationToken::new(), Arc::new(source()));
         let incarnation =
-            postway_domain::Incarnation::new(postway_domain::Clock::now(&*house.clock), &mut rand::rng());
-        let monitor = tokio::spawn(house.monitor(source.clone()).run(stop.clone()));
-        let router = tokio::spawn(house.router(source, incarnation).run(stop.clone()));
+            postway_domain::Incarnation::new(postway_domain::Clock::now(&*gateway.clock), &mut rand::rng());
+        let monitor = tokio::spawn(gateway.monitor(source.clone()).run(stop.clone()));
+        let router = tokio::spawn(gateway.router(source, incarnation).run(stop.clone()));
         Self { stop, rooms: vec![monitor, router] }
     }
 
@@ -58,59 +59,59 @@ impl Running {
     }
 }
 
-async fn settled(house: &House, count: usize) {
+async fn settled(gateway: &TestGateway, count: usize) {
     wait_until(&format!("{count} mails are settled"), || async {
-        let mails = house.mails().await;
+        let mails = gateway.mails().await;
         mails.len() == count && mails.iter().all(|mail| mail.state.is_settled())
     })
     .await;
 }
 
-async fn house(server: &Dovecot, user: &str, start: Start) -> House {
-    let house = House::new(start, &[MailboxRole::Forward]).await;
-    house.change(DirectoryChange::UpdateMailbox(on(server, user, start), 1)).await;
-    house
+async fn gateway(server: &Dovecot, user: &str, start: Start) -> TestGateway {
+    let gateway = TestGateway::new(start, &[MailboxRole::Forward]).await;
+    gateway.change(DirectoryChange::UpdateMailbox(on(server, user, start), 1)).await;
+    gateway
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mail_is_forwarded_once_through_idle_restarts_and_new_uids() {
     let server = Dovecot::start();
-    let house = house(&server, "once", Start::Beginning).await;
+    let gateway = gateway(&server, "once", Start::Beginning).await;
     let rule = json!({"actions": [{"do": "forward", "to": ["bob@example.com"], "from": "support@example.net", "as": "redirect"}]});
-    house.rule("all", 1, rule).await;
+    gateway.rule("all", 1, rule).await;
     let first: Vec<Vec<u8>> = (0..230).map(mail).collect();
     server.append_all("once", "INBOX", &first);
-    let running = Running::start(&house);
-    settled(&house, 230).await;
-    // Told by IDLE.
+    let running = Running::start(&gateway);
+    settled(&gateway, 230).await;
+    // Reported by IDLE.
     server.append("once", "INBOX", &mail(1_000));
-    settled(&house, 231).await;
+    settled(&gateway, 231).await;
     running.end().await;
     server.bump_uid_validity("once", "INBOX");
     server.append("once", "INBOX", &mail(1_001));
-    let running = Running::start(&house);
-    settled(&house, 232).await;
+    let running = Running::start(&gateway);
+    settled(&gateway, 232).await;
     server.kill();
-    wait_until("the fault is noted", || async { house.state().await.error.is_some() }).await;
+    wait_until("the fault is noted", || async { gateway.state().await.error.is_some() }).await;
     server.start_again();
     server.append("once", "INBOX", &mail(1_002));
-    settled(&house, 233).await;
-    wait_until("the fault is over", || async { house.state().await.error.is_none() }).await;
+    settled(&gateway, 233).await;
+    wait_until("the fault is over", || async { gateway.state().await.error.is_none() }).await;
     running.end().await;
-    assert_eq!(house.messages().await.len(), 233);
-    assert_eq!(house.state().await.lag(), Some(0));
+    assert_eq!(gateway.messages().await.len(), 233);
+    assert_eq!(gateway.state().await.lag(), Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn errands_are_run_on_the_server() {
     let server = Dovecot::shared();
-    let house = house(server, "errands", Start::Beginning).await;
+    let gateway = gateway(server, "errands", Start::Beginning).await;
     let rule = json!({"actions": [{"do": "mark_seen"}, {"do": "move", "folder": "Done"}]});
-    house.rule("all", 1, rule).await;
+    gateway.rule("all", 1, rule).await;
     server.append("errands", "Done", &mail(0));
     server.append("errands", "INBOX", &mail(1));
-    let running = Running::start(&house);
-    settled(&house, 1).await;
+    let running = Running::start(&gateway);
+    settled(&gateway, 1).await;
     running.end().await;
     let told = server.client("errands").run("STATUS \"Done\" (MESSAGES UNSEEN)").join("\n");
     assert!(told.contains("MESSAGES 2") && told.contains("UNSEEN 1"), "{told}");

@@ -1,4 +1,4 @@
-//! Rules at work: forwarding in every form, once; tags, webhooks, errands, reminders, loop guards.
+//! Rules at work: forwarding in every form, once; tags, webhooks, IMAP actions, reminders, loop guards.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ use postway_store::{
 };
 use serde_json::{Value, json};
 
-use super::{House, mail, states, tenant};
+use super::{TestGateway, mail, states, tenant};
 
 const ROLES: &[MailboxRole] = &[MailboxRole::Forward];
 
-async fn house() -> House {
-    House::new(Start::Beginning, ROLES).await
+async fn gateway() -> TestGateway {
+    TestGateway::new(Start::Beginning, ROLES).await
 }
 
-async fn contact(house: &House, name: &str, addresses: &[&str]) {
-    let at = house.clock.now();
-    house
+async fn contact(gateway: &TestGateway, name: &str, addresses: &[&str]) {
+    let at = gateway.clock.now();
+    gateway
         .change(DirectoryChange::CreateContact(Contact {
             tenant: tenant(),
             id: format!("c-{name}").parse().unwrap(),
@@ -44,16 +44,16 @@ fn forward(form: &str) -> Value {
 #[tokio::test]
 async fn a_redirect_is_the_mail_with_resent_fields_and_our_envelope() {
     let settings = TenantSettings { bounce_domain: Some("b.example.net".to_owned()), ..Default::default() };
-    let house = House::with(settings, Start::Beginning, ROLES).await;
-    house.rule("all", 1, forward("redirect")).await;
-    house.shelf.deliver(mail(1), house.clock.now());
-    let mails = house.settled(1).await;
+    let gateway = TestGateway::with(settings, Start::Beginning, ROLES).await;
+    gateway.rule("all", 1, forward("redirect")).await;
+    gateway.mail_server.deliver(mail(1), gateway.clock.now());
+    let mails = gateway.settled(1).await;
     assert_eq!(mails[0].state, InboundState::Routed);
-    let messages = house.messages().await;
+    let messages = gateway.messages().await;
     let [message] = messages.as_slice() else { panic!("{messages:?}") };
     let to: Vec<_> = message.recipients.iter().map(|one| one.address.as_str()).collect();
     assert_eq!(to, ["bob@example.com", "eve@example.com"]);
-    let raw = house.raw(message.summary.uid).await;
+    let raw = gateway.raw(message.summary.uid).await;
     let uid = message.summary.uid.to_string();
     for part in [
         "Resent-From: <support@example.net>\r\n".to_owned(),
@@ -67,24 +67,24 @@ async fn a_redirect_is_the_mail_with_resent_fields_and_our_envelope() {
         assert!(raw.contains(&part), "{part} is missing in {raw}");
     }
     assert!(!raw.contains("Return-Path"));
-    let record = house.store.inbound_one(&tenant(), mails[0].uid).await.unwrap().unwrap();
+    let record = gateway.store.inbound_one(&tenant(), mails[0].uid).await.unwrap().unwrap();
     assert_eq!((record.messages[0].0.as_str(), record.messages[0].1), ("all", message.summary.uid));
 }
 
 #[tokio::test]
 async fn a_composed_forward_keeps_text_images_and_files() {
-    let house = house().await;
-    house.rule("all", 1, forward("compose")).await;
+    let gateway = gateway().await;
+    gateway.rule("all", 1, forward("compose")).await;
     let raw = "From: Ada <ada@example.org>\r\nTo: support@example.net\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\nMIME-Version: 1.0\r\n\
         Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\nContent-Type: multipart/related; boundary=b\r\n\r\n\
         --b\r\nContent-Type: text/html; charset=iso-8859-1\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n<html><body class=3Dx>Gr=FC=DFe <img src=3D\"cid:i1\"></body></html>\r\n\
         --b\r\nContent-Type: image/png\r\nContent-ID: <i1>\r\nContent-Disposition: inline\r\nContent-Transfer-Encoding: base64\r\n\r\niVBORw==\r\n--b--\r\n\
         --a\r\nContent-Type: application/pdf; name=\"a.pdf\"\r\nContent-Disposition: attachment; filename=\"a.pdf\"\r\n\r\nPDF\r\n--a--\r\n";
-    house.shelf.deliver(raw, house.clock.now());
-    house.settled(1).await;
-    let message = house.messages().await.remove(0);
+    gateway.mail_server.deliver(raw, gateway.clock.now());
+    gateway.settled(1).await;
+    let message = gateway.messages().await.remove(0);
     assert_eq!(message.summary.subject, "Fwd: Grüße");
-    let sent = house.raw(message.summary.uid).await;
+    let sent = gateway.raw(message.summary.uid).await;
     let sent = mail_parser::MessageParser::new().parse(sent.as_bytes()).unwrap();
     let html = sent.body_html(0).unwrap();
     assert!(
@@ -109,12 +109,12 @@ const SIGNED: &str = "DKIM-Signature: v=1; h=from:subject; b=x\r\n";
 
 #[tokio::test]
 async fn header_text_that_nobody_signed_is_encoded_in_a_redirect() {
-    let house = house().await;
-    house.rule("all", 1, forward("redirect")).await;
+    let gateway = gateway().await;
+    gateway.rule("all", 1, forward("redirect")).await;
     let raw = "From: é <a@example.org>\r\nSubject: grün\r\nMessage-ID: <1@example.org>\r\n\r\nbody\r\n";
-    house.shelf.deliver(raw, house.clock.now());
-    house.settled(1).await;
-    let sent = house.raw(house.messages().await[0].summary.uid).await;
+    gateway.mail_server.deliver(raw, gateway.clock.now());
+    gateway.settled(1).await;
+    let sent = gateway.raw(gateway.messages().await[0].summary.uid).await;
     assert!(sent.is_ascii() && sent.contains("\r\nFrom: =?utf-8?B?w6k=?= <a@example.org>\r\n"), "{sent}");
     assert!(sent.contains("\r\nMessage-ID: <1@example.org>\r\n"), "{sent}");
 }
@@ -125,11 +125,11 @@ async fn an_attached_forward_holds_the_mail_whole_and_so_does_one_that_cannot_be
         ("attachment", mail(1)),
         ("redirect", format!("{SIGNED}From: é <a@example.org>\r\nSubject: x\r\n\r\nbody\r\n").into_bytes()),
     ] {
-        let house = house().await;
-        house.rule("all", 1, forward(form)).await;
-        house.shelf.deliver(raw.clone(), house.clock.now());
-        house.settled(1).await;
-        let sent = house.raw(house.messages().await[0].summary.uid).await;
+        let gateway = gateway().await;
+        gateway.rule("all", 1, forward(form)).await;
+        gateway.mail_server.deliver(raw.clone(), gateway.clock.now());
+        gateway.settled(1).await;
+        let sent = gateway.raw(gateway.messages().await[0].summary.uid).await;
         let sent = mail_parser::MessageParser::new().parse(sent.as_bytes()).unwrap();
         let part = sent.attachment(0).unwrap();
         let inside = match &part.body {
@@ -150,19 +150,19 @@ async fn a_mail_that_is_made_to_be_costly_is_forwarded_and_one_beyond_a_limit_wh
     let mut grows = format!("{head}Content-Type: text/plain; charset=windows-1252\r\n\r\n").into_bytes();
     grows.extend([&[0x80; 998][..], b"\r\n"].concat().repeat(3_000));
     for (raw, is_whole) in [(nested.into_bytes(), false), (many.into_bytes(), true), (grows, true)] {
-        let house = house().await;
+        let gateway = gateway().await;
         let rule = json!({
             "match": [{"field": "has_attachment", "value": !is_whole}],
             "actions": forward("compose")["actions"],
         });
-        house.rule("all", 1, rule).await;
-        house.shelf.deliver(raw.clone(), house.clock.now());
-        assert_eq!(house.settled(1).await[0].state, InboundState::Routed);
-        let sent = house.raw(house.messages().await[0].summary.uid).await;
+        gateway.rule("all", 1, rule).await;
+        gateway.mail_server.deliver(raw.clone(), gateway.clock.now());
+        assert_eq!(gateway.settled(1).await[0].state, InboundState::Routed);
+        let sent = gateway.raw(gateway.messages().await[0].summary.uid).await;
         let sent = ReadMail::read(sent.as_bytes());
         let attached = sent.part(*sent.roles().attachments.last().unwrap()).unwrap();
         let inside = attached.decoded().bytes.into_owned();
-        // The house gives what is sent as text.
+        // The gateway returns what was sent as text.
         let raw = String::from_utf8_lossy(&raw);
         let expected = if is_whole { raw.as_bytes() } else { raw.as_bytes().split_at(head.len() + 32).1 };
         assert_eq!(inside.trim_ascii_end(), expected.trim_ascii_end());
@@ -171,7 +171,7 @@ async fn a_mail_that_is_made_to_be_costly_is_forwarded_and_one_beyond_a_limit_wh
 
 #[tokio::test]
 async fn rules_are_asked_in_order_until_one_says_stop() {
-    let house = house().await;
+    let gateway = gateway().await;
     let tag = |tag: &str, stop: bool| {
         let mut actions = vec![json!({"do": "tag", "tag": tag})];
         if stop {
@@ -179,18 +179,18 @@ async fn rules_are_asked_in_order_until_one_says_stop() {
         }
         json!({"match": [{"field": "subject", "contains": "question"}], "actions": actions})
     };
-    house.rule("c", 3, tag("never", false)).await;
-    house.rule("b", 2, tag("second", true)).await;
-    house.rule("a", 1, tag("first", false)).await;
-    house
+    gateway.rule("c", 3, tag("never", false)).await;
+    gateway.rule("b", 2, tag("second", true)).await;
+    gateway.rule("a", 1, tag("first", false)).await;
+    gateway
         .rule(
             "z",
             0,
             json!({"match": [{"field": "subject", "equals": "other"}], "actions": [{"do": "stop"}]}),
         )
         .await;
-    house.shelf.deliver(mail(1), house.clock.now());
-    let mails = house.settled(1).await;
+    gateway.mail_server.deliver(mail(1), gateway.clock.now());
+    let mails = gateway.settled(1).await;
     assert_eq!(
         (mails[0].state, &*mails[0].tags),
         (InboundState::Routed, &["first".to_owned(), "second".to_owned()][..])
@@ -199,24 +199,25 @@ async fn rules_are_asked_in_order_until_one_says_stop() {
     assert_eq!(result["rules"], json!(["a", "b"]));
 }
 
-/// A pattern or a large body has each of them wait for one of few threads or for room, and whoever has got that waits for its turn.
+/// A pattern or a large body makes each of them wait for one of few threads or for memory, and then for its
+/// turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn mail_is_sent_on_in_the_order_in_which_it_came_also_where_threads_and_room_are_few() {
     for (count, body_bytes) in [(64, 0), (12, 9_000_000)] {
-        let house = house().await;
-        house.tick();
+        let gateway = gateway().await;
+        gateway.tick();
         let rule = json!({
             "match": [{"field": "subject", "regex": "Question (?<n>[0-9]+)"}],
             "actions": [{"do": "forward", "to": ["bob@example.com"]}]
         });
-        house.rule("all", 1, rule).await;
+        gateway.rule("all", 1, rule).await;
         for n in 0..count {
             let mut raw = mail(n);
             raw.extend(b"some more text\r\n".repeat(body_bytes / 16));
-            house.shelf.deliver(raw, house.clock.now());
+            gateway.mail_server.deliver(raw, gateway.clock.now());
         }
-        house.settled(count).await;
-        let sent = house.messages().await;
+        gateway.settled(count).await;
+        let sent = gateway.messages().await;
         let subjects: Vec<_> = sent.iter().map(|one| one.summary.subject.clone()).collect();
         let came: Vec<_> = (0..count).map(|n| format!("Fwd: Question {n}")).collect();
         assert_eq!(subjects, came);
@@ -225,99 +226,99 @@ async fn mail_is_sent_on_in_the_order_in_which_it_came_also_where_threads_and_ro
 
 #[tokio::test]
 async fn a_lookup_that_finds_nobody_is_no_match_with_the_reason_and_works_when_replayed() {
-    let house = house().await;
-    contact(&house, "empty", &[]).await;
+    let gateway = gateway().await;
+    contact(&gateway, "empty", &[]).await;
     let rule = json!({
         "match": [{"field": "subject", "regex": "for (?<who>\\w+)"}],
         "actions": [{"do": "forward", "contact": "{who}"}, {"do": "tag", "tag": "of-{who}"}, {"do": "mark_seen"}]
     });
-    house.rule("look", 1, rule).await;
+    gateway.rule("look", 1, rule).await;
     for who in ["acme", "empty"] {
         let raw = String::from_utf8(mail(1)).unwrap().replace("Question 1", &format!("order for {who}"));
-        house.shelf.deliver(raw, house.clock.now());
+        gateway.mail_server.deliver(raw, gateway.clock.now());
     }
-    let mails = house.settled(2).await;
+    let mails = gateway.settled(2).await;
     assert_eq!(states(&mails), [InboundState::NoMatch; 2]);
     assert_eq!(mails[0].error.as_deref(), Some("rule look: there is no contact named \"acme\""));
     assert_eq!(mails[1].error.as_deref(), Some("rule look: the contact \"empty\" has no address"));
     assert!(
-        mails[0].tags.is_empty() && house.shelf.state().seen.is_empty(),
+        mails[0].tags.is_empty() && gateway.mail_server.state().seen.is_empty(),
         "a rule applies as a whole or not at all"
     );
-    contact(&house, "ACME", &["a@acme.example", "b@acme.example"]).await;
+    contact(&gateway, "ACME", &["a@acme.example", "b@acme.example"]).await;
     assert_eq!(
-        house.store.replay_inbound(&tenant(), mails[0].uid, house.clock.now()).await.unwrap(),
+        gateway.store.replay_inbound(&tenant(), mails[0].uid, gateway.clock.now()).await.unwrap(),
         Changed::Done
     );
-    let mails = house.settled(2).await;
+    let mails = gateway.settled(2).await;
     assert_eq!((mails[0].state, &*mails[0].tags), (InboundState::Routed, &["of-acme".to_owned()][..]));
-    assert_eq!(house.messages().await[0].recipients.len(), 2);
-    assert_eq!(house.shelf.state().seen, [1]);
+    assert_eq!(gateway.messages().await[0].recipients.len(), 2);
+    assert_eq!(gateway.mail_server.state().seen, [1]);
 }
 
 #[tokio::test]
 async fn mail_that_would_loop_is_not_forwarded() {
-    let house = house().await;
-    house.rule("all", 1, forward("redirect")).await;
-    house.shelf.deliver(mail(1), house.clock.now());
-    house.settled(1).await;
-    // What was forwarded comes back to the same mailbox.
-    let sent = house.raw(house.messages().await[0].summary.uid).await;
-    house.shelf.deliver(sent.replace("Hello 1", "Hello again"), house.clock.now());
-    house.shelf.deliver(
+    let gateway = gateway().await;
+    gateway.rule("all", 1, forward("redirect")).await;
+    gateway.mail_server.deliver(mail(1), gateway.clock.now());
+    gateway.settled(1).await;
+    // The forwarded mail comes back to the same mailbox.
+    let sent = gateway.raw(gateway.messages().await[0].summary.uid).await;
+    gateway.mail_server.deliver(sent.replace("Hello 1", "Hello again"), gateway.clock.now());
+    gateway.mail_server.deliver(
         "Return-Path: <>\r\nFrom: x@example.org\r\nSubject: returned\r\n\r\nx\r\n",
-        house.clock.now(),
+        gateway.clock.now(),
     );
-    house.shelf.deliver(
+    gateway.mail_server.deliver(
         "Auto-Submitted: auto-replied\r\nFrom: x@example.org\r\nSubject: away\r\n\r\nx\r\n",
-        house.clock.now(),
+        gateway.clock.now(),
     );
-    let mails = house.settled(4).await;
+    let mails = gateway.settled(4).await;
     for mail in &mails[1..] {
         assert_eq!(mail.state, InboundState::NoMatch);
         assert!(mail.error.as_deref().unwrap().contains("loop guard: "), "{:?}", mail.error);
     }
-    assert_eq!(house.messages().await.len(), 1);
+    assert_eq!(gateway.messages().await.len(), 1);
 }
 
-/// A key of the tenant for the domain of the mailbox, which is what its people write from.
-async fn signing_key(house: &House) {
+/// A key of the tenant for the domain of the mailbox, from which its users write.
+async fn signing_key(gateway: &TestGateway) {
     let algorithm = postway_domain::DkimAlgorithm::Ed25519;
-    let at = house.clock.now();
+    let at = gateway.clock.now();
     let key = signing::new_key(&tenant(), "example.net", "s1", algorithm, &super::secret_key(), at).unwrap();
-    house.change(DirectoryChange::CreateDkimKey(key)).await;
+    gateway.change(DirectoryChange::CreateDkimKey(key)).await;
 }
 
 #[tokio::test]
 async fn only_mail_that_the_tenant_wrote_is_signed_with_its_key() {
     let spoof = "From: Boss <boss@example.net>\r\nTo: support@example.net\r\nSubject: pay this\r\n\
                  Message-ID: <s1@example.org>\r\nDate: Mon, 1 Jan 2024 00:00:00 +0000\r\n\r\nPay.\r\n";
-    // The third cannot be resent as it is, and so goes as an attachment.
+    // The third cannot be redirected unchanged, and so is sent as an attachment.
     for (form, raw, is_signed) in [
         ("redirect", spoof.to_owned(), false),
         ("compose", spoof.to_owned(), true),
         ("redirect", format!("{SIGNED}{}", spoof.replace("pay this", "größe")), true),
         ("attachment", spoof.to_owned(), true),
     ] {
-        let house = house().await;
-        signing_key(&house).await;
-        house.rule("all", 1, forward(form)).await;
-        house.shelf.deliver(raw, house.clock.now());
-        house.settled(1).await;
-        let sent = house.raw(house.messages().await[0].summary.uid).await;
+        let gateway = gateway().await;
+        signing_key(&gateway).await;
+        gateway.rule("all", 1, forward(form)).await;
+        gateway.mail_server.deliver(raw, gateway.clock.now());
+        gateway.settled(1).await;
+        let sent = gateway.raw(gateway.messages().await[0].summary.uid).await;
         let (header, _) = sent.split_once("\r\n\r\n").unwrap();
         assert_eq!(header.contains("DKIM-Signature: "), is_signed, "{form}: {header}");
         assert_eq!(header.contains("\r\nFrom: Boss"), !is_signed, "{form}: {header}");
     }
-    // What an application of the tenant hands in is the tenant's own.
-    let house = house().await;
-    signing_key(&house).await;
-    let uid = hand_in(&house, spoof).await;
-    assert!(house.raw(uid).await.starts_with("DKIM-Signature: "));
+    // Mail that an application of the tenant hands over belongs to the tenant.
+    let gateway = gateway().await;
+    signing_key(&gateway).await;
+    let uid = hand_in(&gateway, spoof).await;
+    assert!(gateway.raw(uid).await.starts_with("DKIM-Signature: "));
 }
 
-/// Hands a mail in at the door of a house, as a gateway does that sends by it.
-async fn hand_in(house: &House, raw: &str) -> MessageUid {
+/// Hands a mail to a gateway's intake, as another gateway does that sends through it.
+async fn hand_in(gateway: &TestGateway, raw: &str) -> MessageUid {
     let ctx = RequestContext {
         tenant: tenant(),
         request_id: "r".to_owned(),
@@ -330,33 +331,33 @@ async fn hand_in(house: &House, raw: &str) -> MessageUid {
         restrictions: None,
     };
     let options = RawOptions { to: vec!["next@example.org".to_owned()], ..RawOptions::default() };
-    house.door().accept_raw(&ctx, options, raw.to_owned().into()).await.unwrap().uid
+    gateway.door().accept_raw(&ctx, options, raw.to_owned().into()).await.unwrap().uid
 }
 
-/// Two gateways forward to each other, each by the door of the other, which makes the mail its own.
+/// Two gateways forward to each other, each through the intake of the other, which makes the mail its own.
 #[tokio::test]
 async fn mail_between_two_gateways_that_forward_to_each_other_comes_to_an_end() {
     for form in ["compose", "redirect", "attachment"] {
-        let [mut a, mut b] = [house().await, house().await];
+        let [mut a, mut b] = [gateway().await, gateway().await];
         (a.secret, b.secret) = (1, 2);
-        for house in [&a, &b] {
-            house.rule("all", 1, forward(form)).await;
+        for gateway in [&a, &b] {
+            gateway.rule("all", 1, forward(form)).await;
         }
         let mut raw = String::from_utf8(mail(1)).unwrap();
         let mut forwards = 0;
-        for house in [&a, &b].into_iter().cycle().take(20) {
-            let before = house.messages().await.len();
-            house.shelf.deliver(raw.clone(), house.clock.now());
-            let count = house.shelf.state().mails.len();
-            let last = house.settled(count).await.pop().unwrap();
-            let messages = house.messages().await;
+        for gateway in [&a, &b].into_iter().cycle().take(20) {
+            let before = gateway.messages().await.len();
+            gateway.mail_server.deliver(raw.clone(), gateway.clock.now());
+            let count = gateway.mail_server.state().mails.len();
+            let last = gateway.settled(count).await.pop().unwrap();
+            let messages = gateway.messages().await;
             if messages.len() == before {
                 assert!(last.error.unwrap().contains("it was forwarded from this mailbox before"));
                 break;
             }
             forwards += 1;
-            let sent = house.raw(messages.last().unwrap().summary.uid).await;
-            let door = if std::ptr::eq(house, &a) { &b } else { &a };
+            let sent = gateway.raw(messages.last().unwrap().summary.uid).await;
+            let door = if std::ptr::eq(gateway, &a) { &b } else { &a };
             let uid = hand_in(door, &sent).await;
             raw = door.raw(uid).await;
         }
@@ -366,87 +367,87 @@ async fn mail_between_two_gateways_that_forward_to_each_other_comes_to_an_end() 
 
 #[tokio::test]
 async fn marks_of_gateways_that_nobody_here_knows_are_counted() {
-    let house = house().await;
-    house.rule("all", 1, forward("compose")).await;
+    let gateway = gateway().await;
+    gateway.rule("all", 1, forward("compose")).await;
     let mark = |n: usize| format!("X-Postway-Forwarded: {n:032x}\r\n");
     for marks in [9, 10] {
         let marks: String = (0..marks).map(mark).collect();
         let raw = format!("{marks}{}", String::from_utf8(mail(1)).unwrap());
-        house.shelf.deliver(raw, house.clock.now());
+        gateway.mail_server.deliver(raw, gateway.clock.now());
     }
-    let mails = house.settled(2).await;
+    let mails = gateway.settled(2).await;
     assert_eq!(states(&mails), [InboundState::Routed, InboundState::NoMatch]);
     assert!(mails[1].error.as_deref().unwrap().contains("forwarded 10 times"), "{:?}", mails[1].error);
-    let sent = house.raw(house.messages().await[0].summary.uid).await;
+    let sent = gateway.raw(gateway.messages().await[0].summary.uid).await;
     assert_eq!(sent.matches("X-Postway-Forwarded: ").count(), 10);
 }
 
 #[tokio::test]
 async fn replaying_and_a_changed_rule_forward_nothing_twice() {
-    let house = house().await;
-    house.rule("all", 1, forward("compose")).await;
-    house.shelf.deliver(mail(1), house.clock.now());
-    let uid = house.settled(1).await[0].uid;
-    house.advance(Duration::from_secs(60));
-    house.store.replay_inbound(&tenant(), uid, house.clock.now()).await.unwrap();
-    house.settled(1).await;
-    assert_eq!(house.messages().await.len(), 1);
-    house.rule("second", 2, forward("attachment")).await;
-    house.store.replay_inbound(&tenant(), uid, house.clock.now()).await.unwrap();
-    house.settled(1).await;
-    assert_eq!(house.messages().await.len(), 2, "another rule is another message");
+    let gateway = gateway().await;
+    gateway.rule("all", 1, forward("compose")).await;
+    gateway.mail_server.deliver(mail(1), gateway.clock.now());
+    let uid = gateway.settled(1).await[0].uid;
+    gateway.advance(Duration::from_secs(60));
+    gateway.store.replay_inbound(&tenant(), uid, gateway.clock.now()).await.unwrap();
+    gateway.settled(1).await;
+    assert_eq!(gateway.messages().await.len(), 1);
+    gateway.rule("second", 2, forward("attachment")).await;
+    gateway.store.replay_inbound(&tenant(), uid, gateway.clock.now()).await.unwrap();
+    gateway.settled(1).await;
+    assert_eq!(gateway.messages().await.len(), 2, "another rule is another message");
 }
 
 #[tokio::test]
 async fn a_failed_errand_is_tried_again_without_forwarding_again() {
-    let house = house().await;
+    let gateway = gateway().await;
     let rule = json!({"actions": [
         {"do": "forward", "to": ["bob@example.com"]}, {"do": "mark_seen"}, {"do": "move", "folder": "Done"}
     ]});
-    house.rule("all", 1, rule).await;
-    house.shelf.state().refuses = 1;
-    house.shelf.deliver(mail(1), house.clock.now());
-    house
+    gateway.rule("all", 1, rule).await;
+    gateway.mail_server.state().refuses = 1;
+    gateway.mail_server.deliver(mail(1), gateway.clock.now());
+    gateway
         .until("it waits", || async {
-            house.mails().await.iter().any(|mail| mail.state == InboundState::Waiting)
+            gateway.mails().await.iter().any(|mail| mail.state == InboundState::Waiting)
         })
         .await;
-    let waiting = house.mails().await.remove(0);
+    let waiting = gateway.mails().await.remove(0);
     assert_eq!((waiting.tries, waiting.error.as_deref()), (1, Some("the folder is not there")));
-    house.advance(Duration::from_secs(3_600));
-    let mails = house.settled(1).await;
+    gateway.advance(Duration::from_secs(3_600));
+    let mails = gateway.settled(1).await;
     assert_eq!((mails[0].state, mails[0].error.as_deref()), (InboundState::Routed, None));
-    assert_eq!(house.messages().await.len(), 1);
-    assert_eq!(house.shelf.state().moved, [(1, "Done".to_owned())]);
+    assert_eq!(gateway.messages().await.len(), 1);
+    assert_eq!(gateway.mail_server.state().moved, [(1, "Done".to_owned())]);
 }
 
 #[tokio::test]
 async fn a_mail_that_cannot_be_forwarded_is_dead_after_its_tries_and_can_be_replayed() {
-    let house = house().await;
+    let gateway = gateway().await;
     let rule = json!({"actions": [{"do": "forward", "to": ["bob@example.com"], "account": "missing"}]});
-    house.rule("all", 1, rule).await;
-    house.shelf.deliver(mail(1), house.clock.now());
+    gateway.rule("all", 1, rule).await;
+    gateway.mail_server.deliver(mail(1), gateway.clock.now());
     for tries in 1..3 {
-        house
+        gateway
             .until("it waits", || async {
-                house.mails().await.first().is_some_and(|mail| mail.tries == tries)
+                gateway.mails().await.first().is_some_and(|mail| mail.tries == tries)
             })
             .await;
-        assert_eq!(house.mails().await[0].state, InboundState::Waiting);
-        house.advance(Duration::from_secs(2 * 3_600));
+        assert_eq!(gateway.mails().await[0].state, InboundState::Waiting);
+        gateway.advance(Duration::from_secs(2 * 3_600));
     }
-    let mails = house.settled(1).await;
+    let mails = gateway.settled(1).await;
     assert_eq!(mails[0].state, InboundState::Dead);
     assert!(mails[0].error.as_deref().unwrap().contains("unknown account missing"), "{:?}", mails[0].error);
 }
 
 #[tokio::test]
 async fn a_webhook_action_tells_of_the_mail() {
-    let house = house().await;
-    house.rule("all", 1, json!({"actions": [{"do": "tag", "tag": "new"}, {"do": "webhook"}]})).await;
-    house.shelf.deliver(mail(7), house.clock.now());
-    let uid = house.settled(1).await[0].uid;
-    let record = house.store.inbound_one(&tenant(), uid).await.unwrap().unwrap();
+    let gateway = gateway().await;
+    gateway.rule("all", 1, json!({"actions": [{"do": "tag", "tag": "new"}, {"do": "webhook"}]})).await;
+    gateway.mail_server.deliver(mail(7), gateway.clock.now());
+    let uid = gateway.settled(1).await[0].uid;
+    let record = gateway.store.inbound_one(&tenant(), uid).await.unwrap().unwrap();
     let [event] = record.events.as_slice() else { panic!("{record:?}") };
     assert_eq!(event.kind, EventKind::Received);
     let told: Value = serde_json::from_str(event.data.as_deref().unwrap()).unwrap();
@@ -460,62 +461,62 @@ async fn a_webhook_action_tells_of_the_mail() {
 
 #[tokio::test]
 async fn reminders_come_until_somebody_says_that_it_is_resolved() {
-    let house = house().await;
+    let gateway = gateway().await;
     let rule = json!({
         "actions": [{"do": "forward", "to": ["bob@example.com"]}],
         "follow_up": {"every_hours": 24, "times_max": 3}
     });
-    house.rule("all", 1, rule).await;
-    house.shelf.deliver(mail(1), house.clock.now());
-    let uid = house.settled(1).await[0].uid;
+    gateway.rule("all", 1, rule).await;
+    gateway.mail_server.deliver(mail(1), gateway.clock.now());
+    let uid = gateway.settled(1).await[0].uid;
     for nth in 1..=2 {
-        house.advance(Duration::from_secs(24 * 3_600 + 1));
-        let mails = house.settled(1).await;
+        gateway.advance(Duration::from_secs(24 * 3_600 + 1));
+        let mails = gateway.settled(1).await;
         assert_eq!((mails[0].state, mails[0].reminders), (InboundState::Routed, nth));
     }
-    let subjects: Vec<_> = house.messages().await.into_iter().map(|one| one.summary.subject).collect();
+    let subjects: Vec<_> = gateway.messages().await.into_iter().map(|one| one.summary.subject).collect();
     assert_eq!(subjects, ["Fwd: Question 1", "Reminder 1: Fwd: Question 1", "Reminder 2: Fwd: Question 1"]);
-    house.store.resolve_inbound(&tenant(), uid, house.clock.now()).await.unwrap();
-    house.advance(Duration::from_secs(48 * 3_600));
-    house.shelf.deliver(mail(2), house.clock.now());
-    house.settled(2).await;
-    assert_eq!(house.messages().await.len(), 4, "the second mail, and no third reminder of the first");
+    gateway.store.resolve_inbound(&tenant(), uid, gateway.clock.now()).await.unwrap();
+    gateway.advance(Duration::from_secs(48 * 3_600));
+    gateway.mail_server.deliver(mail(2), gateway.clock.now());
+    gateway.settled(2).await;
+    assert_eq!(gateway.messages().await.len(), 4, "the second mail, and no third reminder of the first");
 }
 
 #[tokio::test]
 async fn reminders_end_after_the_times_that_were_asked_for() {
-    let house = house().await;
+    let gateway = gateway().await;
     let rule = json!({
         "actions": [{"do": "forward", "to": ["bob@example.com"], "as": "redirect"}],
         "follow_up": {"every_hours": 1, "times_max": 1}
     });
-    house.rule("all", 1, rule).await;
-    house.shelf.deliver(mail(1), house.clock.now());
-    house.settled(1).await;
-    house.advance(Duration::from_secs(3_601));
-    let mails = house.settled(1).await;
+    gateway.rule("all", 1, rule).await;
+    gateway.mail_server.deliver(mail(1), gateway.clock.now());
+    gateway.settled(1).await;
+    gateway.advance(Duration::from_secs(3_601));
+    let mails = gateway.settled(1).await;
     assert_eq!((mails[0].reminders, mails[0].due_at), (1, None));
-    let messages = house.messages().await;
+    let messages = gateway.messages().await;
     assert_eq!(messages.len(), 2);
-    let raw = house.raw(messages[1].summary.uid).await;
+    let raw = gateway.raw(messages[1].summary.uid).await;
     assert!(raw.contains("Subject: Reminder 1:"), "{raw}");
 }
 
 #[tokio::test]
 async fn a_mail_whose_forward_would_be_captured_waits_and_is_not_moved() {
-    let house = house().await;
-    house.set_test(false).await;
+    let gateway = gateway().await;
+    gateway.set_test(false).await;
     let mut rule = forward("redirect");
     rule["actions"].as_array_mut().unwrap().push(json!({"do": "move", "folder": "Done"}));
-    house.rule("all", 1, rule).await;
-    house.shelf.deliver(mail(1), house.clock.now());
-    house
+    gateway.rule("all", 1, rule).await;
+    gateway.mail_server.deliver(mail(1), gateway.clock.now());
+    gateway
         .until("the mail to wait", || async {
-            let mails = house.mails().await;
+            let mails = gateway.mails().await;
             mails.first().is_some_and(|mail| mail.state == InboundState::Waiting)
         })
         .await;
-    let waiting = house.mails().await.remove(0);
+    let waiting = gateway.mails().await.remove(0);
     assert!(waiting.error.unwrap_or_default().contains("no account of this tenant sends mail yet"));
-    assert!(house.messages().await.is_empty(), "nothing was captured");
+    assert!(gateway.messages().await.is_empty(), "nothing was captured");
 }

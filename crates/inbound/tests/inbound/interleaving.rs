@@ -1,4 +1,5 @@
-//! Crashes anywhere: whatever is cut off and started again, each mail is registered once and forwarded once.
+//! Crashes anywhere: whatever is interrupted and started again, each mail is registered once and forwarded
+//! once.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -12,16 +13,16 @@ use proptest::{prelude::*, test_runner::Config};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{House, mail};
+use super::{TestGateway, mail};
 
-/// What happens between and in the lives of a process.
+/// What happens between and during the lives of a process.
 #[derive(Clone, Debug)]
 enum Step {
-    /// So many mails come.
+    /// This many mails arrive.
     Deliver(usize),
-    /// The server gives all mail new UIDs.
+    /// The server assigns new UIDs to all mail.
     Renumber,
-    /// A process lives for so many turns of its runtime, with this many monitors, and dies.
+    /// A process with this many monitors lives for this many turns of its runtime, and dies.
     Live { turns: u32, monitors: usize },
 }
 
@@ -33,17 +34,17 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// One life: all rooms run until `over`, then the runtime is dropped with whatever they were doing.
-fn live(house: &House, monitors: usize, over: impl Future<Output = ()>) {
+/// One life: all subsystems run until `over`, then the runtime is dropped with everything they were doing.
+fn live(gateway: &TestGateway, monitors: usize, over: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let incarnation = Incarnation::new(house.clock.now(), &mut rand::rng());
-        house.store.reclaim_inbound(&[incarnation], house.clock.now(), 1_000).await.unwrap();
-        let source: Arc<dyn FolderSource> = Arc::new(house.shelf.clone());
+        let incarnation = Incarnation::new(gateway.clock.now(), &mut rand::rng());
+        gateway.store.reclaim_inbound(&[incarnation], gateway.clock.now(), 1_000).await.unwrap();
+        let source: Arc<dyn FolderSource> = Arc::new(gateway.mail_server.clone());
         for _ in 0..monitors {
-            tokio::spawn(house.monitor(source.clone()).run(CancellationToken::new()));
+            tokio::spawn(gateway.monitor(source.clone()).run(CancellationToken::new()));
         }
-        tokio::spawn(house.router(source, incarnation).run(CancellationToken::new()));
+        tokio::spawn(gateway.router(source, incarnation).run(CancellationToken::new()));
         over.await;
     });
     runtime.shutdown_background();
@@ -51,40 +52,40 @@ fn live(house: &House, monitors: usize, over: impl Future<Output = ()>) {
 
 fn check(steps: &[Step]) {
     let setting_up = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let house = setting_up.block_on(async {
-        let house = House::new(Start::Beginning, &[MailboxRole::Forward]).await;
-        // The errand comes between accepting and settling, and takes some turns: a crash may come there.
+    let gateway = setting_up.block_on(async {
+        let gateway = TestGateway::new(Start::Beginning, &[MailboxRole::Forward]).await;
+        // The IMAP action comes between accepting and writing, and takes some turns: a crash may come there.
         let actions = json!([{"do": "forward", "to": ["bob@example.com"]}, {"do": "mark_seen"}]);
-        house.rule("all", 1, json!({ "actions": actions })).await;
-        house
+        gateway.rule("all", 1, json!({ "actions": actions })).await;
+        gateway
     });
     let mut delivered = 0;
     for step in steps {
         match step {
             Step::Deliver(count) => {
                 for _ in 0..*count {
-                    house.shelf.deliver(mail(delivered), house.clock.now());
+                    gateway.mail_server.deliver(mail(delivered), gateway.clock.now());
                     delivered += 1;
                 }
             }
-            Step::Renumber => house.shelf.renumber(),
+            Step::Renumber => gateway.mail_server.renumber(),
             Step::Live { turns, monitors } => {
-                live(&house, *monitors, async {
+                live(&gateway, *monitors, async {
                     for _ in 0..*turns {
                         tokio::task::yield_now().await;
                     }
                 });
-                // What was tried in vain is due again in the next life.
-                house.advance(Duration::from_secs(2 * 3_600));
+                // Mail that was tried in vain is due again in the next life.
+                gateway.advance(Duration::from_secs(2 * 3_600));
             }
         }
     }
     let mut lives = 0;
     loop {
-        live(&house, 1, async {
+        live(&gateway, 1, async {
             let quiet = async {
                 loop {
-                    let mails = house.mails().await;
+                    let mails = gateway.mails().await;
                     if mails.len() == delivered && mails.iter().all(|mail| mail.state.is_settled()) {
                         return;
                     }
@@ -93,21 +94,21 @@ fn check(steps: &[Step]) {
             };
             let _ = tokio::time::timeout(Duration::from_secs(5), quiet).await;
         });
-        let mails = setting_up.block_on(house.mails());
+        let mails = setting_up.block_on(gateway.mails());
         if mails.iter().all(|mail| mail.state.is_settled()) && mails.len() >= delivered {
             break;
         }
-        house.advance(Duration::from_secs(2 * 3_600));
+        gateway.advance(Duration::from_secs(2 * 3_600));
         lives += 1;
         assert!(lives < 12, "it never comes to rest: {mails:#?}");
     }
-    let mails = setting_up.block_on(house.mails());
+    let mails = setting_up.block_on(gateway.mails());
     assert_eq!(mails.len(), delivered, "each mail is registered once");
     let dead = mails.iter().filter(|mail| mail.state == InboundState::Dead).count();
-    let messages = setting_up.block_on(house.messages());
+    let messages = setting_up.block_on(gateway.messages());
     let subjects: BTreeSet<String> = messages.iter().map(|message| message.summary.subject.clone()).collect();
     assert_eq!(subjects.len(), messages.len(), "none is forwarded twice");
-    // A mail whose workers died as often as it may be tried is left for people, and told as such.
+    // A mail whose workers died as often as it may be tried is set aside, with that reason.
     assert!(
         messages.len() + dead >= delivered,
         "each is forwarded: {} of {delivered}, {dead} dead",

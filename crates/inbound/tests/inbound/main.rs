@@ -1,4 +1,4 @@
-//! The room from outside: mailboxes are read, mail is dealt with, on the in-memory store.
+//! The subsystem from outside: mailboxes are read and mail is processed, on the in-memory store.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -53,16 +53,16 @@ use postway_store::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use script::Shelf;
+use script::ScriptedServer;
 
 /// 2024-01-01T00:00:00Z.
 const NOW_MS: i64 = 1_704_067_200_000;
-/// What secret keys are made of where a test says nothing else.
+/// The bytes of secret keys, unless a test sets others.
 const SECRET: u8 = 7;
-/// How long anything here may take.
+/// The longest time that anything here may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Stands still, or goes on by a step whenever it is asked.
+/// A clock that stands still, or advances by a step whenever it is read.
 pub struct TestClock {
     ms: AtomicI64,
     step_ms: AtomicI64,
@@ -74,7 +74,7 @@ impl Clock for TestClock {
     }
 }
 
-/// The one node there is; counts how often it was asked for its duty.
+/// The only node; counts how often it was asked for its duty.
 #[derive(Default)]
 pub struct Alone(AtomicI64);
 
@@ -86,20 +86,20 @@ impl MonitorNode for Alone {
     }
 }
 
-/// A tenant `default` that sends by `relay`, and one mailbox `inbox` of it, on a shelf.
-pub struct House {
+/// A tenant `default` that sends through `relay`, and its mailbox `inbox`, on a scripted server.
+pub struct TestGateway {
     pub store: Arc<MemoryStore>,
     pub clock: Arc<TestClock>,
     pub depot: Arc<Depot>,
-    pub shelf: Shelf,
+    pub mail_server: ScriptedServer,
     pub node: Arc<Alone>,
-    /// Whom signatures of certified mail must lead to.
+    /// The certificates that signatures of certified mail must lead to.
     pub trust: TrustStore,
-    /// What its secret key is made of.
+    /// The bytes of its secret key.
     pub secret: u8,
 }
 
-impl House {
+impl TestGateway {
     pub async fn new(start: Start, roles: &[MailboxRole]) -> Self {
         Self::with(TenantSettings::default(), start, roles).await
     }
@@ -109,30 +109,30 @@ impl House {
         let clock = Arc::new(TestClock { ms: AtomicI64::new(NOW_MS), step_ms: AtomicI64::new(0) });
         let tenant = Tenant {
             default_account: Some("relay".parse().unwrap()),
-            // There for tests, so that its sandbox is as good as an account that sends.
+            // A test tenant, so that its sandbox counts as an account that sends.
             settings: TenantSettings { test: true, ..settings },
             ..Tenant::new(tenant(), "Default", clock.now())
         };
         assert!(store.create_tenant(tenant).await.unwrap());
         assert!(store.create_account(account()).await.unwrap());
-        let house = Self {
+        let gateway = Self {
             store,
             clock,
             depot: Arc::new(Depot::memory()),
-            shelf: Shelf::default(),
+            mail_server: ScriptedServer::default(),
             node: Arc::default(),
             trust: TrustStore::default(),
             secret: SECRET,
         };
-        house.change(DirectoryChange::CreateMailbox(mailbox(start, roles))).await;
-        house
+        gateway.change(DirectoryChange::CreateMailbox(mailbox(start, roles))).await;
+        gateway
     }
 
     pub async fn change(&self, change: DirectoryChange) {
         assert_eq!(self.store.change(change, None).await.unwrap(), Changed::Done);
     }
 
-    /// Makes the tenant one that wants its mail to leave, or again one that is there for tests.
+    /// Makes the tenant one whose mail must leave, or a test tenant again.
     pub async fn set_test(&self, test: bool) {
         let found = self.store.tenant(&tenant()).await.unwrap().unwrap();
         let (version, settings) = (found.version, TenantSettings { test, ..found.settings.clone() });
@@ -144,7 +144,7 @@ impl House {
         self.rule_at(&key(), id, position, content).await;
     }
 
-    /// A rule of any mailbox; its id is the mailbox's with this behind it.
+    /// A rule of any mailbox; its id is the mailbox's with this suffix.
     pub async fn rule_of(&self, key: &MailboxKey, id: &str, content: Value) {
         self.rule_at(key, &format!("{}-{id}", key.mailbox), 1, content).await;
     }
@@ -211,10 +211,10 @@ impl House {
         })
     }
 
-    /// Runs both rooms until something is so.
+    /// Runs both loops until a condition holds.
     pub async fn until<F: Future<Output = bool>>(&self, what: &str, so: impl Fn() -> F) {
         let stop = CancellationToken::new();
-        let source: Arc<dyn FolderSource> = Arc::new(self.shelf.clone());
+        let source: Arc<dyn FolderSource> = Arc::new(self.mail_server.clone());
         let incarnation = Incarnation::new(self.clock.now(), &mut rand::rng());
         let monitor = tokio::spawn(self.monitor(source.clone()).run(stop.clone()));
         let router = tokio::spawn(self.router(source, incarnation).run(stop.clone()));
@@ -224,7 +224,7 @@ impl House {
         router.await.unwrap();
     }
 
-    /// Runs both rooms until so many mails are settled.
+    /// Runs both loops until this many mails are settled.
     pub async fn settled(&self, count: usize) -> Vec<InboundView> {
         self.until("mail is settled", || async {
             let mails = self.mails().await;
@@ -239,7 +239,7 @@ impl House {
         mails
     }
 
-    /// All mail that came in, the oldest first.
+    /// All inbound mail, the oldest first.
     pub async fn mails(&self) -> Vec<InboundView> {
         let mut mails = self.store.inbound(&tenant(), &InboundFilter::default(), None, 10_000).await.unwrap();
         mails.sort_by_key(|mail| (mail.imap_uid, mail.uid));
@@ -263,7 +263,7 @@ impl House {
         String::from_utf8_lossy(&raw).into_owned()
     }
 
-    /// Sends a message, as an application does; it stands as accepted.
+    /// Accepts a message, as an application sends it.
     pub async fn send(&self, to: &[&str]) -> MessageUid {
         let body = json!({"from": "Shop <shop@example.com>", "to": to, "subject": "Your order", "text": "t"});
         let ctx = RequestContext {
@@ -280,7 +280,7 @@ impl House {
         self.door().accept_json(&ctx, Bytes::from(body.to_string())).await.unwrap().uid
     }
 
-    /// Sends a message and has it stand as sent, waiting for a receipt where a time is given.
+    /// Accepts a message and marks it as sent, waiting for a receipt if a time is given.
     pub async fn sent(&self, to: &[&str], awaits_receipt: Option<Time>) -> MessageUid {
         let uid = self.send(to).await;
         let (store, now): (Shared, _) = (self.store.clone(), self.clock.now());
@@ -302,7 +302,7 @@ impl House {
         self.clock.step_ms.store(1, Ordering::Relaxed);
     }
 
-    /// How often the monitor has looked for what to do.
+    /// How often the monitor has polled.
     pub fn looks(&self) -> i64 {
         self.node.0.load(Ordering::Relaxed)
     }
@@ -313,7 +313,7 @@ impl House {
         Incarnation::new(Time::from_millis(NOW_MS), &mut rand::rngs::StdRng::seed_from_u64(7))
     }
 
-    /// Claims mail for [`House::claimer`].
+    /// Claims mail for [`TestGateway::claimer`].
     pub async fn claim(&self, limit: u32) -> Vec<ToRoute> {
         let now = self.clock.now();
         let lease = Lease {
@@ -324,12 +324,12 @@ impl House {
         self.store.claim_inbound(RouteRequest::new(lease, now, limit)).await.unwrap()
     }
 
-    /// Takes back what others than this one have, or what is past its time; how many.
+    /// Reclaims leases of other incarnations and expired ones; returns their number.
     pub async fn reclaim(&self, alive: Incarnation) -> u32 {
         self.store.reclaim_inbound(&[alive], self.clock.now(), 1_000).await.unwrap()
     }
 
-    /// The process that claims dies, and its mail is taken back and due again.
+    /// The claiming process dies, and its mail is reclaimed and due again.
     pub async fn die(&self) {
         let survivor = Incarnation::new(self.clock.now(), &mut rand::rng());
         assert!(self.reclaim(survivor).await > 0);

@@ -1,4 +1,4 @@
-//! Reading mailboxes: where it begins, what it registers, what it does about faults.
+//! Reading mailboxes: where reading begins, what is registered, how faults are handled.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use postway_domain::{
 use postway_inbound::SourceError;
 use postway_store::{Inbound, record::DirectoryChange};
 
-use super::{House, key, mail, mailbox, states};
+use super::{TestGateway, key, mail, mailbox, states};
 
 const ROLES: &[MailboxRole] = &[MailboxRole::Bounces];
 
@@ -18,17 +18,17 @@ fn day(number: i64) -> Time {
     Time::from_millis(super::NOW_MS + (number - 100) * 86_400_000)
 }
 
-async fn caught_up(house: &House) {
-    house
+async fn caught_up(gateway: &TestGateway) {
+    gateway
         .until("the mailbox is read to its end", || async {
-            let state = house.state().await;
+            let state = gateway.state().await;
             state.scanned_at.is_some() && state.lag() == Some(0)
         })
         .await;
 }
 
-async fn subjects(house: &House) -> Vec<String> {
-    house.mails().await.into_iter().map(|mail| mail.subject.unwrap_or_default()).collect()
+async fn subjects(gateway: &TestGateway) -> Vec<String> {
+    gateway.mails().await.into_iter().map(|mail| mail.subject.unwrap_or_default()).collect()
 }
 
 #[tokio::test]
@@ -45,103 +45,103 @@ async fn every_way_to_begin_takes_the_mail_it_says() {
         (Start::AfterUid(4), &[]),
         (Start::AfterUid(4_000), &[]),
     ] {
-        let house = House::new(start, ROLES).await;
+        let gateway = TestGateway::new(start, ROLES).await;
         for number in 1..=4 {
-            house.shelf.deliver(mail(number), day(number as i64));
+            gateway.mail_server.deliver(mail(number), day(number as i64));
         }
-        caught_up(&house).await;
-        assert_eq!(subjects(&house).await, expected, "{start:?}");
-        // What comes later is taken in every case, and the old stays old where all get new UIDs.
-        house.shelf.deliver(mail(5), day(95));
-        house.shelf.renumber();
+        caught_up(&gateway).await;
+        assert_eq!(subjects(&gateway).await, expected, "{start:?}");
+        // Later mail is taken in every case, and old mail stays old if all get new UIDs.
+        gateway.mail_server.deliver(mail(5), day(95));
+        gateway.mail_server.renumber();
         let expected: BTreeSet<String> =
             expected.iter().map(|one| (*one).to_owned()).chain(["Question 5".to_owned()]).collect();
-        house.settled(expected.len()).await;
-        assert_eq!(subjects(&house).await.into_iter().collect::<BTreeSet<_>>(), expected, "{start:?}");
+        gateway.settled(expected.len()).await;
+        assert_eq!(subjects(&gateway).await.into_iter().collect::<BTreeSet<_>>(), expected, "{start:?}");
     }
 }
 
 #[tokio::test]
 async fn an_old_mail_that_is_moved_into_the_folder_is_taken_also_while_nobody_watches() {
     for start in [Start::Now, Start::Since(day(90)), Start::Newest(1)] {
-        let house = House::new(start, ROLES).await;
+        let gateway = TestGateway::new(start, ROLES).await;
         for number in 1..=3 {
-            house.shelf.deliver(mail(number), day(91 + number as i64));
+            gateway.mail_server.deliver(mail(number), day(91 + number as i64));
         }
-        caught_up(&house).await;
-        let before = subjects(&house).await.len();
-        // Nobody watches now, and the dates are of long before watching began.
-        house.shelf.deliver(mail(5), day(1));
-        house.settled(before + 1).await;
-        house.shelf.renumber();
-        let is_read_anew = || async { house.state().await.cursor.is_some_and(|at| at.uid_validity == 2) };
-        house.until("it is read anew", is_read_anew).await;
-        house.shelf.deliver(mail(6), day(2));
-        let mails = house.settled(before + 2).await;
+        caught_up(&gateway).await;
+        let before = subjects(&gateway).await.len();
+        // No node watches now, and the dates are from long before the watch began.
+        gateway.mail_server.deliver(mail(5), day(1));
+        gateway.settled(before + 1).await;
+        gateway.mail_server.renumber();
+        let is_read_anew = || async { gateway.state().await.cursor.is_some_and(|at| at.uid_validity == 2) };
+        gateway.until("it is read anew", is_read_anew).await;
+        gateway.mail_server.deliver(mail(6), day(2));
+        let mails = gateway.settled(before + 2).await;
         let moved = mails.iter().filter_map(|mail| mail.subject.as_deref());
         assert_eq!(moved.skip(before).collect::<Vec<_>>(), ["Question 5", "Question 6"], "{start:?}");
     }
 }
 
-/// So that what comes sooner was told.
-async fn poll_hourly(house: &House) {
+/// So long that mail seen earlier was reported by the server.
+async fn poll_hourly(gateway: &TestGateway) {
     let mut hourly = mailbox(Start::Now, ROLES);
     hourly.settings.poll_seconds = 3_600;
     hourly.version = 2;
-    house.change(DirectoryChange::UpdateMailbox(hourly, 1)).await;
+    gateway.change(DirectoryChange::UpdateMailbox(hourly, 1)).await;
 }
 
 #[tokio::test]
 async fn mail_that_comes_while_it_is_watched_is_told_and_read_at_once() {
-    let house = House::new(Start::Now, ROLES).await;
-    poll_hourly(&house).await;
-    house
+    let gateway = TestGateway::new(Start::Now, ROLES).await;
+    poll_hourly(&gateway).await;
+    gateway
         .until("what came is registered", || async {
-            // Delivered once the first look is over; the shelf tells, nobody waits for the next poll.
-            if house.state().await.scanned_at.is_some() && house.shelf.state().mails.is_empty() {
-                house.shelf.deliver(mail(1), house.clock.now());
+            // Delivered after the first poll; the server reports it, and no poll is waited for.
+            if gateway.state().await.scanned_at.is_some() && gateway.mail_server.state().mails.is_empty() {
+                gateway.mail_server.deliver(mail(1), gateway.clock.now());
             }
-            !house.mails().await.is_empty()
+            !gateway.mails().await.is_empty()
         })
         .await;
 }
 
 #[tokio::test]
 async fn many_mails_are_registered_page_by_page_each_once() {
-    let house = House::new(Start::Beginning, ROLES).await;
+    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
     for number in 0..350 {
-        house.shelf.deliver(mail(number), day(1));
+        gateway.mail_server.deliver(mail(number), day(1));
     }
-    house.shelf.state().next = 5_000_000;
-    let mails = house.settled(350).await;
+    gateway.mail_server.state().next = 5_000_000;
+    let mails = gateway.settled(350).await;
     assert!(mails.iter().all(|mail| mail.state == InboundState::NoMatch));
-    assert_eq!(house.state().await.cursor.unwrap().last_uid, 4_999_999);
+    assert_eq!(gateway.state().await.cursor.unwrap().last_uid, 4_999_999);
 }
 
 #[tokio::test]
 async fn the_same_bytes_twice_are_one_mail_and_new_uids_change_nothing() {
-    let house = House::new(Start::Beginning, ROLES).await;
-    house.shelf.deliver(mail(1), day(1));
-    house.shelf.deliver(mail(1), day(1));
-    house.shelf.deliver(mail(2), day(1));
-    house.settled(2).await;
-    house.shelf.renumber();
-    house.shelf.deliver(mail(3), day(1));
-    house.settled(3).await;
-    let cursor = house.state().await.cursor.unwrap();
+    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    gateway.mail_server.deliver(mail(1), day(1));
+    gateway.mail_server.deliver(mail(1), day(1));
+    gateway.mail_server.deliver(mail(2), day(1));
+    gateway.settled(2).await;
+    gateway.mail_server.renumber();
+    gateway.mail_server.deliver(mail(3), day(1));
+    gateway.settled(3).await;
+    let cursor = gateway.state().await.cursor.unwrap();
     assert_eq!(cursor, Cursor { uid_validity: 2, last_uid: 4, not_before: None, old_through: 4 });
 }
 
 #[tokio::test]
 async fn a_mail_that_is_gone_or_too_large_is_told_and_stops_nobody() {
-    let house = House::new(Start::Beginning, ROLES).await;
-    house.shelf.deliver(mail(1), day(1));
-    let gone = house.shelf.deliver(mail(2), day(1));
-    let large = house.shelf.deliver(mail(3), day(1));
-    house.shelf.deliver(mail(4), day(1));
-    house.shelf.state().vanishing.push(gone);
-    house.shelf.state().claims_size.insert(large, 30 * 1024 * 1024);
-    let mails = house.settled(4).await;
+    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    gateway.mail_server.deliver(mail(1), day(1));
+    let gone = gateway.mail_server.deliver(mail(2), day(1));
+    let large = gateway.mail_server.deliver(mail(3), day(1));
+    gateway.mail_server.deliver(mail(4), day(1));
+    gateway.mail_server.state().vanishing.push(gone);
+    gateway.mail_server.state().claims_size.insert(large, 30 * 1024 * 1024);
+    let mails = gateway.settled(4).await;
     use InboundState::{Dead, Gone, NoMatch};
     assert_eq!(states(&mails), [NoMatch, Gone, Dead, NoMatch]);
     assert!(mails[2].error.as_deref().unwrap().contains("at most"));
@@ -149,100 +149,103 @@ async fn a_mail_that_is_gone_or_too_large_is_told_and_stops_nobody() {
 
 #[tokio::test]
 async fn a_mail_larger_than_the_server_said_is_read_all_the_same() {
-    let house = House::new(Start::Beginning, ROLES).await;
+    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
     let big = [mail(1), vec![b'x'; 2 * 1024 * 1024]].concat();
-    let uid = house.shelf.deliver(big.clone(), day(1));
-    house.shelf.state().claims_size.insert(uid, 10);
-    house.shelf.deliver(mail(2), day(1));
-    let mails = house.settled(2).await;
+    let uid = gateway.mail_server.deliver(big.clone(), day(1));
+    gateway.mail_server.state().claims_size.insert(uid, 10);
+    gateway.mail_server.deliver(mail(2), day(1));
+    let mails = gateway.settled(2).await;
     assert_eq!((mails[0].size, mails[0].state), (big.len() as u64, InboundState::NoMatch));
-    let body = house.store.inbound_raw(&super::tenant(), mails[0].uid).await.unwrap().unwrap();
+    let body = gateway.store.inbound_raw(&super::tenant(), mails[0].uid).await.unwrap().unwrap();
     assert!(body.blob().is_some(), "a large mail is not in its row");
-    assert_eq!(house.depot.resolve(&super::tenant(), body).await.unwrap(), big);
+    assert_eq!(gateway.depot.resolve(&super::tenant(), body).await.unwrap(), big);
 }
 
 #[tokio::test]
 async fn a_server_that_makes_its_mails_small_has_only_the_room_of_what_it_said() {
-    let house = House::new(Start::Beginning, ROLES).await;
+    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
     for number in 0..20 {
-        let uid = house.shelf.deliver([mail(number), vec![b'x'; 120 * 1024]].concat(), day(1));
-        house.shelf.state().claims_size.insert(uid, 10);
+        let uid = gateway.mail_server.deliver([mail(number), vec![b'x'; 120 * 1024]].concat(), day(1));
+        gateway.mail_server.state().claims_size.insert(uid, 10);
     }
-    house.until("the fault is noted", || async { house.state().await.error.is_some() }).await;
-    let error = house.state().await.error.unwrap_or_default();
+    gateway.until("the fault is noted", || async { gateway.state().await.error.is_some() }).await;
+    let error = gateway.state().await.error.unwrap_or_default();
     assert!(error.contains("far more than it had said"), "{error}");
-    assert!((1..20).contains(&house.mails().await.len()), "what came until then is kept");
-    house.settled(20).await;
+    assert!((1..20).contains(&gateway.mails().await.len()), "what came until then is kept");
+    gateway.settled(20).await;
 }
 
 #[tokio::test]
 async fn a_connection_that_breaks_in_a_page_keeps_what_was_read() {
-    let house = House::new(Start::Beginning, ROLES).await;
+    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
     for number in 0..40 {
-        house.shelf.deliver(mail(number), day(1));
+        gateway.mail_server.deliver(mail(number), day(1));
     }
-    // Opening, a look, a list, and some of the mails.
-    house.shelf.state().breaks_after = Some(20);
-    house.until("the fault is noted", || async { house.state().await.error.is_some() }).await;
-    let read = house.mails().await.len();
+    // Opening, a status, a list, and some of the mails.
+    gateway.mail_server.state().breaks_after = Some(20);
+    gateway.until("the fault is noted", || async { gateway.state().await.error.is_some() }).await;
+    let read = gateway.mails().await.len();
     assert!(read > 0 && read < 40, "{read}");
-    house.shelf.state().breaks_after = None;
-    house.settled(40).await;
-    assert_eq!(house.state().await.error, None);
+    gateway.mail_server.state().breaks_after = None;
+    gateway.settled(40).await;
+    assert_eq!(gateway.state().await.error, None);
 }
 
 #[tokio::test]
 async fn a_mailbox_that_cannot_be_opened_says_why_and_a_changed_one_is_tried_at_once() {
-    let house = House::new(Start::Beginning, ROLES).await;
-    house.shelf.deliver(mail(1), day(1));
-    house.shelf.state().closed = Some(SourceError::setup("login refused: check the password"));
-    house.until("the fault is noted", || async { house.state().await.error.is_some() }).await;
-    let state = house.state().await;
+    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    gateway.mail_server.deliver(mail(1), day(1));
+    gateway.mail_server.state().closed = Some(SourceError::setup("login refused: check the password"));
+    gateway.until("the fault is noted", || async { gateway.state().await.error.is_some() }).await;
+    let state = gateway.state().await;
     assert_eq!(state.error.as_deref(), Some("login refused: check the password"));
-    assert_eq!(state.error_since, Some(house.clock.now()));
-    let opened = house.shelf.state().opened;
+    assert_eq!(state.error_since, Some(gateway.clock.now()));
+    let opened = gateway.mail_server.state().opened;
     let stop = tokio_util::sync::CancellationToken::new();
-    let running = tokio::spawn(house.monitor(std::sync::Arc::new(house.shelf.clone())).run(stop.clone()));
-    super::wait_until("it is tried", || async { house.shelf.state().opened > opened }).await;
-    house.shelf.state().closed = None;
+    let running =
+        tokio::spawn(gateway.monitor(std::sync::Arc::new(gateway.mail_server.clone())).run(stop.clone()));
+    super::wait_until("it is tried", || async { gateway.mail_server.state().opened > opened }).await;
+    gateway.mail_server.state().closed = None;
     let mut changed = mailbox(Start::Beginning, ROLES);
     changed.version = 2;
-    house.change(DirectoryChange::UpdateMailbox(changed, 1)).await;
-    super::wait_until("it is read", || async { house.mails().await.len() == 1 }).await;
+    gateway.change(DirectoryChange::UpdateMailbox(changed, 1)).await;
+    super::wait_until("it is read", || async { gateway.mails().await.len() == 1 }).await;
     stop.cancel();
     running.await.unwrap();
 }
 
 #[tokio::test]
 async fn a_mailbox_that_is_being_rebuilt_is_tried_again_soon() {
-    let house = House::new(Start::Beginning, ROLES).await;
-    house.shelf.deliver(mail(1), day(1));
+    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    gateway.mail_server.deliver(mail(1), day(1));
     let stop = tokio_util::sync::CancellationToken::new();
-    let running = tokio::spawn(house.monitor(std::sync::Arc::new(house.shelf.clone())).run(stop.clone()));
-    super::wait_until("it is read", || async { house.state().await.scanned_at.is_some() }).await;
-    house.shelf.state().closed = Some(SourceError::setup("the folder was deleted under us"));
-    house.shelf.state().breaks_after = Some(0);
-    house.shelf.deliver(mail(2), day(1));
-    let is_told = || async { house.state().await.error.is_some_and(|error| error.contains("deleted")) };
+    let running =
+        tokio::spawn(gateway.monitor(std::sync::Arc::new(gateway.mail_server.clone())).run(stop.clone()));
+    super::wait_until("it is read", || async { gateway.state().await.scanned_at.is_some() }).await;
+    gateway.mail_server.state().closed = Some(SourceError::setup("the folder was deleted under us"));
+    gateway.mail_server.state().breaks_after = Some(0);
+    gateway.mail_server.deliver(mail(2), day(1));
+    let is_told = || async { gateway.state().await.error.is_some_and(|error| error.contains("deleted")) };
     super::wait_until("the fault is noted", is_told).await;
-    (house.shelf.state().closed, house.shelf.state().breaks_after) = (None, None);
-    super::wait_until("it is read again", || async { house.mails().await.len() == 2 }).await;
+    (gateway.mail_server.state().closed, gateway.mail_server.state().breaks_after) = (None, None);
+    super::wait_until("it is read again", || async { gateway.mails().await.len() == 2 }).await;
     stop.cancel();
     running.await.unwrap();
 }
 
 #[tokio::test]
 async fn an_inactive_or_removed_mailbox_is_left_alone() {
-    let house = House::new(Start::Beginning, ROLES).await;
-    caught_up(&house).await;
-    house.change(DirectoryChange::DeleteMailbox(key())).await;
-    house.shelf.deliver(mail(1), day(1));
-    let opened = house.shelf.state().opened;
+    let gateway = TestGateway::new(Start::Beginning, ROLES).await;
+    caught_up(&gateway).await;
+    gateway.change(DirectoryChange::DeleteMailbox(key())).await;
+    gateway.mail_server.deliver(mail(1), day(1));
+    let opened = gateway.mail_server.state().opened;
     let stop = tokio_util::sync::CancellationToken::new();
-    let running = tokio::spawn(house.monitor(std::sync::Arc::new(house.shelf.clone())).run(stop.clone()));
-    let looks = house.looks();
-    super::wait_until("it has looked a few times", || async { house.looks() > looks + 5 }).await;
+    let running =
+        tokio::spawn(gateway.monitor(std::sync::Arc::new(gateway.mail_server.clone())).run(stop.clone()));
+    let looks = gateway.looks();
+    super::wait_until("it has looked a few times", || async { gateway.looks() > looks + 5 }).await;
     stop.cancel();
     running.await.unwrap();
-    assert_eq!(house.shelf.state().opened, opened);
+    assert_eq!(gateway.mail_server.state().opened, opened);
 }

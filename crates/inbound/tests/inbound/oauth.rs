@@ -34,7 +34,7 @@ fn http() -> HttpClient {
     HttpClient::new(Arc::new(Guard::with_loopback()), HttpSettings::default())
 }
 
-/// A person of this name consents; their refresh token.
+/// A person of this name consents; returns their refresh token.
 async fn consent(server: &OidcServer, login: &str) -> String {
     let person = ConsentClient {
         token_url: server.url("/token"),
@@ -91,20 +91,20 @@ async fn a_mailbox_is_read_with_tokens_that_are_renewed_and_a_withdrawn_consent_
     folder.close().await;
     assert!(probe(&source, &mailbox).await.iter().all(|step| step.ok));
 
-    // Somebody else's mailbox is not opened by ada's token.
+    // Another person's mailbox is not opened by ada's token.
     let mut other = mailbox.clone();
     other.settings.username = "bob".to_owned();
     let refused = source.open(&other).await.err().unwrap();
     assert!(refused.is_setup && refused.message.contains("login refused"), "{refused}");
 
-    // The token is withdrawn before its time: Dovecot refuses it, and another is asked for.
+    // The token is revoked early: Dovecot refuses it, and another is requested.
     let withdrawn = token_of(&source, &mailbox).await;
     withdraw(server, withdrawn.clone()).await;
     clock.0.fetch_add(61_000, Ordering::SeqCst);
     source.open(&mailbox).await.unwrap().close().await;
     assert_ne!(token_of(&source, &mailbox).await, withdrawn);
 
-    // Consent ends with it, where its refresh token comes back a second time.
+    // The consent ends with it if its refresh token is used a second time.
     clock.0.fetch_add(3_600_000, Ordering::SeqCst);
     let steps = {
         let forgetful = OAuthTokens::new(
@@ -121,7 +121,7 @@ async fn a_mailbox_is_read_with_tokens_that_are_renewed_and_a_withdrawn_consent_
     assert!(!last.ok && last.message.contains("invalid_grant"), "{steps:?}");
 }
 
-/// The token that the mailbox would be signed in to with now.
+/// The token that would be used for the mailbox now.
 async fn token_of(source: &ImapSource, mailbox: &WatchedMailbox) -> String {
     use secrecy::ExposeSecret;
     match source.access(mailbox).await.unwrap().connection.login {

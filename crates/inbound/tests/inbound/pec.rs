@@ -1,4 +1,4 @@
-//! Receipts of certified mail: what they say of their message, and which of them are believed.
+//! Receipts of certified mail: what they say about their message, and which of them are believed.
 
 use std::{fs, path::Path, process::Command, time::Duration};
 
@@ -10,11 +10,11 @@ use postway_inbound::TrustStore;
 use postway_store::{Inbound, Read, record::MessageKey};
 use tempfile::TempDir;
 
-use super::{House, reports::told, tenant};
+use super::{TestGateway, reports::told, tenant};
 
 const PEC: &[MailboxRole] = &[MailboxRole::Pec];
 
-/// What stands in front of a receipt, and is signed by nobody.
+/// The unsigned header of a receipt.
 fn header(kind: &str, uid: MessageUid, own_id: &str) -> String {
     format!(
         "X-Ricevuta: {kind}\r\nX-Riferimento-Message-ID: <{uid}@example.com>\r\nMessage-ID: <{own_id}@pec.example>\r\n\
@@ -22,7 +22,7 @@ fn header(kind: &str, uid: MessageUid, own_id: &str) -> String {
     )
 }
 
-/// What a provider signs, with a daticert.xml of this kind if one is given.
+/// The part that a provider signs, with a daticert.xml of this kind if one is given.
 fn content(daticert: Option<&str>, uid: MessageUid, own_id: &str) -> String {
     let file = daticert.map(|kind| {
         format!(
@@ -38,57 +38,58 @@ fn content(daticert: Option<&str>, uid: MessageUid, own_id: &str) -> String {
     )
 }
 
-/// A receipt that nobody signed.
+/// An unsigned receipt.
 fn receipt(kind: &str, uid: MessageUid, own_id: &str) -> String {
     format!("{}MIME-Version: 1.0\r\n{}", header(kind, uid, own_id), content(Some(kind), uid, own_id))
 }
 
 #[tokio::test]
 async fn receipts_become_part_of_their_message_each_once() {
-    let house = House::new(Start::Beginning, &[MailboxRole::Pec, MailboxRole::Forward]).await;
-    let uid = house.send(&["ada@pec.example"]).await;
+    let gateway = TestGateway::new(Start::Beginning, &[MailboxRole::Pec, MailboxRole::Forward]).await;
+    let uid = gateway.send(&["ada@pec.example"]).await;
     for (kind, own_id) in [
         ("accettazione", "r1"),
         ("preavviso-errore-consegna", "r2"),
         ("preavviso-errore-consegna", "r3"),
         ("avvenuta-consegna", "r4"),
     ] {
-        house.shelf.deliver(receipt(kind, uid, own_id), house.clock.now());
-        let count = house.shelf.state().mails.len();
-        house.settled(count).await;
+        gateway.mail_server.deliver(receipt(kind, uid, own_id), gateway.clock.now());
+        let count = gateway.mail_server.state().mails.len();
+        gateway.settled(count).await;
     }
-    let kinds: Vec<_> = told(&house, uid).await.into_iter().map(|(kind, _)| kind).collect();
+    let kinds: Vec<_> = told(&gateway, uid).await.into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(
         kinds,
         [EventKind::PecAccepted, EventKind::Delayed, EventKind::PecFailed, EventKind::PecDelivered]
     );
-    let kept = house.store.receipts(&tenant(), uid).await.unwrap();
+    let kept = gateway.store.receipts(&tenant(), uid).await.unwrap();
     assert_eq!(kept.len(), 4);
     assert!(kept.iter().all(|receipt| receipt.signature == "absent"));
     assert_eq!(kept[3].address.as_deref(), Some("ada@pec.example"));
-    let mails = house.mails().await;
+    let mails = gateway.mails().await;
     assert!(
         mails.iter().all(|mail| mail.kind.as_deref() == Some("pec") && mail.state == InboundState::Routed)
     );
-    // Looked at once more, nothing is written twice.
-    house.store.replay_inbound(&tenant(), mails[3].uid, house.clock.now()).await.unwrap();
-    house.settled(4).await;
-    assert_eq!(told(&house, uid).await.len(), 4);
+    // Processed once more, nothing is written twice.
+    gateway.store.replay_inbound(&tenant(), mails[3].uid, gateway.clock.now()).await.unwrap();
+    gateway.settled(4).await;
+    assert_eq!(told(&gateway, uid).await.len(), 4);
 }
 
-/// A reference that can be guessed: the receipt is kept with its message, and only a verified signature makes it count.
+/// A reference that can be guessed: the receipt is stored with its message, and counts only with a verified
+/// signature.
 #[tokio::test]
 async fn a_receipt_finds_the_message_id_that_a_mail_brought_along() {
-    let house = House::new(Start::Beginning, PEC).await;
-    let uid = super::reports::hand_in(&house, "ticket-77.1@desk").await;
+    let gateway = TestGateway::new(Start::Beginning, PEC).await;
+    let uid = super::reports::hand_in(&gateway, "ticket-77.1@desk").await;
     let named = format!("{uid}@example.com");
     let receipt = receipt("avvenuta-consegna", uid, "r1").replace(&named, "ticket-77.1@desk");
-    house.shelf.deliver(receipt, house.clock.now());
-    house.settled(1).await;
-    let events = told(&house, uid).await;
+    gateway.mail_server.deliver(receipt, gateway.clock.now());
+    gateway.settled(1).await;
+    let events = told(&gateway, uid).await;
     assert_eq!(events.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [EventKind::UnprovenReport]);
     assert_eq!(events[0].1["says"], "pec_delivered");
-    assert_eq!(house.store.receipts(&tenant(), uid).await.unwrap().len(), 1);
+    assert_eq!(gateway.store.receipts(&tenant(), uid).await.unwrap().len(), 1);
 }
 
 const CONFIG: &str = "[req]\ndistinguished_name=name\n[name]\n[authority]\nbasicConstraints=critical,CA:TRUE\n\
@@ -96,7 +97,7 @@ const CONFIG: &str = "[req]\ndistinguished_name=name\n[name]\n[authority]\nbasic
                       keyUsage=critical,digitalSignature\nextendedKeyUsage=emailProtection\n\
                       subjectAltName=email:posta-certificata@pec.example\n";
 
-/// A provider with a certificate of its own authority, by the `openssl` command.
+/// A provider with a certificate of its own authority, made by the `openssl` command.
 struct PecProvider {
     folder: TempDir,
 }
@@ -134,7 +135,7 @@ impl PecProvider {
         TrustStore::from_pem(&fs::read(self.path().join("ca.pem")).unwrap()).unwrap()
     }
 
-    /// When its certificates were made: they are valid from then on.
+    /// When its certificates were created, and from when they are valid.
     fn now(&self) -> Time {
         let made = fs::metadata(self.path().join("pem")).unwrap().modified().unwrap();
         let since = made.duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -149,45 +150,45 @@ impl PecProvider {
     }
 }
 
-/// A house that trusts the provider, with a message that waits for its receipt until an hour from now.
-async fn certified(provider: &PecProvider) -> (House, MessageUid) {
-    let mut house = House::new(Start::Beginning, PEC).await;
-    house.trust = provider.trust();
-    let until = house.clock.now().plus(Duration::from_secs(3_600));
-    let uid = house.sent(&["ada@pec.example"], Some(until)).await;
-    (house, uid)
+/// A gateway that trusts the provider, with a message that waits for its receipt for an hour.
+async fn certified(provider: &PecProvider) -> (TestGateway, MessageUid) {
+    let mut gateway = TestGateway::new(Start::Beginning, PEC).await;
+    gateway.trust = provider.trust();
+    let until = gateway.clock.now().plus(Duration::from_secs(3_600));
+    let uid = gateway.sent(&["ada@pec.example"], Some(until)).await;
+    (gateway, uid)
 }
 
-async fn outcome(house: &House, uid: MessageUid) -> Option<EventKind> {
-    let record = house.store.message(&tenant(), &MessageKey::Uid(uid)).await.unwrap().unwrap();
+async fn outcome(gateway: &TestGateway, uid: MessageUid) -> Option<EventKind> {
+    let record = gateway.store.message(&tenant(), &MessageKey::Uid(uid)).await.unwrap().unwrap();
     record.recipients[0].outcome
 }
 
 /// How many messages have waited in vain by then.
-async fn timed_out(house: &House) -> u32 {
-    house.advance(Duration::from_secs(3_601));
-    house.store.time_out_receipts(house.clock.now(), 9).await.unwrap()
+async fn timed_out(gateway: &TestGateway) -> u32 {
+    gateway.advance(Duration::from_secs(3_601));
+    gateway.store.time_out_receipts(gateway.clock.now(), 9).await.unwrap()
 }
 
 #[tokio::test]
 async fn a_verified_receipt_sets_the_outcome_and_ends_the_wait() {
     let provider = PecProvider::new();
-    let (house, uid) = certified(&provider).await;
+    let (gateway, uid) = certified(&provider).await;
     let kind = "avvenuta-consegna";
     let raw = provider.sign(&header(kind, uid, "r1"), &content(Some(kind), uid, "r1"));
-    house.shelf.deliver(raw, provider.now());
-    house.settled(1).await;
-    let kept = house.store.receipts(&tenant(), uid).await.unwrap();
+    gateway.mail_server.deliver(raw, provider.now());
+    gateway.settled(1).await;
+    let kept = gateway.store.receipts(&tenant(), uid).await.unwrap();
     assert_eq!((kept.len(), kept[0].signature.as_str()), (1, "verified"), "{}", kept[0].detail);
-    assert_eq!(outcome(&house, uid).await, Some(EventKind::PecDelivered));
-    assert_eq!(timed_out(&house).await, 0);
+    assert_eq!(outcome(&gateway, uid).await, Some(EventKind::PecDelivered));
+    assert_eq!(timed_out(&gateway).await, 0);
 }
 
 #[tokio::test]
 async fn with_a_trust_store_a_receipt_that_is_not_verified_is_kept_and_changes_nothing() {
     let (provider, stranger) = (PecProvider::new(), PecProvider::new());
     let delivered = "avvenuta-consegna";
-    let (house, uid) = certified(&provider).await;
+    let (gateway, uid) = certified(&provider).await;
     let header = |own_id: &str| header(delivered, uid, own_id);
     let genuine = |own_id: &str| content(Some(delivered), uid, own_id);
     let beside = format!("\r\n{}\r\n", genuine("r5"));
@@ -207,64 +208,64 @@ async fn with_a_trust_store_a_receipt_that_is_not_verified_is_kept_and_changes_n
         ),
         ("r5", with_part_beside, "unverified", "no daticert.xml"),
     ] {
-        house.shelf.deliver(raw, provider.now());
-        let count = house.shelf.state().mails.len();
-        house.settled(count).await;
-        let kept = house.store.receipts(&tenant(), uid).await.unwrap();
+        gateway.mail_server.deliver(raw, provider.now());
+        let count = gateway.mail_server.state().mails.len();
+        gateway.settled(count).await;
+        let kept = gateway.store.receipts(&tenant(), uid).await.unwrap();
         let own = format!("\"{own_id}@pec.example\"");
         let one = kept.iter().find(|one| one.detail.contains(&own)).unwrap();
         assert_eq!((kept.len(), one.signature.as_str()), (count, signature), "{}", one.detail);
         assert!(one.detail.contains(why), "{} instead of {why}", one.detail);
     }
-    let events = told(&house, uid).await;
+    let events = told(&gateway, uid).await;
     assert_eq!(events.len(), 5);
     for (kind, data) in events {
         assert_eq!(kind, EventKind::UnprovenReport);
         assert_eq!([&data["says"], &data["proof"]], ["pec_delivered", "unverified_receipt"]);
     }
-    assert_eq!(outcome(&house, uid).await, None);
-    // The alarm that no receipt came still goes off.
-    assert_eq!(timed_out(&house).await, 1);
-    assert_eq!(outcome(&house, uid).await, Some(EventKind::PecTimeout));
+    assert_eq!(outcome(&gateway, uid).await, None);
+    // The alarm for a missing receipt is still raised.
+    assert_eq!(timed_out(&gateway).await, 1);
+    assert_eq!(outcome(&gateway, uid).await, Some(EventKind::PecTimeout));
 }
 
 #[tokio::test]
 async fn a_receipt_counts_when_it_is_replayed_after_its_authority_was_added() {
     let (provider, other) = (PecProvider::new(), PecProvider::new());
-    let (mut house, uid) = certified(&other).await;
+    let (mut gateway, uid) = certified(&other).await;
     let kind = "avvenuta-consegna";
     let raw = provider.sign(&header(kind, uid, "r1"), &content(Some(kind), uid, "r1"));
-    house.shelf.deliver(raw, provider.now());
-    let mails = house.settled(1).await;
-    assert_eq!(outcome(&house, uid).await, None);
-    house.trust = provider.trust();
+    gateway.mail_server.deliver(raw, provider.now());
+    let mails = gateway.settled(1).await;
+    assert_eq!(outcome(&gateway, uid).await, None);
+    gateway.trust = provider.trust();
     for _ in 0..2 {
-        house.store.replay_inbound(&tenant(), mails[0].uid, house.clock.now()).await.unwrap();
-        house.settled(1).await;
+        gateway.store.replay_inbound(&tenant(), mails[0].uid, gateway.clock.now()).await.unwrap();
+        gateway.settled(1).await;
     }
-    let kinds: Vec<_> = told(&house, uid).await.into_iter().map(|(kind, _)| kind).collect();
+    let kinds: Vec<_> = told(&gateway, uid).await.into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(kinds, [EventKind::UnprovenReport, EventKind::PecDelivered]);
-    assert_eq!(outcome(&house, uid).await, Some(EventKind::PecDelivered));
-    let kept = house.store.receipts(&tenant(), uid).await.unwrap();
+    assert_eq!(outcome(&gateway, uid).await, Some(EventKind::PecDelivered));
+    let kept = gateway.store.receipts(&tenant(), uid).await.unwrap();
     assert_eq!((kept.len(), kept[0].signature.as_str()), (1, "verified"));
-    assert_eq!(timed_out(&house).await, 0);
+    assert_eq!(timed_out(&gateway).await, 0);
 }
 
 #[tokio::test]
 async fn a_forged_notice_does_not_make_a_failure_of_the_next_one() {
     let provider = PecProvider::new();
-    let (house, uid) = certified(&provider).await;
+    let (gateway, uid) = certified(&provider).await;
     let late = "preavviso-errore-consegna";
-    house.shelf.deliver(receipt(late, uid, "r1"), provider.now());
-    house.settled(1).await;
+    gateway.mail_server.deliver(receipt(late, uid, "r1"), provider.now());
+    gateway.settled(1).await;
     let raw = provider.sign(&header(late, uid, "r2"), &content(Some(late), uid, "r2"));
-    house.shelf.deliver(raw, provider.now());
-    house.settled(2).await;
-    let kinds: Vec<_> = told(&house, uid).await.into_iter().map(|(kind, _)| kind).collect();
+    gateway.mail_server.deliver(raw, provider.now());
+    gateway.settled(2).await;
+    let kinds: Vec<_> = told(&gateway, uid).await.into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(kinds, [EventKind::UnprovenReport, EventKind::Delayed]);
 }
 
-/// The mail with one more part in its outermost multipart, before the last line that ends it.
+/// The mail with one more part in its outermost multipart, before its closing line.
 fn insert_part(raw: &[u8], part: &str) -> Vec<u8> {
     let text = String::from_utf8(raw.to_vec()).unwrap();
     let boundary = text.split("boundary=\"").nth(1).unwrap().split('"').next().unwrap();

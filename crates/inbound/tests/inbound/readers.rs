@@ -1,4 +1,4 @@
-//! What readers write back: that they leave a stream, and answers.
+//! Mail from readers: requests to leave a stream, and replies.
 
 use postway_domain::{
     Clock, EventKind, InboundState, MailStream, MessageUid, TenantSettings,
@@ -11,7 +11,7 @@ use postway_store::{
 };
 use serde_json::json;
 
-use super::{House, reports::told, tenant};
+use super::{TestGateway, reports::told, tenant};
 
 const BOUNCES: &[MailboxRole] = &[MailboxRole::Bounces];
 
@@ -29,7 +29,7 @@ fn stream() -> MailStream {
     }
 }
 
-async fn send(house: &House, to: &str) -> MessageUid {
+async fn send(gateway: &TestGateway, to: &str) -> MessageUid {
     let body =
         json!({"from": "shop@example.com", "to": to, "subject": "News", "text": "t", "stream": "news"});
     let context = RequestContext {
@@ -43,15 +43,15 @@ async fn send(house: &House, to: &str) -> MessageUid {
         on_doubt: None,
         restrictions: None,
     };
-    house.door().accept_json(&context, body.to_string().into()).await.unwrap().uid
+    gateway.door().accept_json(&context, body.to_string().into()).await.unwrap().uid
 }
 
 #[tokio::test]
 async fn a_mail_to_the_address_of_the_header_takes_its_reader_out() {
-    let house = House::with(TenantSettings::default(), Start::Beginning, BOUNCES).await;
-    house.change(DirectoryChange::CreateStream(stream())).await;
-    let uid = send(&house, "Ada@example.org").await;
-    let raw = house.raw(uid).await.replace("\r\n ", " ");
+    let gateway = TestGateway::with(TenantSettings::default(), Start::Beginning, BOUNCES).await;
+    gateway.change(DirectoryChange::CreateStream(stream())).await;
+    let uid = send(&gateway, "Ada@example.org").await;
+    let raw = gateway.raw(uid).await.replace("\r\n ", " ");
     let header = raw.lines().find(|line| line.starts_with("List-Unsubscribe: ")).unwrap().to_owned();
     let subject = header.split("?subject=").nth(1).unwrap().trim_end_matches('>').replace("%20", " ");
     assert!(header.contains("<mailto:leave@example.com?subject=unsubscribe%20"), "{header}");
@@ -60,12 +60,12 @@ async fn a_mail_to_the_address_of_the_header_takes_its_reader_out() {
         format!("From: ada@example.org\r\nTo: leave@example.com\r\nSubject: {subject}\r\n\r\n\r\n")
     };
     let forged = format!("unsubscribe {}", "A".repeat(120));
-    house.shelf.deliver(mail(&forged), house.clock.now());
-    assert_eq!(house.settled(1).await[0].state, InboundState::NoMatch);
-    house.shelf.deliver(mail(&subject), house.clock.now());
-    let mails = house.settled(2).await;
+    gateway.mail_server.deliver(mail(&forged), gateway.clock.now());
+    assert_eq!(gateway.settled(1).await[0].state, InboundState::NoMatch);
+    gateway.mail_server.deliver(mail(&subject), gateway.clock.now());
+    let mails = gateway.settled(2).await;
     assert!(mails.iter().any(|mail| mail.state == InboundState::Routed), "{mails:?}");
-    let events = told(&house, uid).await;
+    let events = told(&gateway, uid).await;
     let [(kind, data)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((*kind, data["via"].as_str()), (EventKind::Unsubscribed, Some("mail")));
     let scope = SuppressionScope {
@@ -73,24 +73,24 @@ async fn a_mail_to_the_address_of_the_header_takes_its_reader_out() {
         pattern: "ada@example.org".to_owned(),
         stream: Some("news".parse().unwrap()),
     };
-    let kept = house.store.scoped_suppression(&scope).await.unwrap().unwrap();
+    let kept = gateway.store.scoped_suppression(&scope).await.unwrap().unwrap();
     assert_eq!(kept.reason, SuppressionReason::Unsubscribe);
 }
 
 #[tokio::test]
 async fn an_answer_is_told_of_its_message_without_what_it_quotes() {
-    let house = House::with(TenantSettings::default(), Start::Beginning, BOUNCES).await;
-    let uid = house.send(&["ada@example.org"]).await;
-    let other = house.send(&["bob@example.org"]).await;
+    let gateway = TestGateway::with(TenantSettings::default(), Start::Beginning, BOUNCES).await;
+    let uid = gateway.send(&["ada@example.org"]).await;
+    let other = gateway.send(&["bob@example.org"]).await;
     let answer = format!(
         "From: Ada <ADA@example.org>\r\nTo: shop@example.com\r\nSubject: Re: Your order\r\nMessage-ID: <1@example.org>\r\n\
          In-Reply-To: <unknown@example.org>\r\nReferences: <{other}@example.com> <{uid}@example.com>\r\n\r\n\
          Thank you!\r\n\r\nOn Mon, 3 Nov 2026 at 10:00, Shop <shop@example.com> wrote:\r\n> Your order\r\n"
     );
-    house.shelf.deliver(answer, house.clock.now());
-    let mails = house.settled(1).await;
+    gateway.mail_server.deliver(answer, gateway.clock.now());
+    let mails = gateway.settled(1).await;
     assert_eq!((mails[0].state, mails[0].kind.as_deref()), (InboundState::Routed, Some("ordinary")));
-    let events = told(&house, uid).await;
+    let events = told(&gateway, uid).await;
     let [(kind, data)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!(*kind, EventKind::Replied);
     assert_eq!(
@@ -98,17 +98,17 @@ async fn an_answer_is_told_of_its_message_without_what_it_quotes() {
         ["Thank you!", "ada@example.org", "Re: Your order"]
     );
     assert_eq!(data["inbound"], mails[0].uid.to_string());
-    assert!(told(&house, other).await.is_empty(), "the nearest message is the one that is answered");
-    house.store.replay_inbound(&tenant(), mails[0].uid, house.clock.now()).await.unwrap();
-    house.settled(1).await;
-    assert_eq!(told(&house, uid).await.len(), 1, "dealt with once more, it is told once");
+    assert!(told(&gateway, other).await.is_empty(), "the nearest message is the one that is answered");
+    gateway.store.replay_inbound(&tenant(), mails[0].uid, gateway.clock.now()).await.unwrap();
+    gateway.settled(1).await;
+    assert_eq!(told(&gateway, uid).await.len(), 1, "dealt with once more, it is told once");
 }
 
 #[tokio::test]
 async fn an_answer_to_nothing_of_ours_is_ordinary_mail() {
-    let house = House::with(TenantSettings::default(), Start::Beginning, BOUNCES).await;
+    let gateway = TestGateway::with(TenantSettings::default(), Start::Beginning, BOUNCES).await;
     let gone = "0190a4c2-7b3e-7def-8123-456789abcdef";
     let answer = format!("From: a@example.org\r\nIn-Reply-To: <{gone}@example.com>\r\n\r\nHi\r\n");
-    house.shelf.deliver(answer, house.clock.now());
-    assert_eq!(house.settled(1).await[0].state, InboundState::NoMatch);
+    gateway.mail_server.deliver(answer, gateway.clock.now());
+    assert_eq!(gateway.settled(1).await[0].state, InboundState::NoMatch);
 }

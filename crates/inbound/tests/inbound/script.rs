@@ -17,9 +17,9 @@ use tokio::sync::{mpsc, watch};
 
 /// The folder on the "server", shared by all sessions.
 #[derive(Clone, Default)]
-pub struct Shelf {
+pub struct ScriptedServer {
     state: Arc<Mutex<State>>,
-    /// Counts what has happened to it: a server tells of what came before one waits, too.
+    /// Counts the changes: a server also reports what happened before a client waits.
     news: Arc<watch::Sender<u64>>,
 }
 
@@ -27,9 +27,9 @@ pub struct State {
     pub uid_validity: u32,
     pub next: u32,
     pub mails: BTreeMap<u32, (Bytes, Time)>,
-    /// What opening fails with.
+    /// The error of opening.
     pub closed: Option<SourceError>,
-    /// After so many more answers every session breaks.
+    /// After this many more answers every session breaks.
     pub breaks_after: Option<u32>,
     /// Mails that are listed and gone when they are fetched.
     pub vanishing: Vec<u32>,
@@ -38,7 +38,7 @@ pub struct State {
     pub opened: u32,
     pub seen: Vec<u32>,
     pub moved: Vec<(u32, String)>,
-    /// What marking and moving fail with, so many times.
+    /// The error of marking and moving, and how often it occurs.
     pub refuses: u32,
 }
 
@@ -60,12 +60,12 @@ impl Default for State {
     }
 }
 
-impl Shelf {
+impl ScriptedServer {
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 
-    /// Puts a mail in; its UID.
+    /// Puts a mail in; returns its UID.
     pub fn deliver(&self, raw: impl Into<Vec<u8>>, at: Time) -> u32 {
         let mut state = self.state();
         let uid = state.next;
@@ -76,7 +76,7 @@ impl Shelf {
         uid
     }
 
-    /// Gives all mail new UIDs.
+    /// Assigns new UIDs to all mail.
     pub fn renumber(&self) {
         let mut state = self.state();
         state.uid_validity += 1;
@@ -93,7 +93,7 @@ impl Shelf {
 
     /// One more answer of the server, unless it has broken.
     async fn answer(&self) -> Result<(), SourceError> {
-        // Answers come over a wire: others run meanwhile, and a crash may come.
+        // Answers come over a network: other tasks run meanwhile, and a crash may come.
         tokio::task::yield_now().await;
         match &mut self.state().breaks_after {
             Some(0) => Err(SourceError::passing("the connection broke")),
@@ -107,7 +107,7 @@ impl Shelf {
 }
 
 #[async_trait]
-impl FolderSource for Shelf {
+impl FolderSource for ScriptedServer {
     async fn open(&self, _: &WatchedMailbox) -> Result<Box<dyn OpenFolder>, SourceError> {
         self.state().opened += 1;
         if let Some(error) = self.state().closed.clone() {
@@ -118,7 +118,7 @@ impl FolderSource for Shelf {
     }
 }
 
-struct Opened(Shelf, watch::Receiver<u64>);
+struct Opened(ScriptedServer, watch::Receiver<u64>);
 
 #[async_trait]
 impl OpenFolder for Opened {
@@ -218,20 +218,20 @@ impl Opened {
     }
 }
 
-/// A server on which some mailboxes misbehave, by their names; the others are on the shelf.
+/// A server on which some mailboxes misbehave, by their names; the others are scripted.
 #[derive(Clone)]
 pub struct MixedSource {
-    pub shelf: Shelf,
+    pub mail_server: ScriptedServer,
     /// How many mailboxes of misbehaving servers are open.
     open: Arc<watch::Sender<usize>>,
 }
 
 impl MixedSource {
-    pub fn new(shelf: Shelf) -> Self {
-        Self { shelf, open: Arc::default() }
+    pub fn new(mail_server: ScriptedServer) -> Self {
+        Self { mail_server, open: Arc::default() }
     }
 
-    /// Waits until at least so many mailboxes of misbehaving servers are open.
+    /// Waits until at least this many mailboxes of misbehaving servers are open.
     pub async fn opened(&self, count: usize) {
         self.open.subscribe().wait_for(|open| *open >= count).await.unwrap();
     }
@@ -244,15 +244,15 @@ impl FolderSource for MixedSource {
         let Some(kind) =
             ["endless", "silent", "chatty", "idle"].into_iter().find(|kind| name.starts_with(kind))
         else {
-            return self.shelf.open(mailbox).await;
+            return self.mail_server.open(mailbox).await;
         };
         self.open.send_modify(|open| *open += 1);
         Ok(Box::new(Misbehaving { kind, open: self.open.clone() }))
     }
 }
 
-/// `endless` always has one page more; `silent` never answers again; `chatty` has nothing and always says that there is news;
-/// `idle` has nothing and never says anything.
+/// `endless` always has one more page; `silent` never answers again; `chatty` has nothing and always reports
+/// news; `idle` has nothing and never reports anything.
 struct Misbehaving {
     kind: &'static str,
     open: Arc<watch::Sender<usize>>,

@@ -101,7 +101,7 @@ pub struct Notifier {
     /// The earliest time of the next claim.
     claim_from: Instant,
     /// Whether the claims of this round are based on a poll.
-    is_surveyed: bool,
+    has_polled: bool,
 }
 
 impl Notifier {
@@ -122,7 +122,7 @@ impl Notifier {
             poll_from: Instant::now(),
             is_woken: false,
             claim_from: Instant::now(),
-            is_surveyed: false,
+            has_polled: false,
         }
     }
 
@@ -142,7 +142,7 @@ impl Notifier {
     async fn deliver(mut self, made: Arc<Notify>, stop: CancellationToken) {
         let (outcomes, received) = mpsc::channel(LEASED_MAX);
         let (written, mut settled) = mpsc::unbounded_channel();
-        let settling =
+        let writing =
             tokio::spawn(write_outcomes(self.context.store.clone(), received, written, stop.clone()));
         while !stop.is_cancelled() {
             self.poll_store();
@@ -163,8 +163,8 @@ impl Notifier {
         // What is not made due now is made due after the next start, with the subscriber's first answer.
         self.hastening.shutdown().await;
         self.end_poll(&outcomes).await;
-        let rest = self.scheduler.clear();
-        self.give_back(rest, &outcomes).await;
+        let waiting = self.scheduler.clear();
+        self.give_back(waiting, &outcomes).await;
         let ending = async {
             while let Some(done) = self.calls.join_next().await {
                 self.finish(done, &outcomes).await;
@@ -175,7 +175,7 @@ impl Notifier {
             self.calls.shutdown().await;
         }
         drop(outcomes);
-        if let Err(error) = settling.await {
+        if let Err(error) = writing.await {
             tracing::error!(%error, "writing the outcomes of notifications broke off; they are delivered again later");
         }
     }
@@ -185,7 +185,7 @@ impl Notifier {
     }
 
     /// When to poll for due subscribers.
-    fn survey_at(&self) -> Instant {
+    fn next_poll_at(&self) -> Instant {
         if self.is_woken { self.poll_at.min(self.poll_from) } else { self.poll_at }
     }
 
@@ -193,8 +193,8 @@ impl Notifier {
     fn wake_at(&self) -> Instant {
         match (self.due_poll.is_busy(), self.scheduler.wants_claim()) {
             (true, _) => Instant::now() + self.poll,
-            (false, true) => self.survey_at().min(self.claim_from),
-            (false, false) => self.survey_at(),
+            (false, true) => self.next_poll_at().min(self.claim_from),
+            (false, false) => self.next_poll_at(),
         }
     }
 
@@ -204,21 +204,21 @@ impl Notifier {
         if self.due_poll.is_busy() {
             return;
         }
-        if self.survey_at() <= now {
+        if self.next_poll_at() <= now {
             (self.poll_at, self.is_woken) = (now + self.poll, false);
-            self.due_poll.survey(self.context.clone(), self.now());
+            self.due_poll.read_due(self.context.clone(), self.now());
         } else if self.scheduler.wants_claim() && self.claim_from <= now {
-            self.access();
+            self.read_targets();
         }
     }
 
     /// Reads the targets of the subscribers to claim for; if there are none, the round is over.
-    fn access(&mut self) {
+    fn read_targets(&mut self) {
         let now = self.now();
         self.claim_from = Instant::now() + POLL_MIN;
         match self.scheduler.choose_claims(now) {
-            hungry if hungry.is_empty() => self.close_round(),
-            hungry => self.due_poll.access(self.context.clone(), hungry, now),
+            chosen if chosen.is_empty() => self.close_round(),
+            chosen => self.due_poll.read_targets(self.context.clone(), chosen, now),
         }
     }
 
@@ -231,29 +231,29 @@ impl Notifier {
                 let next = state.as_ref().and_then(|state| state.next_due_at).map(|due| due.since(now));
                 let wait = next.unwrap_or(self.poll).clamp(POLL_MIN, self.poll.max(POLL_MIN));
                 self.poll_at = Instant::now() + wait;
-                self.is_surveyed = state.is_some();
-                self.scheduler.learn(state.map(|state| state.due).unwrap_or_default());
+                self.has_polled = state.is_some();
+                self.scheduler.set_due(state.map(|state| state.due).unwrap_or_default());
                 if !self.scheduler.wants_claim() {
                     self.close_round();
                 }
             }
-            PollStep::Reached(targets) => {
-                let mut met = Vec::with_capacity(targets.len());
+            PollStep::Targets(targets) => {
+                let mut reachable = Vec::with_capacity(targets.len());
                 for (key, target) in targets {
                     match target {
                         Some(target) => {
                             self.scheduler.set_target(&key, target);
-                            met.push(key);
+                            reachable.push(key);
                         }
                         None => self.scheduler.forget(&key),
                     }
                 }
-                match self.scheduler.wants(met, now) {
+                match self.scheduler.claim_sizes(reachable, now) {
                     wants if wants.is_empty() => self.close_round(),
                     wants => self.due_poll.lease(self.context.clone(), self.incarnation, wants, now),
                 }
             }
-            PollStep::LeasedNotification(queues, took) => {
+            PollStep::Leased(queues, took) => {
                 self.claim_from = Instant::now() + POLL_MIN.max(took * CLAIM_PAUSE_FACTOR);
                 for (key, leased, is_all) in queues {
                     self.scheduler.take(key, leased, is_all);
@@ -266,16 +266,14 @@ impl Notifier {
     /// Ends a round of claims. Clients that asked to be called again are called now, if a poll has happened
     /// since.
     fn close_round(&mut self) {
-        if std::mem::take(&mut self.is_surveyed) {
+        if std::mem::take(&mut self.has_polled) {
             self.scheduler.close_round();
         }
     }
 
     /// Waits for the poll step under way, and gives back what it leases.
     async fn end_poll(&mut self, outcomes: &mpsc::Sender<Notified>) {
-        if let Ok(Some(PollStep::LeasedNotification(queues, _))) =
-            timeout(STOP_WITHIN, self.due_poll.next_step()).await
-        {
+        if let Ok(Some(PollStep::Leased(queues, _))) = timeout(STOP_WITHIN, self.due_poll.next_step()).await {
             let leased = queues.into_iter().flat_map(|(_, leased, _)| leased).collect();
             self.give_back(leased, outcomes).await;
         }
@@ -299,7 +297,7 @@ impl Notifier {
             }
             // Panics of a delivery are caught inside it: this is a fault of the loop itself.
             Err(error) => {
-                tracing::error!(%error, "a delivery broke off; its notifications are taken back later")
+                tracing::error!(%error, "a delivery broke off; its notifications are reclaimed later")
             }
         }
     }
@@ -307,16 +305,16 @@ impl Notifier {
     /// Makes due what waits for subscribers that are back.
     fn hasten(&mut self) {
         while self.hastening.len() < HASTENING_MAX
-            && let Some(who) = self.scheduler.next_returned()
+            && let Some(subscriber) = self.scheduler.next_returned()
         {
-            self.hastening.spawn(hasten(self.context.clone(), who));
+            self.hastening.spawn(hasten(self.context.clone(), subscriber));
         }
     }
 
     fn hastened(&mut self, done: Result<(DueSubscriber, bool), JoinError>) {
         match done {
             Ok((_, true)) => self.is_woken = true,
-            Ok((who, false)) => self.scheduler.return_not_served(&who),
+            Ok((subscriber, false)) => self.scheduler.return_not_served(&subscriber),
             Err(error) => {
                 tracing::error!(%error, "what waits for a subscriber that is back stays on its schedule")
             }
@@ -358,11 +356,11 @@ async fn deliver_batch(
 }
 
 /// Makes everything that waits for a subscriber due, one write after the other.
-async fn hasten(context: Arc<DeliveryContext>, who: DueSubscriber) -> (DueSubscriber, bool) {
+async fn hasten(context: Arc<DeliveryContext>, subscriber: DueSubscriber) -> (DueSubscriber, bool) {
     let now = context.clock.now();
     let mut count = 0;
     loop {
-        match context.store.hasten_notifications(&who, now, HASTEN_BATCH).await {
+        match context.store.hasten_notifications(&subscriber, now, HASTEN_BATCH).await {
             Ok(hastened) => {
                 count += hastened;
                 if hastened < HASTEN_BATCH {
@@ -370,13 +368,13 @@ async fn hasten(context: Arc<DeliveryContext>, who: DueSubscriber) -> (DueSubscr
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, tenant = %who.tenant, subscriber = %who.subscriber, "what waits for a subscriber that is back could not be made due");
-                return (who, false);
+                tracing::warn!(%error, tenant = %subscriber.tenant, subscriber = %subscriber.subscriber, "what waits for a subscriber that is back could not be made due");
+                return (subscriber, false);
             }
         }
     }
     if count > 0 {
-        tracing::info!(tenant = %who.tenant, subscriber = %who.subscriber, notifications = count, "a subscriber is back: what waited for it is due");
+        tracing::info!(tenant = %subscriber.tenant, subscriber = %subscriber.subscriber, notifications = count, "a subscriber is back: what waited for it is due");
     }
-    (who, true)
+    (subscriber, true)
 }

@@ -31,10 +31,10 @@ pub(crate) enum PollStep {
     /// The subscribers that have something due, and how long the store took; `None` if the store failed.
     Due(Option<ReportState>, Duration),
     /// How to reach these subscribers; `None` if one is gone or could not be read.
-    Reached(Vec<(DueSubscriber, Option<Arc<SubscriberTarget>>)>),
+    Targets(Vec<(DueSubscriber, Option<Arc<SubscriberTarget>>)>),
     /// The notifications leased for each subscriber, whether these are all it has, and how long the store
     /// took.
-    LeasedNotification(Vec<(DueSubscriber, Vec<LeasedNotification>, bool)>, Duration),
+    Leased(Vec<(DueSubscriber, Vec<LeasedNotification>, bool)>, Duration),
 }
 
 /// The step under way, if there is one.
@@ -53,13 +53,13 @@ impl DuePoll {
             Ok(step) => Some(step),
             Err(error) => {
                 tracing::error!(%error, "polling for notifications broke off; its leases are reclaimed later");
-                Some(PollStep::LeasedNotification(Vec::new(), Duration::ZERO))
+                Some(PollStep::Leased(Vec::new(), Duration::ZERO))
             }
         }
     }
 
     /// Reads which subscribers have something due.
-    pub(crate) fn survey(&mut self, context: Arc<DeliveryContext>, now: Time) {
+    pub(crate) fn read_due(&mut self, context: Arc<DeliveryContext>, now: Time) {
         self.0.spawn(async move {
             let began = Instant::now();
             let state = match context.store.report_state(now).await {
@@ -74,7 +74,12 @@ impl DuePoll {
     }
 
     /// Reads how to reach these subscribers.
-    pub(crate) fn access(&mut self, context: Arc<DeliveryContext>, hungry: Vec<DueSubscriber>, now: Time) {
+    pub(crate) fn read_targets(
+        &mut self,
+        context: Arc<DeliveryContext>,
+        chosen: Vec<DueSubscriber>,
+        now: Time,
+    ) {
         self.0.spawn(async move {
             let context = &*context;
             let read = |key: DueSubscriber| async move {
@@ -85,7 +90,7 @@ impl DuePoll {
                 });
                 (key, target)
             };
-            PollStep::Reached(join_all(hungry.into_iter().map(read)).await)
+            PollStep::Targets(join_all(chosen.into_iter().map(read)).await)
         });
     }
 
@@ -100,7 +105,7 @@ impl DuePoll {
         self.0.spawn(async move {
             let began = Instant::now();
             let queues = lease(&*context.store, incarnation, wants, now).await;
-            PollStep::LeasedNotification(queues, began.elapsed())
+            PollStep::Leased(queues, began.elapsed())
         });
     }
 }

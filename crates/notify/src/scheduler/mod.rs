@@ -48,7 +48,7 @@ const CLAIM_UNPROVEN_MIN: usize = 16;
 /// How many empty queues are kept in memory.
 const QUEUES_MAX: usize = 20_000;
 /// A call begins only if its lease lasts longer than the longest call.
-const LEASE_REST: Duration = CALL_MAX;
+const LEASE_LEFT_MIN: Duration = CALL_MAX;
 
 /// The scheduler. See the module.
 #[derive(Default)]
@@ -72,7 +72,7 @@ pub(crate) struct CallScheduler {
 
 impl CallScheduler {
     /// Takes the subscribers that have something due.
-    pub(crate) fn learn(&mut self, due: Vec<DueSubscriber>) {
+    pub(crate) fn set_due(&mut self, due: Vec<DueSubscriber>) {
         if self.queues.len() > QUEUES_MAX {
             self.queues.retain(|_, queue| queue.is_worth_keeping());
         }
@@ -118,7 +118,7 @@ impl CallScheduler {
         self.wants_claim = self.left_some_out && !chosen.is_empty();
         self.claims += 1;
         for key in &chosen {
-            self.queues.entry(key.clone()).or_default().claim_in(self.claims);
+            self.queues.entry(key.clone()).or_default().note_claim(self.claims);
         }
         chosen
     }
@@ -156,23 +156,27 @@ impl CallScheduler {
 
     /// How much to claim for these subscribers: each gets an equal share of the capacity and of its tenant's
     /// share of it, as far as it can use it.
-    pub(crate) fn wants(&self, choose_claims: Vec<DueSubscriber>, now: Time) -> Vec<(DueSubscriber, u32)> {
+    pub(crate) fn claim_sizes(
+        &self,
+        subscribers: Vec<DueSubscriber>,
+        now: Time,
+    ) -> Vec<(DueSubscriber, u32)> {
         let mut tenants: BTreeMap<TenantId, (usize, usize)> = BTreeMap::new();
-        for key in &choose_claims {
+        for key in &subscribers {
             let capacity = || (self.shares.lease_capacity(&key.tenant), 0);
             tenants.entry(key.tenant.clone()).or_insert_with(capacity).1 += 1;
         }
         let mut free = LEASED_MAX.saturating_sub(self.shares.leased());
-        let mut wants = Vec::with_capacity(choose_claims.len());
-        let count = choose_claims.len();
-        for (index, key) in choose_claims.into_iter().enumerate() {
+        let mut wants = Vec::with_capacity(subscribers.len());
+        let count = subscribers.len();
+        for (index, key) in subscribers.into_iter().enumerate() {
             let capacity = self.queues.get(&key).map_or(0, |queue| queue.capacity(now));
-            let Some((tenant_room, others)) = tenants.get_mut(&key.tenant) else { continue };
-            let share = free.div_ceil(count - index).min(tenant_room.div_ceil(*others)).min(capacity);
+            let Some((tenant_capacity, others)) = tenants.get_mut(&key.tenant) else { continue };
+            let share = free.div_ceil(count - index).min(tenant_capacity.div_ceil(*others)).min(capacity);
             *others -= 1;
             if share > 0 {
                 free -= share;
-                *tenant_room -= share;
+                *tenant_capacity -= share;
                 wants.push((key, share as u32));
             }
         }
@@ -219,7 +223,7 @@ impl CallScheduler {
             let key = self.turns.pop_front()?;
             let Some(queue) = self.queues.get_mut(&key) else { continue };
             queue.leaves_turns();
-            queue.drop_lapsing(now.plus(LEASE_REST), back);
+            queue.drop_expiring(now.plus(LEASE_LEFT_MIN), back);
             let is_unproven = queue.rank() != SubscriberRank::Proven;
             let has_slot = self.shares.call_capacity(&key.tenant, is_unproven) > 0;
             let called = if has_slot { queue.next_batch() } else { None };

@@ -147,7 +147,7 @@ impl SubscriberQueue {
         self.claimed_in
     }
 
-    pub(super) fn claim_in(&mut self, claim: u64) {
+    pub(super) fn note_claim(&mut self, claim: u64) {
         self.claimed_in = claim;
     }
 
@@ -202,7 +202,7 @@ impl SubscriberQueue {
     }
 
     /// Removes notifications whose lease ends before `end`.
-    pub(super) fn drop_lapsing(&mut self, end: Time, back: &mut Vec<LeasedNotification>) {
+    pub(super) fn drop_expiring(&mut self, end: Time, back: &mut Vec<LeasedNotification>) {
         while self.waiting.front().is_some_and(|first| first.until < end) {
             back.extend(self.waiting.pop_front());
         }

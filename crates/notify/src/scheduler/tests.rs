@@ -78,10 +78,10 @@ fn claim(
     kind: SubscriberKind,
     at: Time,
 ) -> Vec<(DueSubscriber, u32)> {
-    scheduler.learn(due.to_vec());
+    scheduler.set_due(due.to_vec());
     let choose_claims = scheduler.choose_claims(at);
     choose_claims.iter().for_each(|key| scheduler.set_target(key, target(key, kind)));
-    let wants = scheduler.wants(choose_claims, at);
+    let wants = scheduler.claim_sizes(choose_claims, at);
     for (key, count) in &wants {
         scheduler.take(key.clone(), leased(key, *count, at.plus(Duration::from_secs(120))), false);
     }
@@ -187,7 +187,7 @@ fn thousands_of_unproven_subscribers_take_turns_within_their_places() {
 fn one_look_at_who_is_due_feeds_many_claims() {
     let mut scheduler = CallScheduler::default();
     let due: Vec<_> = (0..100).map(|number| key(&format!("s{number:04}"))).collect();
-    scheduler.learn(due.clone());
+    scheduler.set_due(due.clone());
     let mut claimed = BTreeSet::new();
     while scheduler.wants_claim() {
         let choose_claims = scheduler.choose_claims(now());

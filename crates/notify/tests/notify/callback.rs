@@ -1,4 +1,4 @@
-//! Callbacks in the words of an outbox.
+//! Callbacks in the vocabulary of an outbox.
 
 use std::time::Duration;
 
@@ -13,29 +13,29 @@ use postway_store::{
 use postway_testkit::Reply;
 use serde_json::json;
 
-use super::{Client, House, json, taken, tenant};
+use super::{Client, TestGateway, json, taken, tenant};
 
-async fn house() -> House {
-    House::with(Some(Client { form: CallbackForm::Outbox, auth: RemoteAuth::Bearer })).await
+async fn gateway() -> TestGateway {
+    TestGateway::with(Some(Client { form: CallbackForm::Outbox, auth: RemoteAuth::Bearer })).await
 }
 
 #[tokio::test]
 async fn a_conflict_means_again_and_each_call_is_in_the_history_before_it_is_made() {
-    let house = house().await;
-    house.receiver.serve_in_turn("/sync", vec![Reply::status(409), taken()]);
-    let uid = house.message(1, &[Accepted, Sent]).await;
-    let room = house.open(1);
-    let waiting = house.once(uid, |one| one.state == NotificationState::Waiting).await;
+    let gateway = gateway().await;
+    gateway.receiver.serve_in_turn("/sync", vec![Reply::status(409), taken()]);
+    let uid = gateway.message(1, &[Accepted, Sent]).await;
+    let room = gateway.open(1);
+    let waiting = gateway.once(uid, |one| one.state == NotificationState::Waiting).await;
     assert_eq!(waiting.last_call.unwrap().status, Some(409));
     let kinds = async || {
-        let record = house.store.message(&tenant(), &MessageKey::Uid(uid)).await.unwrap().unwrap();
+        let record = gateway.store.message(&tenant(), &MessageKey::Uid(uid)).await.unwrap().unwrap();
         record.events.iter().map(|event| event.kind).collect::<Vec<_>>()
     };
     assert_eq!(kinds().await, [Accepted, Sent, EventKind::Notifying]);
-    house.pass(Duration::from_secs(6));
-    house.all_told(&[uid]).await;
+    gateway.pass(Duration::from_secs(6));
+    gateway.all_told(&[uid]).await;
 
-    let [_, call] = &house.received("/sync")[..] else { panic!("two calls") };
+    let [_, call] = &gateway.received("/sync")[..] else { panic!("two calls") };
     assert_eq!(call.header("authorization"), Some("Bearer s3cret"));
     assert_eq!(call.header("webhook-signature"), None);
     assert_eq!(
@@ -49,45 +49,45 @@ async fn a_conflict_means_again_and_each_call_is_in_the_history_before_it_is_mad
     );
     let called = [Accepted, Sent, EventKind::Notifying, EventKind::Notifying, EventKind::Notified];
     assert_eq!(kinds().await, called);
-    house.close(room).await;
+    gateway.close(room).await;
 }
 
 #[tokio::test]
 async fn every_2xx_acknowledges_and_nothing_else_does() {
-    let house = house().await;
+    let gateway = gateway().await;
     let answers = [204, 202, 299, 302, 500].map(Reply::status);
-    house.receiver.serve_in_turn("/sync", answers.to_vec());
-    let room = house.open(1);
+    gateway.receiver.serve_in_turn("/sync", answers.to_vec());
+    let room = gateway.open(1);
     for number in 1..=3 {
-        let uid = house.message(number, &[Sent]).await;
-        house.all_told(&[uid]).await;
+        let uid = gateway.message(number, &[Sent]).await;
+        gateway.all_told(&[uid]).await;
     }
-    let uid = house.message(4, &[Sent]).await;
+    let uid = gateway.message(4, &[Sent]).await;
     for status in [302, 500] {
         let is_answered = |one: &NotificationView| {
             one.state == NotificationState::Waiting
                 && one.last_call.as_ref().is_some_and(|call| call.status == Some(status))
         };
-        house.once(uid, is_answered).await;
-        house.pass(Duration::from_secs(6));
+        gateway.once(uid, is_answered).await;
+        gateway.pass(Duration::from_secs(6));
     }
-    house.close(room).await;
+    gateway.close(room).await;
 }
 
 #[tokio::test]
 async fn every_bad_end_is_told_with_its_reason_and_equal_ones_share_a_call() {
-    let house = house().await;
-    house.receiver.serve("/sync", taken());
+    let gateway = gateway().await;
+    gateway.receiver.serve("/sync", taken());
     let refused = |kind| NewEvent { kind, data: Some(r#"{"message":"550 no such user"}"#.to_owned()) };
     let mut uids = Vec::new();
     for number in 1..=3 {
-        uids.push(house.message_of(number, vec![refused(Failed)], |sample| sample).await);
+        uids.push(gateway.message_of(number, vec![refused(Failed)], |sample| sample).await);
     }
-    uids.push(house.message(4, &[Invalid]).await);
-    uids.push(house.message(5, &[Cancelled]).await);
-    let room = house.open(1);
-    house.all_told(&uids).await;
-    let calls: Vec<_> = house.received("/sync").iter().map(json).collect();
+    uids.push(gateway.message(4, &[Invalid]).await);
+    uids.push(gateway.message(5, &[Cancelled]).await);
+    let room = gateway.open(1);
+    gateway.all_told(&uids).await;
+    let calls: Vec<_> = gateway.received("/sync").iter().map(json).collect();
     assert!(calls.iter().all(|call| call["code"] == json!("DISPATCH-ERROR")));
     let with = |reason: &str| {
         let ids = calls.iter().filter(|call| call["reason"] == json!(reason));
@@ -97,5 +97,5 @@ async fn every_bad_end_is_told_with_its_reason_and_equal_ones_share_a_call() {
     assert_eq!(with("refused by a check"), 1);
     assert_eq!(with("withdrawn before it was sent"), 1);
     assert_eq!(calls.len(), 3);
-    house.close(room).await;
+    gateway.close(room).await;
 }

@@ -1,4 +1,4 @@
-//! Mail that came in, and what it says about mail that went out, as subscribers are told of it.
+//! Inbound mail, and what it says about sent mail, as subscribers get it.
 
 use bytes::Bytes;
 use postway_domain::{
@@ -17,10 +17,10 @@ use postway_store::{
 use postway_testkit::Reply;
 use serde_json::json;
 
-use super::{Client, House, json, taken, tenant};
+use super::{Client, TestGateway, json, taken, tenant};
 
-impl House {
-    /// A mail comes in and is dealt with as `edit` says.
+impl TestGateway {
+    /// A mail arrives and is processed as `edit` says.
     async fn mail(&self, edit: impl FnOnce(&mut Routed)) -> MessageUid {
         let key = MailboxKey { tenant: tenant(), mailbox: "box".parse().unwrap() };
         let made = DirectoryChange::CreateMailbox(mailbox(&key, self.now()));
@@ -107,41 +107,42 @@ fn mailbox(key: &MailboxKey, now: Time) -> WatchedMailbox {
 
 #[tokio::test]
 async fn a_webhook_is_told_of_mail_that_came_in_by_what_the_rule_saw() {
-    let house = House::new().await;
-    house.webhook("hook").await;
-    house.receiver.serve("/hook", taken());
-    let room = house.open(1);
-    let uid = house.mail(|routed| routed.received = Some(r#"{"subject":"question"}"#.to_owned())).await;
-    house.all_told(&[uid]).await;
-    let [call] = &house.received("/hook")[..] else { panic!("one call") };
+    let gateway = TestGateway::new().await;
+    gateway.webhook("hook").await;
+    gateway.receiver.serve("/hook", taken());
+    let room = gateway.open(1);
+    let uid = gateway.mail(|routed| routed.received = Some(r#"{"subject":"question"}"#.to_owned())).await;
+    gateway.all_told(&[uid]).await;
+    let [call] = &gateway.received("/hook")[..] else { panic!("one call") };
     let body = json(call);
     assert_eq!((&body["type"], &body["sequence"]), (&json!("email.received"), &json!(1)));
     assert_eq!(body["data"], json!({"subject": "question"}));
-    house.close(room).await;
+    gateway.close(room).await;
 }
 
 #[tokio::test]
 async fn mail_that_came_in_means_nothing_to_a_client_that_is_told_of_its_messages() {
-    let house = House::with(Some(Client { form: CallbackForm::Batch, auth: RemoteAuth::Basic })).await;
-    house.receiver.serve("/sync", Reply::ok(r#"{"ok":true}"#));
-    let sent = house.message(1, &[EventKind::Sent]).await;
-    let room = house.open(1);
-    let uid = house.mail(|routed| routed.received = Some("{}".to_owned())).await;
-    house.all_told(&[sent]).await;
-    let told = house.notifications(uid).await;
+    let gateway =
+        TestGateway::with(Some(Client { form: CallbackForm::Batch, auth: RemoteAuth::Basic })).await;
+    gateway.receiver.serve("/sync", Reply::ok(r#"{"ok":true}"#));
+    let sent = gateway.message(1, &[EventKind::Sent]).await;
+    let room = gateway.open(1);
+    let uid = gateway.mail(|routed| routed.received = Some("{}".to_owned())).await;
+    gateway.all_told(&[sent]).await;
+    let told = gateway.notifications(uid).await;
     assert!(told.iter().all(|one| one.state != NotificationState::Dead), "{told:?}");
-    house.close(room).await;
+    gateway.close(room).await;
 }
 
 #[tokio::test]
 async fn a_bounce_is_told_with_what_is_known_of_the_recipient() {
-    let house = House::new().await;
-    house.webhook("hook").await;
-    house.receiver.serve("/hook", taken());
-    let sent = house.message(1, &[EventKind::Sent]).await;
-    let room = house.open(1);
-    house.all_told(&[sent]).await;
-    let bounce = json!({"type": "hard", "code": "5.1.1", "reason": "user_unknown", "at": house.now()});
+    let gateway = TestGateway::new().await;
+    gateway.webhook("hook").await;
+    gateway.receiver.serve("/hook", taken());
+    let sent = gateway.message(1, &[EventKind::Sent]).await;
+    let room = gateway.open(1);
+    gateway.all_told(&[sent]).await;
+    let bounce = json!({"type": "hard", "code": "5.1.1", "reason": "user_unknown", "at": gateway.now()});
     let finding = Finding {
         message: sent,
         position: Some(0),
@@ -151,9 +152,9 @@ async fn a_bounce_is_told_with_what_is_known_of_the_recipient() {
         suppress: None,
         receipt: None,
     };
-    house.mail(|routed| routed.findings = vec![finding]).await;
-    super::until(async || (house.received("/hook").len() == 2).then_some(())).await;
-    let body = json(&house.received("/hook")[1]);
+    gateway.mail(|routed| routed.findings = vec![finding]).await;
+    super::until(async || (gateway.received("/hook").len() == 2).then_some(())).await;
+    let body = json(&gateway.received("/hook")[1]);
     assert_eq!((&body["type"], &body["data"]["status"]), (&json!("email.bounced"), &json!("sent")));
     let data = &body["data"];
     assert_eq!((&data["outcome"], &data["bounce"]), (&json!("bounced"), &bounce));
@@ -161,21 +162,21 @@ async fn a_bounce_is_told_with_what_is_known_of_the_recipient() {
         (&data["recipients"][0]["outcome"], &data["recipients"][0]["bounce"]),
         (&json!("bounced"), &bounce)
     );
-    house.close(room).await;
+    gateway.close(room).await;
 }
 
-/// The callback of an outbox has no word for what is not proven.
+/// The callback of an outbox has no code for unproven reports.
 #[tokio::test]
 async fn a_report_without_proof_is_told_as_such_to_all_who_have_a_word_for_it() {
     for form in [CallbackForm::Outbox, CallbackForm::Batch] {
-        let house = House::with(Some(Client { form, auth: RemoteAuth::Basic })).await;
-        house.webhook("hook").await;
-        house.receiver.serve("/hook", taken());
-        house.receiver.serve("/sync", Reply::ok(r#"{"ok":true}"#));
-        let sent = house.message(1, &[EventKind::Sent]).await;
-        let room = house.open(1);
-        house.all_told(&[sent]).await;
-        let calls = house.received("/sync").len();
+        let gateway = TestGateway::with(Some(Client { form, auth: RemoteAuth::Basic })).await;
+        gateway.webhook("hook").await;
+        gateway.receiver.serve("/hook", taken());
+        gateway.receiver.serve("/sync", Reply::ok(r#"{"ok":true}"#));
+        let sent = gateway.message(1, &[EventKind::Sent]).await;
+        let room = gateway.open(1);
+        gateway.all_told(&[sent]).await;
+        let calls = gateway.received("/sync").len();
         let finding = Finding {
             message: sent,
             position: Some(0),
@@ -185,9 +186,9 @@ async fn a_report_without_proof_is_told_as_such_to_all_who_have_a_word_for_it() 
             suppress: None,
             receipt: None,
         };
-        house.mail(|routed| routed.findings = vec![finding]).await;
-        super::until(async || (house.received("/hook").len() == 2).then_some(())).await;
-        let body = json(&house.received("/hook")[1]);
+        gateway.mail(|routed| routed.findings = vec![finding]).await;
+        super::until(async || (gateway.received("/hook").len() == 2).then_some(())).await;
+        let body = json(&gateway.received("/hook")[1]);
         assert_eq!(
             (&body["type"], &body["data"]["status"]),
             (&json!("email.unproven_report"), &json!("sent"))
@@ -195,8 +196,8 @@ async fn a_report_without_proof_is_told_as_such_to_all_who_have_a_word_for_it() 
         let (data, event) = (&body["data"], &body["data"]["event"]["data"]);
         assert_eq!((&event["says"], &event["proof"]), (&json!("bounced"), &json!("recipient_only")));
         assert_eq!((&data["outcome"], &data["bounce"]), (&json!(null), &json!(null)));
-        house.all_told(&[sent]).await;
-        let later = house.received("/sync").split_off(calls);
+        gateway.all_told(&[sent]).await;
+        let later = gateway.received("/sync").split_off(calls);
         assert_eq!(later.len(), usize::from(form == CallbackForm::Batch), "{later:?}");
         if let [call] = &later[..] {
             let entry = &json(call)["delivery_report"][0];
@@ -206,6 +207,6 @@ async fn a_report_without_proof_is_told_as_such_to_all_who_have_a_word_for_it() 
             let mut fields = entry.as_object().unwrap().keys();
             assert!(!fields.any(|name| name.ends_with("_ts") || name.starts_with("bounce")), "{entry}");
         }
-        house.close(room).await;
+        gateway.close(room).await;
     }
 }

@@ -1,4 +1,4 @@
-//! The room at work: a store in memory, a clock that tests move, and a real HTTP receiver.
+//! The notifier at work: a store in memory, a clock that tests move, and a real HTTP receiver.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions too")]
 
@@ -45,7 +45,7 @@ use tokio_util::sync::CancellationToken;
 
 /// 2024-01-01T00:00:00Z.
 const NOW_MS: i64 = 1_704_067_200_000;
-/// Longer than anything takes that a test waits for.
+/// Longer than anything that a test waits for.
 const SOON: Duration = Duration::from_secs(60);
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
@@ -57,7 +57,7 @@ impl Clock for TestClock {
     }
 }
 
-/// The only process there is.
+/// The only process.
 struct Alone(Incarnation);
 
 #[async_trait]
@@ -71,7 +71,7 @@ impl NotifierNode for Alone {
     }
 }
 
-struct House {
+struct TestGateway {
     store: Arc<MemoryStore>,
     clock: Arc<TestClock>,
     receiver: HttpSource,
@@ -96,13 +96,13 @@ fn json(request: &ReceivedRequest) -> Value {
     serde_json::from_slice(&request.body).unwrap()
 }
 
-/// Who may be told: nobody yet, or the tenant's own client at `/sync`.
+/// The subscribers: none yet, or the tenant's own client at `/sync`.
 struct Client {
     form: CallbackForm,
     auth: RemoteAuth,
 }
 
-impl House {
+impl TestGateway {
     async fn new() -> Self {
         Self::with(None).await
     }
@@ -143,7 +143,7 @@ impl House {
         self.clock.0.fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::Relaxed);
     }
 
-    /// Makes a webhook to a path of the receiver.
+    /// Creates a webhook to a path of the receiver.
     async fn webhook(&self, id: &str) -> Subscriber {
         self.webhook_to(id, self.receiver.url(&format!("/{id}"))).await
     }
@@ -185,7 +185,7 @@ impl House {
         webhook
     }
 
-    /// Accepts a message to which all this has happened.
+    /// Accepts a message with these events.
     async fn message(&self, number: u32, events: &[EventKind]) -> MessageUid {
         self.message_of(number, events.iter().copied().map(event).collect(), |sample| sample).await
     }
@@ -205,7 +205,7 @@ impl House {
         uid
     }
 
-    /// Starts a room, as this life of a process.
+    /// Starts a notifier, as this incarnation of a process.
     fn open(&self, life: u8) -> JoinHandle<()> {
         let incarnation = Incarnation::from_bytes([life; 16]);
         let parts = NotifierParts {
@@ -222,7 +222,7 @@ impl House {
         tokio::spawn(Notifier::new(parts).run(self.stop.clone()))
     }
 
-    /// Stops the room, which must end by itself.
+    /// Stops the notifier, which must end by itself.
     async fn close(&self, room: JoinHandle<()>) {
         self.stop.cancel();
         tokio::time::timeout(SOON, room).await.expect("the room stops").unwrap();
@@ -232,12 +232,12 @@ impl House {
         self.store.notifications(&tenant(), uid).await.unwrap()
     }
 
-    /// The first notification of a message, once it stands like this.
+    /// The first notification of a message, once it has this state.
     async fn once(&self, uid: MessageUid, is_so: impl Fn(&NotificationView) -> bool) -> NotificationView {
         until(async || self.notifications(uid).await.into_iter().next().filter(|one| is_so(one))).await
     }
 
-    /// Waits until all that happened to these messages is acknowledged.
+    /// Waits until all events of these messages are acknowledged.
     async fn all_told(&self, uids: &[MessageUid]) {
         until(async || {
             for uid in uids {
@@ -251,13 +251,13 @@ impl House {
         .await;
     }
 
-    /// What came to this path.
+    /// The calls to this path.
     fn received(&self, path: &str) -> Vec<ReceivedRequest> {
         self.receiver.requests().into_iter().filter(|one| one.path == path).collect()
     }
 }
 
-/// Looks until there is something. The store has no signal for what tests look for.
+/// Polls until there is a result. The store has no signal for what tests wait for.
 async fn until<T, F: Future<Output = Option<T>>>(look: impl Fn() -> F) -> T {
     let looking = async {
         loop {
@@ -270,7 +270,7 @@ async fn until<T, F: Future<Output = Option<T>>>(look: impl Fn() -> F) -> T {
     tokio::time::timeout(SOON, looking).await.expect("it comes soon")
 }
 
-/// The 2xx that most receivers give.
+/// The 2xx of most receivers.
 fn taken() -> Reply {
     Reply::ok("")
 }

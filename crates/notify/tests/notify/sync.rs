@@ -1,4 +1,4 @@
-//! Client sync: what is told in one call, and what its answer means.
+//! Client sync: what one call carries, and what its answer means.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use postway_store::{
 use postway_testkit::Reply;
 use serde_json::{Value, json};
 
-use super::{Client, House, NOW_MS, SOON, json, tenant, until};
+use super::{Client, NOW_MS, SOON, TestGateway, json, tenant, until};
 
-async fn house() -> House {
-    House::with(Some(Client { form: CallbackForm::Batch, auth: RemoteAuth::Basic })).await
+async fn gateway() -> TestGateway {
+    TestGateway::with(Some(Client { form: CallbackForm::Batch, auth: RemoteAuth::Basic })).await
 }
 
 fn answer(body: Value) -> Reply {
@@ -27,9 +27,9 @@ fn answer(body: Value) -> Reply {
 
 #[tokio::test]
 async fn many_outcomes_go_in_one_call_and_only_what_was_refused_is_told_again() {
-    let house = house().await;
+    let gateway = gateway().await;
     let refusing = answer(json!({"ok": true, "error": ["order-2"], "not_found": ["order-3"]}));
-    house.receiver.serve_in_turn("/sync", vec![refusing, answer(json!({"ok": true}))]);
+    gateway.receiver.serve_in_turn("/sync", vec![refusing, answer(json!({"ok": true}))]);
     let event = |kind, data: &str| vec![NewEvent { kind, data: Some(data.to_owned()) }];
     let later = r#"{"will_retry":true,"attempt":2,"message":"451 later","due_at":"2024-01-01T00:01:00Z","code":"smtp_451"}"#;
     let bounce = r#"{"type":"hard","smtp_code":550,"status":"5.1.1","reason":"user_unknown","diagnostic":"550 no such user"}"#;
@@ -37,26 +37,26 @@ async fn many_outcomes_go_in_one_call_and_only_what_was_refused_is_told_again() 
         r#"{"receipt":"errore-consegna","error":"no-dest","error_text":"5.1.1 - indirizzo non valido"}"#;
     let retrying = State::Scheduled(Wait::Retry);
     let uids = [
-        house.message(1, &[Sent]).await,
-        house.message_of(2, event(Failed, r#"{"message":"554 no"}"#), |sample| sample).await,
-        house.message_of(3, event(Scheduled, later), |sample| sample.state(retrying, None)).await,
-        house.message_of(4, event(Bounced, bounce), |sample| sample).await,
-        house.message_of(5, event(PecFailed, receipt), |sample| sample).await,
-        house.message_of(6, event(PecTimeout, "{}"), |sample| sample).await,
+        gateway.message(1, &[Sent]).await,
+        gateway.message_of(2, event(Failed, r#"{"message":"554 no"}"#), |sample| sample).await,
+        gateway.message_of(3, event(Scheduled, later), |sample| sample.state(retrying, None)).await,
+        gateway.message_of(4, event(Bounced, bounce), |sample| sample).await,
+        gateway.message_of(5, event(PecFailed, receipt), |sample| sample).await,
+        gateway.message_of(6, event(PecTimeout, "{}"), |sample| sample).await,
     ];
-    // All of them are there to be told before the first call is made.
-    while house.store.sequence(1_000).await.unwrap() > 0 {}
-    while house.store.fan_out(Time::from_millis(NOW_MS), 1_000).await.unwrap() > 0 {}
-    let room = house.open(1);
-    let refused = house.once(uids[1], |one| one.tries > 0).await;
+    // All notifications exist before the first call is made.
+    while gateway.store.sequence(1_000).await.unwrap() > 0 {}
+    while gateway.store.fan_out(Time::from_millis(NOW_MS), 1_000).await.unwrap() > 0 {}
+    let room = gateway.open(1);
+    let refused = gateway.once(uids[1], |one| one.tries > 0).await;
     assert_eq!((refused.tries, refused.state), (1, NotificationState::Waiting));
     for uid in [uids[0], uids[2], uids[3], uids[4], uids[5]] {
-        house.once(uid, |one| one.state == NotificationState::Acknowledged).await;
+        gateway.once(uid, |one| one.state == NotificationState::Acknowledged).await;
     }
-    house.pass(Duration::from_secs(6));
-    house.all_told(&uids).await;
+    gateway.pass(Duration::from_secs(6));
+    gateway.all_told(&uids).await;
 
-    let [first, second] = &house.received("/sync")[..] else { panic!("two calls") };
+    let [first, second] = &gateway.received("/sync")[..] else { panic!("two calls") };
     assert!(first.header("authorization").unwrap().starts_with("Basic "));
     let now_s = NOW_MS / 1_000;
     assert_eq!(
@@ -78,63 +78,63 @@ async fn many_outcomes_go_in_one_call_and_only_what_was_refused_is_told_again() 
     let again = json(second)["delivery_report"].clone();
     assert_eq!(again.as_array().unwrap().len(), 1);
     assert_eq!(again[0]["id"], json!("order-2"));
-    house.close(room).await;
+    gateway.close(room).await;
 }
 
 #[tokio::test]
 async fn a_200_that_tells_of_an_error_acknowledges_nothing() {
     for body in [r#"{"ok":false}"#, r#"{"ok":true,"error":"database down"}"#, "<html>Welcome</html>"] {
-        let house = house().await;
-        house.receiver.serve("/sync", Reply::ok(body));
-        let uid = house.message(1, &[Sent]).await;
-        let room = house.open(1);
-        let waiting = house.once(uid, |one| one.state == NotificationState::Waiting).await;
+        let gateway = gateway().await;
+        gateway.receiver.serve("/sync", Reply::ok(body));
+        let uid = gateway.message(1, &[Sent]).await;
+        let room = gateway.open(1);
+        let waiting = gateway.once(uid, |one| one.state == NotificationState::Waiting).await;
         let call = waiting.last_call.unwrap();
         assert_eq!(call.status, Some(200));
         assert!(call.answer.starts_with("the answer"), "{}", call.answer);
-        house.close(room).await;
+        gateway.close(room).await;
     }
 }
 
 #[tokio::test]
 async fn a_client_that_asks_for_quiet_is_left_alone_until_then() {
-    let house = house().await;
+    let gateway = gateway().await;
     let later = NOW_MS / 1_000 + 7_200;
     let quiet = answer(json!({"ok": true, "next_sync_after": later, "queued": 5}));
-    house.receiver.serve_in_turn("/sync", vec![quiet, answer(json!({"ok": true}))]);
-    let first = house.message(1, &[Sent]).await;
-    let room = house.open(1);
-    house.all_told(&[first]).await;
+    gateway.receiver.serve_in_turn("/sync", vec![quiet, answer(json!({"ok": true}))]);
+    let first = gateway.message(1, &[Sent]).await;
+    let room = gateway.open(1);
+    gateway.all_told(&[first]).await;
     let id = Subscriber::CLIENT.parse().unwrap();
     let kept = until(async || {
-        house.store.subscriber(&tenant(), &id).await.unwrap().and_then(|client| client.quiet_until)
+        gateway.store.subscriber(&tenant(), &id).await.unwrap().and_then(|client| client.quiet_until)
     })
     .await;
     assert_eq!(kept.as_seconds(), later);
-    let second = house.message(2, &[Sent]).await;
-    house.once(second, |_| true).await;
-    house.pass(Duration::from_secs(7_100));
-    assert_eq!(house.received("/sync").len(), 1);
-    house.pass(Duration::from_secs(101));
-    house.all_told(&[second]).await;
-    assert_eq!(house.received("/sync").len(), 2);
-    house.close(room).await;
+    let second = gateway.message(2, &[Sent]).await;
+    gateway.once(second, |_| true).await;
+    gateway.pass(Duration::from_secs(7_100));
+    assert_eq!(gateway.received("/sync").len(), 1);
+    gateway.pass(Duration::from_secs(101));
+    gateway.all_told(&[second]).await;
+    assert_eq!(gateway.received("/sync").len(), 2);
+    gateway.close(room).await;
 }
 
 #[tokio::test]
 async fn a_client_with_mail_to_hand_over_is_called_again_ten_times_and_no_more() {
-    let house = house().await;
-    house.receiver.serve("/sync", answer(json!({"ok": true, "queued": 1})));
-    let first = house.message(1, &[Sent]).await;
-    let room = house.open(1);
-    house.receiver.wait_for(11, SOON).await;
-    house.all_told(&[first]).await;
-    house.receiver.serve("/sync", answer(json!({"ok": true})));
-    let second = house.message(2, &[Sent]).await;
-    house.all_told(&[second]).await;
-    let calls = house.received("/sync");
+    let gateway = gateway().await;
+    gateway.receiver.serve("/sync", answer(json!({"ok": true, "queued": 1})));
+    let first = gateway.message(1, &[Sent]).await;
+    let room = gateway.open(1);
+    gateway.receiver.wait_for(11, SOON).await;
+    gateway.all_told(&[first]).await;
+    gateway.receiver.serve("/sync", answer(json!({"ok": true})));
+    let second = gateway.message(2, &[Sent]).await;
+    gateway.all_told(&[second]).await;
+    let calls = gateway.received("/sync");
     assert_eq!(calls.len(), 12);
     assert!(calls[1..11].iter().all(|call| json(call) == json!({"delivery_report": []})));
     assert_eq!(json(&calls[11])["delivery_report"][0]["id"], json!("order-2"));
-    house.close(room).await;
+    gateway.close(room).await;
 }

@@ -18,15 +18,15 @@ use postway_store::{
 use postway_testkit::Reply;
 use serde_json::json;
 
-use super::{House, SECRET, SOON, http, json, secret_key, taken, tenant};
+use super::{SECRET, SOON, TestGateway, http, json, secret_key, taken, tenant};
 
 #[tokio::test]
 async fn a_call_is_signed_and_tells_the_message() {
-    let house = House::new().await;
-    house.webhook("hook").await;
-    house.receiver.serve("/hook", taken());
+    let gateway = TestGateway::new().await;
+    gateway.webhook("hook").await;
+    gateway.receiver.serve("/hook", taken());
     let events = vec![NewEvent { kind: Sent, data: Some(r#"{"attempt":1}"#.to_owned()) }];
-    let uid = house
+    let uid = gateway
         .message_of(1, events, |sample| {
             sample.batch("spring").content(|content| {
                 content.metadata = Some(r#"{"order":7}"#.to_owned());
@@ -34,14 +34,14 @@ async fn a_call_is_signed_and_tells_the_message() {
             })
         })
         .await;
-    let room = house.open(1);
-    house.all_told(&[uid]).await;
+    let room = gateway.open(1);
+    gateway.all_told(&[uid]).await;
 
-    let [call] = &house.received("/hook")[..] else { panic!("one call") };
+    let [call] = &gateway.received("/hook")[..] else { panic!("one call") };
     assert_eq!(call.method, "POST");
     let id = format!("evt_{}_1", uid.to_string().replace('-', ""));
     assert_eq!(call.header("webhook-id"), Some(&*id));
-    let now_s = house.now().as_seconds();
+    let now_s = gateway.now().as_seconds();
     assert_eq!(call.header("webhook-timestamp"), Some(&*now_s.to_string()));
     let signed = signatures(&[WebhookSecret::parse(SECRET).unwrap()], &id, now_s, &call.body);
     assert_eq!(call.header("webhook-signature"), Some(&*signed));
@@ -63,20 +63,20 @@ async fn a_call_is_signed_and_tells_the_message() {
     assert_eq!((&data["subject"], &data["metadata"]), (&json!("Message 1"), &json!({"order": 7})));
     assert_eq!(data["recipients"][0]["address"], json!("person-1@example.org"));
     assert_eq!(data["event"]["data"], json!({"attempt": 1}));
-    house.close(room).await;
+    gateway.close(room).await;
 }
 
-/// As Resend's users read it: their names, their fields, and only what they have a word for.
+/// In the format of Resend: its names, its fields, and only the events that it has.
 #[tokio::test]
 async fn a_webhook_in_the_form_of_resend_speaks_its_words() {
-    let house = House::new().await;
-    let url = house.receiver.url("/hook");
-    house.webhook_of_kind(&tenant(), "hook", url, SubscriberKind::ResendWebhook).await;
-    house.receiver.serve("/hook", taken());
+    let gateway = TestGateway::new().await;
+    let url = gateway.receiver.url("/hook");
+    gateway.webhook_of_kind(&tenant(), "hook", url, SubscriberKind::ResendWebhook).await;
+    gateway.receiver.serve("/hook", taken());
     let bounce =
         r#"{"recipient":"person-1@example.org","type":"hard","status":"5.1.1","diagnostic":"no such user"}"#;
     let events = vec![
-        // It does not wait for its time, so it is not told as scheduled.
+        // The message does not wait for its time, so it is not reported as scheduled.
         NewEvent { kind: Accepted, data: None },
         NewEvent { kind: Sent, data: None },
         NewEvent { kind: AutoReplied, data: None },
@@ -89,15 +89,15 @@ async fn a_webhook_in_the_form_of_resend_speaks_its_words() {
             content.payload = Some(Body::Inline(payload.to_vec().into()));
         })
     };
-    let uid = house.message_of(1, events, edit).await;
+    let uid = gateway.message_of(1, events, edit).await;
     let waiting = vec![NewEvent { kind: Accepted, data: None }];
-    let later = house.now().plus(Duration::from_secs(600));
+    let later = gateway.now().plus(Duration::from_secs(600));
     let scheduled = |sample: sample::Sample| sample.state(State::Scheduled(Wait::SendAt), Some(later));
-    let waits = house.message_of(2, waiting, scheduled).await;
-    let room = house.open(1);
-    house.all_told(&[uid, waits]).await;
+    let waits = gateway.message_of(2, waiting, scheduled).await;
+    let room = gateway.open(1);
+    gateway.all_told(&[uid, waits]).await;
 
-    let calls = house.received("/hook");
+    let calls = gateway.received("/hook");
     let bodies: Vec<_> = calls.iter().map(json).collect();
     let of = |uid: MessageUid| {
         let of_it = bodies.iter().filter(|body| body["data"]["email_id"] == json!(uid));
@@ -120,34 +120,34 @@ async fn a_webhook_in_the_form_of_resend_speaks_its_words() {
     ] {
         assert_eq!(data[name], value, "{name} of {data}");
     }
-    let (id, stamp) = (calls[0].header("svix-id").unwrap(), house.now().as_seconds());
+    let (id, stamp) = (calls[0].header("svix-id").unwrap(), gateway.now().as_seconds());
     let signed = signatures(&[WebhookSecret::parse(SECRET).unwrap()], id, stamp, &calls[0].body);
     assert_eq!(calls[0].header("svix-signature"), Some(&*signed));
-    house.close(room).await;
+    gateway.close(room).await;
 }
 
-/// All that the API shows of a message but its lists, in the same words.
+/// Everything that the API shows of a message but its lists, with the same fields.
 #[tokio::test]
 async fn a_failure_is_told_with_when_and_why_and_whether_it_was_the_last() {
-    let house = House::new().await;
-    house.webhook("hook").await;
-    house.receiver.serve("/hook", taken());
-    let now = house.now();
+    let gateway = TestGateway::new().await;
+    gateway.webhook("hook").await;
+    gateway.receiver.serve("/hook", taken());
+    let now = gateway.now();
     let waiting = |sample: sample::Sample| {
         sample.state(State::Ready, Some(now)).content(|content| content.request_id = Some("req-1".to_owned()))
     };
-    let uid = house.message_of(1, Vec::new(), waiting).await;
-    let claimed = house.store.claim(stage::request(&sample::relay(), 1, now, 1, false)).await.unwrap();
+    let uid = gateway.message_of(1, Vec::new(), waiting).await;
+    let claimed = gateway.store.claim(stage::request(&sample::relay(), 1, now, 1, false)).await.unwrap();
     let failed = Change {
         exhausted: true,
         error: Some(r#"{"code":"smtp_451","category":"greylisted","message":"451 come back"}"#.to_owned()),
         ..stage::outcome(&claimed[0], false, Outcome::Exhausted, now.plus(Duration::from_secs(1)))
     };
-    assert_eq!(house.store.apply(vec![failed]).await.unwrap(), [true]);
-    let room = house.open(1);
-    house.all_told(&[uid]).await;
+    assert_eq!(gateway.store.apply(vec![failed]).await.unwrap(), [true]);
+    let room = gateway.open(1);
+    gateway.all_told(&[uid]).await;
 
-    let calls = house.received("/hook");
+    let calls = gateway.received("/hook");
     let body = json(calls.last().unwrap());
     assert_eq!(body["type"], json!("email.failed"));
     let data = body["data"].as_object().unwrap();
@@ -175,19 +175,19 @@ async fn a_failure_is_told_with_when_and_why_and_whether_it_was_the_last() {
     for left_out in ["attempts", "events", "notifications"] {
         assert!(!data.contains_key(left_out), "{left_out} makes calls large");
     }
-    house.close(room).await;
+    gateway.close(room).await;
 }
 
 #[tokio::test]
 async fn what_holds_a_message_is_told_as_long_as_it_waits() {
-    let house = House::new().await;
-    house.webhook("hook").await;
-    house.receiver.serve("/hook", taken());
-    let (now, later) = (house.now(), house.now().plus(Duration::from_secs(600)));
+    let gateway = TestGateway::new().await;
+    gateway.webhook("hook").await;
+    gateway.receiver.serve("/hook", taken());
+    let (now, later) = (gateway.now(), gateway.now().plus(Duration::from_secs(600)));
     let scopes = [SuspensionScope::Batch("spring".parse().unwrap()), SuspensionScope::Tenant];
     for scope in scopes {
         let suspension = Suspension { tenant: tenant(), scope, since: now };
-        house.store.change(DirectoryChange::Suspend(suspension), None).await.unwrap();
+        gateway.store.change(DirectoryChange::Suspend(suspension), None).await.unwrap();
     }
     let circuit = Circuit {
         key: sample::relay(),
@@ -197,21 +197,21 @@ async fn what_holds_a_message_is_told_as_long_as_it_waits() {
         open_until: later,
         faults: 1,
     };
-    house.store.change(DirectoryChange::OpenCircuit(circuit), None).await.unwrap();
+    gateway.store.change(DirectoryChange::OpenCircuit(circuit), None).await.unwrap();
     let deferred = || vec![NewEvent { kind: Scheduled, data: Some(r#"{"will_retry":true}"#.to_owned()) }];
     let retrying = |sample: sample::Sample| sample.state(State::Scheduled(Wait::Retry), Some(later));
-    let plain = house.message_of(1, deferred(), retrying).await;
-    let batched = house.message_of(2, deferred(), |sample| retrying(sample).batch("spring")).await;
-    let sent = house.message(3, &[Sent]).await;
-    // One to so many that it is read alone.
+    let plain = gateway.message_of(1, deferred(), retrying).await;
+    let batched = gateway.message_of(2, deferred(), |sample| retrying(sample).batch("spring")).await;
+    let sent = gateway.message(3, &[Sent]).await;
+    // A message with more recipients than are read together.
     let crowd = |sample: sample::Sample| {
         (0..40).fold(retrying(sample), |sample, n| sample.to(&format!("r{n}@example.org")))
     };
-    let crowded = house.message_of(4, deferred(), crowd).await;
-    let room = house.open(1);
-    house.all_told(&[plain, batched, sent, crowded]).await;
+    let crowded = gateway.message_of(4, deferred(), crowd).await;
+    let room = gateway.open(1);
+    gateway.all_told(&[plain, batched, sent, crowded]).await;
 
-    let calls = house.received("/hook");
+    let calls = gateway.received("/hook");
     let held_by = |uid: MessageUid| {
         let of = |call: &&_| json(call)["data"]["uid"] == json!(uid.to_string());
         let told = json(calls.iter().find(of).unwrap())["data"]["held_by"].clone();
@@ -223,16 +223,16 @@ async fn what_holds_a_message_is_told_as_long_as_it_waits() {
     assert_eq!(held_by(batched), ["batch:spring", "circuit:relay", "tenant"]);
     assert_eq!(held_by(crowded), ["circuit:relay", "tenant"]);
     assert!(held_by(sent).is_empty(), "it waits for nothing any more");
-    house.close(room).await;
+    gateway.close(room).await;
 }
 
 #[tokio::test]
 async fn a_sensitive_message_hides_its_subject_and_metadata() {
-    let house = House::new().await;
-    house.webhook("hook").await;
-    house.receiver.serve("/hook", taken());
+    let gateway = TestGateway::new().await;
+    gateway.webhook("hook").await;
+    gateway.receiver.serve("/hook", taken());
     let events = vec![NewEvent { kind: Sent, data: None }];
-    let uid = house
+    let uid = gateway
         .message_of(1, events, |sample| {
             sample.content(|content| {
                 content.sensitive = true;
@@ -240,89 +240,89 @@ async fn a_sensitive_message_hides_its_subject_and_metadata() {
             })
         })
         .await;
-    let room = house.open(1);
-    house.all_told(&[uid]).await;
-    let body = json(&house.received("/hook")[0]);
+    let room = gateway.open(1);
+    gateway.all_told(&[uid]).await;
+    let body = json(&gateway.received("/hook")[0]);
     assert_eq!(body["data"]["subject"], json!("[hidden]"));
     assert_eq!(body["data"]["metadata"], json!(null));
-    let logged = house.notifications(uid).await.remove(0).last_call.unwrap();
+    let logged = gateway.notifications(uid).await.remove(0).last_call.unwrap();
     assert!(!logged.request.contains("1234") && !logged.request.contains("Message 1"));
-    house.close(room).await;
+    gateway.close(room).await;
 }
 
 #[tokio::test]
 async fn events_of_a_message_come_in_order_also_after_a_failure() {
-    let house = House::new().await;
-    house.webhook("hook").await;
-    house.receiver.serve_in_turn("/hook", vec![Reply::status(500), taken()]);
+    let gateway = TestGateway::new().await;
+    gateway.webhook("hook").await;
+    gateway.receiver.serve_in_turn("/hook", vec![Reply::status(500), taken()]);
     let deferred =
         NewEvent { kind: Scheduled, data: Some(r#"{"will_retry":true,"code":"smtp_451"}"#.to_owned()) };
     let bare = |kind| NewEvent { kind, data: None };
     let history = vec![bare(Accepted), bare(Ready), deferred, bare(Sent)];
     let retrying = State::Scheduled(Wait::Retry);
-    let uid = house.message_of(1, history, |sample| sample.state(retrying, None)).await;
-    let room = house.open(1);
-    house.once(uid, |first| first.state == NotificationState::Waiting).await;
-    house.pass(Duration::from_secs(6));
-    house.all_told(&[uid]).await;
-    let told: Vec<_> = house.received("/hook").iter().map(|call| json(call)["type"].clone()).collect();
+    let uid = gateway.message_of(1, history, |sample| sample.state(retrying, None)).await;
+    let room = gateway.open(1);
+    gateway.once(uid, |first| first.state == NotificationState::Waiting).await;
+    gateway.pass(Duration::from_secs(6));
+    gateway.all_told(&[uid]).await;
+    let told: Vec<_> = gateway.received("/hook").iter().map(|call| json(call)["type"].clone()).collect();
     assert_eq!(told, ["email.accepted", "email.accepted", "email.deferred", "email.sent"]);
-    house.close(room).await;
+    gateway.close(room).await;
 }
 
 #[tokio::test]
 async fn a_failed_call_is_repeated_on_schedule_under_the_same_id_and_then_dead() {
-    let house = House::new().await;
-    house.webhook("hook").await;
-    house.receiver.serve("/hook", Reply::status(500));
-    let uid = house.message(1, &[Sent]).await;
-    let room = house.open(1);
-    // A week of them.
+    let gateway = TestGateway::new().await;
+    gateway.webhook("hook").await;
+    gateway.receiver.serve("/hook", Reply::status(500));
+    let uid = gateway.message(1, &[Sent]).await;
+    let room = gateway.open(1);
+    // A week of failed calls.
     const CALLS: i64 = 62;
     let waits_s = [5, 60, 300, 1_800, 7_200].into_iter().chain(std::iter::repeat(10_800));
     for (tries, wait_s) in (1..CALLS).zip(waits_s) {
         let failed =
-            house.once(uid, |one| one.tries == tries && one.state == NotificationState::Waiting).await;
-        let wait = failed.due_at.unwrap().since(house.now()).as_secs_f64();
+            gateway.once(uid, |one| one.tries == tries && one.state == NotificationState::Waiting).await;
+        let wait = failed.due_at.unwrap().since(gateway.now()).as_secs_f64();
         assert!((f64::from(wait_s)..=f64::from(wait_s) * 1.1).contains(&wait), "{tries}: {wait} s");
         let call = failed.last_call.unwrap();
         assert_eq!((call.status, call.answer.as_str()), (Some(500), "status 500"));
-        // The subscriber is also left alone for a while, because it failed in a row.
-        house.pass(Duration::from_secs(wait_s as u64 * 11 / 10 + 301));
+        // The subscriber is also left alone for a while, because it failed repeatedly.
+        gateway.pass(Duration::from_secs(wait_s as u64 * 11 / 10 + 301));
     }
-    let dead = house.once(uid, |one| one.state == NotificationState::Dead).await;
+    let dead = gateway.once(uid, |one| one.state == NotificationState::Dead).await;
     assert_eq!((dead.tries, dead.due_at), (CALLS, None));
-    let calls = house.received("/hook");
+    let calls = gateway.received("/hook");
     assert_eq!(calls.len() as i64, CALLS);
     assert!(calls.iter().all(|call| call.header("webhook-id") == calls[0].header("webhook-id")));
     assert_ne!(calls[0].header("webhook-signature"), calls[8].header("webhook-signature"));
-    house.close(room).await;
+    gateway.close(room).await;
 }
 
 #[tokio::test]
 async fn retry_after_lengthens_the_wait_and_quiets_the_subscriber() {
-    let house = House::new().await;
-    house.webhook("hook").await;
+    let gateway = TestGateway::new().await;
+    gateway.webhook("hook").await;
     let busy = Reply::status(429).header("retry-after", "3600");
-    house.receiver.serve_in_turn("/hook", vec![busy, taken()]);
-    let first = house.message(1, &[Sent]).await;
-    let second = house.message(2, &[Sent]).await;
-    let room = house.open(1);
-    let waiting = until_waiting(&house, &[first, second]).await;
-    assert_eq!(waiting, house.now().plus(Duration::from_secs(3_600)));
-    house.pass(Duration::from_secs(3_599));
-    let third = house.message(3, &[Sent]).await;
-    house.once(third, |_| true).await;
-    assert_eq!(house.received("/hook").len(), 1, "it asked to be left alone");
-    house.pass(Duration::from_secs(2));
-    house.all_told(&[first, second, third]).await;
-    house.close(room).await;
+    gateway.receiver.serve_in_turn("/hook", vec![busy, taken()]);
+    let first = gateway.message(1, &[Sent]).await;
+    let second = gateway.message(2, &[Sent]).await;
+    let room = gateway.open(1);
+    let waiting = until_waiting(&gateway, &[first, second]).await;
+    assert_eq!(waiting, gateway.now().plus(Duration::from_secs(3_600)));
+    gateway.pass(Duration::from_secs(3_599));
+    let third = gateway.message(3, &[Sent]).await;
+    gateway.once(third, |_| true).await;
+    assert_eq!(gateway.received("/hook").len(), 1, "it asked to be left alone");
+    gateway.pass(Duration::from_secs(2));
+    gateway.all_told(&[first, second, third]).await;
+    gateway.close(room).await;
 }
 
-async fn until_waiting(house: &House, uids: &[MessageUid]) -> Time {
+async fn until_waiting(gateway: &TestGateway, uids: &[MessageUid]) -> Time {
     super::until(async || {
         for uid in uids {
-            let all = house.notifications(*uid).await;
+            let all = gateway.notifications(*uid).await;
             if let Some(one) = all.into_iter().find(|one| one.state == NotificationState::Waiting) {
                 return one.due_at;
             }
@@ -334,68 +334,68 @@ async fn until_waiting(house: &House, uids: &[MessageUid]) -> Time {
 
 #[tokio::test]
 async fn gone_disables_the_webhook_and_what_it_was_to_hear_waits() {
-    let house = House::new().await;
-    let webhook = house.webhook("hook").await;
-    house.receiver.serve("/hook", Reply::status(410));
-    let uid = house.message(1, &[Sent]).await;
-    let room = house.open(1);
-    let waiting = house.once(uid, |one| one.state == NotificationState::Waiting).await;
+    let gateway = TestGateway::new().await;
+    let webhook = gateway.webhook("hook").await;
+    gateway.receiver.serve("/hook", Reply::status(410));
+    let uid = gateway.message(1, &[Sent]).await;
+    let room = gateway.open(1);
+    let waiting = gateway.once(uid, |one| one.state == NotificationState::Waiting).await;
     assert_eq!(waiting.tries, 1);
     let disabled = super::until(async || {
-        house.store.subscriber(&tenant(), &webhook.id).await.unwrap().filter(|one| !one.active)
+        gateway.store.subscriber(&tenant(), &webhook.id).await.unwrap().filter(|one| !one.active)
     })
     .await;
     assert!(disabled.disabled_reason.unwrap().contains("410"));
-    house.close(room).await;
+    gateway.close(room).await;
 }
 
 #[tokio::test]
 async fn a_redirect_is_a_failure_and_is_not_followed() {
-    let house = House::new().await;
-    house.webhook("hook").await;
-    house.receiver.serve("/hook", Reply::redirect(307, house.receiver.url("/elsewhere")));
-    let uid = house.message(1, &[Sent]).await;
-    let room = house.open(1);
-    let waiting = house.once(uid, |one| one.state == NotificationState::Waiting).await;
+    let gateway = TestGateway::new().await;
+    gateway.webhook("hook").await;
+    gateway.receiver.serve("/hook", Reply::redirect(307, gateway.receiver.url("/elsewhere")));
+    let uid = gateway.message(1, &[Sent]).await;
+    let room = gateway.open(1);
+    let waiting = gateway.once(uid, |one| one.state == NotificationState::Waiting).await;
     assert_eq!(waiting.last_call.unwrap().status, Some(307));
-    assert!(house.received("/elsewhere").is_empty());
-    house.close(room).await;
+    assert!(gateway.received("/elsewhere").is_empty());
+    gateway.close(room).await;
 }
 
 #[tokio::test]
 async fn an_endless_answer_acknowledges_and_is_cut() {
-    let house = House::new().await;
-    house.webhook("hook").await;
-    house.receiver.serve("/hook", Reply::Endless);
-    let uid = house.message(1, &[Sent]).await;
-    let room = house.open(1);
-    let told = house.once(uid, |one| one.state == NotificationState::Acknowledged).await;
+    let gateway = TestGateway::new().await;
+    gateway.webhook("hook").await;
+    gateway.receiver.serve("/hook", Reply::Endless);
+    let uid = gateway.message(1, &[Sent]).await;
+    let room = gateway.open(1);
+    let told = gateway.once(uid, |one| one.state == NotificationState::Acknowledged).await;
     assert!(told.last_call.unwrap().answer.len() <= 3 * 4_096 + 3);
-    house.close(room).await;
+    gateway.close(room).await;
 }
 
 #[tokio::test]
 async fn a_private_address_is_not_called() {
-    let house = House::new().await;
-    house.webhook_to("hook", "http://10.0.0.1/hook".to_owned()).await;
-    let uid = house.message(1, &[Sent]).await;
-    let room = house.open(1);
-    let waiting = house.once(uid, |one| one.state == NotificationState::Waiting).await;
+    let gateway = TestGateway::new().await;
+    gateway.webhook_to("hook", "http://10.0.0.1/hook".to_owned()).await;
+    let uid = gateway.message(1, &[Sent]).await;
+    let room = gateway.open(1);
+    let waiting = gateway.once(uid, |one| one.state == NotificationState::Waiting).await;
     let call = waiting.last_call.unwrap();
     assert_eq!(call.status, None);
     assert!(call.answer.contains("private"), "{}", call.answer);
-    house.close(room).await;
+    gateway.close(room).await;
 }
 
 #[tokio::test]
 async fn a_test_event_is_signed_and_its_answer_told() {
-    let house = House::new().await;
-    let webhook = house.webhook("hook").await;
-    house.receiver.serve("/hook", Reply::ok("hello"));
-    let tested = call_test(&http(), &*house.clock, &secret_key(), &webhook).await;
+    let gateway = TestGateway::new().await;
+    let webhook = gateway.webhook("hook").await;
+    gateway.receiver.serve("/hook", Reply::ok("hello"));
+    let tested = call_test(&http(), &*gateway.clock, &secret_key(), &webhook).await;
     assert!(tested.is_taken() && tested.answer == "hello");
-    house.receiver.wait_for(1, SOON).await;
-    let call = &house.received("/hook")[0];
+    gateway.receiver.wait_for(1, SOON).await;
+    let call = &gateway.received("/hook")[0];
     assert_eq!(json(call)["type"], json!("webhook.test"));
     assert!(call.header("webhook-signature").unwrap().starts_with("v1,"));
 }
