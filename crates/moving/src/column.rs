@@ -2,7 +2,7 @@
 
 /// A database's dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OldDialect {
+pub(crate) enum OldDatabaseDialect {
     Sqlite,
     Postgres,
     Mysql,
@@ -13,46 +13,46 @@ pub(crate) const CELL_BYTES_MAX: usize = 40 * 1024 * 1024;
 
 /// A column that is read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OldColumn {
+pub(crate) struct OldColumnSchema {
     /// Its names in the old system: the first that exists is read. Errors use the first name.
     pub(crate) names: &'static [&'static str],
     pub(crate) is_needed: bool,
 }
 
 /// A required column.
-pub(crate) const fn needed(names: &'static [&'static str]) -> OldColumn {
-    OldColumn { names, is_needed: true }
+pub(crate) const fn needed(names: &'static [&'static str]) -> OldColumnSchema {
+    OldColumnSchema { names, is_needed: true }
 }
 
 /// An optional column.
-pub(crate) const fn optional(names: &'static [&'static str]) -> OldColumn {
-    OldColumn { names, is_needed: false }
+pub(crate) const fn optional(names: &'static [&'static str]) -> OldColumnSchema {
+    OldColumnSchema { names, is_needed: false }
 }
 
 /// A table of an old system.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OldTable {
+pub(crate) struct OldTableSchema {
     pub(crate) name: &'static str,
     /// The columns; the first is the key.
-    pub(crate) columns: &'static [OldColumn],
+    pub(crate) columns: &'static [OldColumnSchema],
     /// Columns that are known and not read.
     pub(crate) passed_over: &'static [&'static str],
 }
 
 /// A table that exists in the old database, with the actual names of its columns.
 #[derive(Clone, Debug)]
-pub(crate) struct FoundTable {
-    pub(crate) table: OldTable,
+pub(crate) struct MatchedOldTable {
+    pub(crate) table: OldTableSchema,
     /// One name for each column; `None` if it is missing.
     names: Vec<Option<String>>,
     /// Unknown columns, which are not read.
     pub(crate) unread: Vec<String>,
 }
 
-impl FoundTable {
+impl MatchedOldTable {
     /// Matches the existing columns. Returns also the names of required columns that are missing.
-    pub(crate) fn new(table: OldTable, there: Vec<String>) -> (Self, Vec<&'static str>) {
-        let find = |column: &OldColumn| {
+    pub(crate) fn new(table: OldTableSchema, there: Vec<String>) -> (Self, Vec<&'static str>) {
+        let find = |column: &OldColumnSchema| {
             let named = |name: &&str| there.iter().find(|there| there.eq_ignore_ascii_case(name));
             column.names.iter().find_map(|name| named(name).cloned())
         };
@@ -80,7 +80,7 @@ impl FoundTable {
     }
 
     /// A column as SQL; `NULL` if it is missing.
-    pub(crate) fn sql(&self, dialect: OldDialect, alias: &str, column: &str) -> String {
+    pub(crate) fn sql(&self, dialect: OldDatabaseDialect, alias: &str, column: &str) -> String {
         match self.name_of(column) {
             Some(name) => format!("{alias}.{}", quoted(dialect, name)),
             None => "NULL".to_owned(),
@@ -88,35 +88,37 @@ impl FoundTable {
     }
 
     /// The columns with their first names, as SQL.
-    pub(crate) fn all(&self, dialect: OldDialect, alias: &str) -> Vec<(&'static str, String)> {
+    pub(crate) fn all(&self, dialect: OldDatabaseDialect, alias: &str) -> Vec<(&'static str, String)> {
         let names = self.table.columns.iter().map(|column| column.names[0]);
         names.map(|name| (name, self.sql(dialect, alias, name))).collect()
     }
 }
 
 /// Quotes a name. The names are ours, in the spelling of the database.
-pub(crate) fn quoted(dialect: OldDialect, name: &str) -> String {
+pub(crate) fn quoted(dialect: OldDatabaseDialect, name: &str) -> String {
     match dialect {
-        OldDialect::Sqlite | OldDialect::Postgres => format!("\"{}\"", name.replace('"', "\"\"")),
-        OldDialect::Mysql => format!("`{}`", name.replace('`', "``")),
+        OldDatabaseDialect::Sqlite | OldDatabaseDialect::Postgres => {
+            format!("\"{}\"", name.replace('"', "\"\""))
+        }
+        OldDatabaseDialect::Mysql => format!("`{}`", name.replace('`', "``")),
     }
 }
 
 /// Casts an expression to text.
-pub(crate) fn as_text(dialect: OldDialect, sql: &str) -> String {
+pub(crate) fn as_text(dialect: OldDatabaseDialect, sql: &str) -> String {
     match dialect {
-        OldDialect::Sqlite | OldDialect::Postgres => format!("CAST({sql} AS TEXT)"),
-        OldDialect::Mysql => format!("CAST({sql} AS CHAR CHARACTER SET utf8mb4)"),
+        OldDatabaseDialect::Sqlite | OldDatabaseDialect::Postgres => format!("CAST({sql} AS TEXT)"),
+        OldDatabaseDialect::Mysql => format!("CAST({sql} AS CHAR CHARACTER SET utf8mb4)"),
     }
 }
 
 /// Two expressions: the text, `NULL` if it is too long, and its length.
-pub(crate) fn bounded(dialect: OldDialect, sql: &str) -> String {
+pub(crate) fn bounded(dialect: OldDatabaseDialect, sql: &str) -> String {
     let text = as_text(dialect, sql);
     let bytes = match dialect {
-        OldDialect::Sqlite => format!("LENGTH(CAST({sql} AS BLOB))"),
-        OldDialect::Postgres => format!("CAST(OCTET_LENGTH({text}) AS BIGINT)"),
-        OldDialect::Mysql => format!("CAST(LENGTH({text}) AS SIGNED)"),
+        OldDatabaseDialect::Sqlite => format!("LENGTH(CAST({sql} AS BLOB))"),
+        OldDatabaseDialect::Postgres => format!("CAST(OCTET_LENGTH({text}) AS BIGINT)"),
+        OldDatabaseDialect::Mysql => format!("CAST(LENGTH({text}) AS SIGNED)"),
     };
     format!("CASE WHEN {bytes} > {CELL_BYTES_MAX} THEN NULL ELSE {text} END, {bytes}")
 }
@@ -125,7 +127,7 @@ pub(crate) fn bounded(dialect: OldDialect, sql: &str) -> String {
 mod tests {
     use super::*;
 
-    const TABLE: OldTable = OldTable {
+    const TABLE: OldTableSchema = OldTableSchema {
         name: "messages",
         columns: &[needed(&["id"]), needed(&["payload"]), optional(&["companyId", "company_id"])],
         passed_over: &["created_at"],
@@ -134,11 +136,11 @@ mod tests {
     #[test]
     fn columns_are_found_by_any_of_their_names_and_the_others_are_named() {
         let there = ["ID", "company_id", "created_at", "colour"].map(str::to_owned).to_vec();
-        let (found, missing) = FoundTable::new(TABLE, there);
+        let (found, missing) = MatchedOldTable::new(TABLE, there);
         assert_eq!(missing, ["payload"]);
         assert_eq!(found.unread, ["colour"]);
-        assert_eq!(found.sql(OldDialect::Postgres, "m", "companyId"), "m.\"company_id\"");
-        assert_eq!(found.sql(OldDialect::Mysql, "m", "id"), "m.`ID`");
-        assert_eq!(found.sql(OldDialect::Sqlite, "m", "payload"), "NULL");
+        assert_eq!(found.sql(OldDatabaseDialect::Postgres, "m", "companyId"), "m.\"company_id\"");
+        assert_eq!(found.sql(OldDatabaseDialect::Mysql, "m", "id"), "m.`ID`");
+        assert_eq!(found.sql(OldDatabaseDialect::Sqlite, "m", "payload"), "NULL");
     }
 }

@@ -12,9 +12,9 @@ use sqlx::{
 use tokio::time::timeout;
 
 use crate::{
-    column::{FoundTable, OldDialect, OldTable, bounded},
+    column::{MatchedOldTable, OldDatabaseDialect, OldTableSchema, bounded},
     error::MovingError,
-    row::{OldCell, OldRow},
+    row::{OldCellValue, OldTableRow},
     verdict::{Fault, Place},
 };
 
@@ -45,7 +45,7 @@ enum OldConnection {
 }
 
 /// A statement: columns by their names in the rows, and the rest of the SQL.
-pub(crate) struct OldSelect<'a> {
+pub(crate) struct OldTableSelect<'a> {
     /// The table's name, for errors.
     pub(crate) table: &'a str,
     pub(crate) columns: Vec<(&'static str, String)>,
@@ -66,19 +66,19 @@ impl OldDatabase {
         Ok(Self { connection, url: SecretString::from(url.to_owned()) })
     }
 
-    pub(crate) fn dialect(&self) -> OldDialect {
+    pub(crate) fn dialect(&self) -> OldDatabaseDialect {
         match self.connection {
-            OldConnection::Sqlite(_) => OldDialect::Sqlite,
-            OldConnection::Postgres(_) => OldDialect::Postgres,
-            OldConnection::Mysql(_) => OldDialect::Mysql,
+            OldConnection::Sqlite(_) => OldDatabaseDialect::Sqlite,
+            OldConnection::Postgres(_) => OldDatabaseDialect::Postgres,
+            OldConnection::Mysql(_) => OldDatabaseDialect::Mysql,
         }
     }
 
     /// Finds a table, if it exists, and the faults of its columns.
     pub(crate) async fn find(
         &mut self,
-        table: OldTable,
-    ) -> Result<(Option<FoundTable>, Vec<Fault>), MovingError> {
+        table: OldTableSchema,
+    ) -> Result<(Option<MatchedOldTable>, Vec<Fault>), MovingError> {
         let name = table.name;
         let columns: Result<Vec<String>, sqlx::Error> = match &mut self.connection {
             OldConnection::Sqlite(conn) => {
@@ -93,7 +93,7 @@ impl OldDatabase {
         if columns.is_empty() {
             return Ok((None, Vec::new()));
         }
-        let (found, missing) = FoundTable::new(table, columns);
+        let (found, missing) = MatchedOldTable::new(table, columns);
         let place = Place { table: name.to_owned(), key: String::new() };
         let fault = |column| {
             Fault::new(
@@ -108,8 +108,8 @@ impl OldDatabase {
     /// Reads the rows, one at a time.
     pub(crate) fn rows<'c>(
         &'c mut self,
-        select: &OldSelect<'_>,
-    ) -> BoxStream<'c, Result<OldRow, MovingError>> {
+        select: &OldTableSelect<'_>,
+    ) -> BoxStream<'c, Result<OldTableRow, MovingError>> {
         let dialect = self.dialect();
         let names: Vec<&'static str> = select.columns.iter().map(|(name, _)| *name).collect();
         let cells: Vec<String> = select.columns.iter().map(|(_, sql)| bounded(dialect, sql)).collect();
@@ -203,7 +203,11 @@ fn without_password(url: &str) -> String {
 }
 
 /// Reads a row's cells. A cell that is not text does not affect the others.
-fn read<R>(row: Result<R, sqlx::Error>, table: &str, names: &[&'static str]) -> Result<OldRow, MovingError>
+fn read<R>(
+    row: Result<R, sqlx::Error>,
+    table: &str,
+    names: &[&'static str],
+) -> Result<OldTableRow, MovingError>
 where
     R: Row,
     usize: sqlx::ColumnIndex<R>,
@@ -215,14 +219,14 @@ where
     let cell = |place: usize| {
         let bytes = row.try_get::<Option<i64>, _>(2 * place + 1);
         match (row.try_get::<Option<String>, _>(2 * place), bytes) {
-            (Ok(Some(text)), _) => OldCell::Text(text),
-            (Ok(None), Ok(Some(bytes))) => OldCell::TooLong(bytes),
-            (Ok(None), _) => OldCell::Null,
-            (Err(_), _) => OldCell::Unreadable,
+            (Ok(Some(text)), _) => OldCellValue::Text(text),
+            (Ok(None), Ok(Some(bytes))) => OldCellValue::TooLong(bytes),
+            (Ok(None), _) => OldCellValue::Null,
+            (Err(_), _) => OldCellValue::Unreadable,
         }
     };
     let cells = names.iter().enumerate().map(|(place, name)| (*name, cell(place))).collect();
-    Ok(OldRow::new(table, cells))
+    Ok(OldTableRow::new(table, cells))
 }
 
 fn unreadable(table: &str, error: &sqlx::Error) -> MovingError {

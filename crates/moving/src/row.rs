@@ -12,7 +12,7 @@ const KEY_CHARS_MAX: usize = 200;
 
 /// A cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum OldCell {
+pub(crate) enum OldCellValue {
     Null,
     /// It was not read; the value is its length in bytes.
     TooLong(i64),
@@ -23,16 +23,16 @@ pub(crate) enum OldCell {
 
 /// A row, its key first.
 #[derive(Clone, Debug)]
-pub(crate) struct OldRow {
+pub(crate) struct OldTableRow {
     place: Place,
-    cells: Vec<(&'static str, OldCell)>,
+    cells: Vec<(&'static str, OldCellValue)>,
     faults: Vec<Fault>,
 }
 
-impl OldRow {
-    pub(crate) fn new(table: &str, cells: Vec<(&'static str, OldCell)>) -> Self {
+impl OldTableRow {
+    pub(crate) fn new(table: &str, cells: Vec<(&'static str, OldCellValue)>) -> Self {
         let key = match cells.first() {
-            Some((_, OldCell::Text(key))) => key.chars().take(KEY_CHARS_MAX).collect(),
+            Some((_, OldCellValue::Text(key))) => key.chars().take(KEY_CHARS_MAX).collect(),
             _ => String::new(),
         };
         Self { place: Place { table: table.to_owned(), key }, cells, faults: Vec::new() }
@@ -59,16 +59,16 @@ impl OldRow {
     /// A text; `None` if it is empty.
     pub(crate) fn text(&mut self, name: &str) -> Option<String> {
         let place = self.cells.iter().position(|(cell, _)| *cell == name)?;
-        match std::mem::replace(&mut self.cells[place].1, OldCell::Null) {
-            OldCell::Null => None,
-            OldCell::Text(text) => Some(text).filter(|text| !text.trim().is_empty()),
-            OldCell::TooLong(bytes) => {
+        match std::mem::replace(&mut self.cells[place].1, OldCellValue::Null) {
+            OldCellValue::Null => None,
+            OldCellValue::Text(text) => Some(text).filter(|text| !text.trim().is_empty()),
+            OldCellValue::TooLong(bytes) => {
                 let message =
                     format!("has {bytes} bytes, and {CELL_BYTES_MAX} are the most: shorten it there");
                 self.refuse(name, message);
                 None
             }
-            OldCell::Unreadable => {
+            OldCellValue::Unreadable => {
                 self.refuse(name, "is no UTF-8 text: write it as text there");
                 None
             }
@@ -196,9 +196,9 @@ mod tests {
 
     use super::*;
 
-    fn row(cells: &[(&'static str, &str)]) -> OldRow {
-        let cells = cells.iter().map(|(name, text)| (*name, OldCell::Text((*text).to_owned())));
-        OldRow::new("messages", cells.collect())
+    fn row(cells: &[(&'static str, &str)]) -> OldTableRow {
+        let cells = cells.iter().map(|(name, text)| (*name, OldCellValue::Text((*text).to_owned())));
+        OldTableRow::new("messages", cells.collect())
     }
 
     #[test]
@@ -219,7 +219,8 @@ mod tests {
         let fields: Vec<&str> = faults.iter().map(|fault| fault.field.as_str()).collect();
         assert_eq!(fields, ["n", "f", "j", "o", "none"]);
         assert!(faults.iter().all(|fault| fault.place.key == "a" && fault.place.table == "messages"));
-        let mut long = OldRow::new("t", vec![("id", OldCell::TooLong(9)), ("b", OldCell::Unreadable)]);
+        let mut long =
+            OldTableRow::new("t", vec![("id", OldCellValue::TooLong(9)), ("b", OldCellValue::Unreadable)]);
         let _ = (long.needed("id"), long.text("b"));
         assert_eq!(long.faults().len(), 2);
     }

@@ -11,7 +11,7 @@
 use super::ATTRIBUTES_MAX;
 
 #[derive(Clone, Copy)]
-enum TagState {
+enum TagScanState {
     TagName,
     BeforeName,
     Name,
@@ -25,7 +25,7 @@ enum TagState {
 /// The tokenizer's state within a tag, as far as it can be known.
 #[derive(Default)]
 pub(super) struct AttributeCount {
-    state: Option<TagState>,
+    state: Option<TagScanState>,
     count: u32,
     certain: bool,
     began_here: bool,
@@ -38,7 +38,7 @@ impl AttributeCount {
         if self.began_here {
             self.count = if self.state.is_some() { self.count + 1 } else { 0 };
             self.certain = self.state.is_none();
-            self.state = Some(TagState::TagName);
+            self.state = Some(TagScanState::TagName);
         }
         let from = usize::from(self.began_here);
         for &byte in &piece[from..] {
@@ -57,26 +57,26 @@ impl AttributeCount {
         }
     }
 
-    fn step(&mut self, state: TagState, byte: u8) -> Option<TagState> {
+    fn step(&mut self, state: TagScanState, byte: u8) -> Option<TagScanState> {
         let space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c);
         Some(match (state, byte) {
-            (TagState::Quoted(quote), _) if byte == quote => TagState::AfterQuoted,
-            (TagState::Quoted(_), _) => state,
+            (TagScanState::Quoted(quote), _) if byte == quote => TagScanState::AfterQuoted,
+            (TagScanState::Quoted(_), _) => state,
             (_, b'>') => return None,
-            (TagState::BeforeValue, b'"' | b'\'') => TagState::Quoted(byte),
-            (TagState::BeforeValue, _) if space => state,
-            (TagState::BeforeValue, _) => TagState::Unquoted,
-            (TagState::Name | TagState::AfterName, b'=') => TagState::BeforeValue,
-            (TagState::Name, _) if space => TagState::AfterName,
-            (TagState::AfterName, _) if space => state,
-            (TagState::Unquoted, b'/') => state,
-            (_, b'/') => TagState::BeforeName,
-            (_, _) if space => TagState::BeforeName,
-            (TagState::BeforeName | TagState::AfterName | TagState::AfterQuoted, _) => {
+            (TagScanState::BeforeValue, b'"' | b'\'') => TagScanState::Quoted(byte),
+            (TagScanState::BeforeValue, _) if space => state,
+            (TagScanState::BeforeValue, _) => TagScanState::Unquoted,
+            (TagScanState::Name | TagScanState::AfterName, b'=') => TagScanState::BeforeValue,
+            (TagScanState::Name, _) if space => TagScanState::AfterName,
+            (TagScanState::AfterName, _) if space => state,
+            (TagScanState::Unquoted, b'/') => state,
+            (_, b'/') => TagScanState::BeforeName,
+            (_, _) if space => TagScanState::BeforeName,
+            (TagScanState::BeforeName | TagScanState::AfterName | TagScanState::AfterQuoted, _) => {
                 self.count += 1;
-                TagState::Name
+                TagScanState::Name
             }
-            (TagState::TagName | TagState::Name | TagState::Unquoted, _) => state,
+            (TagScanState::TagName | TagScanState::Name | TagScanState::Unquoted, _) => state,
         })
     }
 }

@@ -18,19 +18,19 @@ const JSON_LD: &str = "application/ld+json";
 const NAMING_ATTRIBUTES: [&str; 2] = ["class", "id"];
 
 /// An open `<script>` of data, and its content so far.
-pub(super) struct DataScript {
+pub(super) struct JsonLdScript {
     content: String,
 }
 
 /// The state of a data script after a token.
-pub(super) enum DataStep {
+pub(super) enum JsonLdStep {
     /// It has not ended yet.
-    Open(DataScript),
+    Open(JsonLdScript),
     /// It has ended, with a fault or without.
     Ended(Option<HtmlFault>),
 }
 
-impl DataScript {
+impl JsonLdScript {
     /// The data script that begins with this start tag; `None` if a mail program could run it as a script.
     pub(super) fn from_start_tag(tag: &Tag, is_foreign: bool) -> Option<Self> {
         let mut is_data = false;
@@ -48,16 +48,16 @@ impl DataScript {
     }
 
     /// Takes the next token, which is text until the end tag.
-    pub(super) fn take_token(mut self, token: &HtmlToken<'_>) -> DataStep {
+    pub(super) fn take_token(mut self, token: &HtmlToken<'_>) -> JsonLdStep {
         match token {
             HtmlToken::Text(text) => {
                 self.content.push_str(text);
-                DataStep::Open(self)
+                JsonLdStep::Open(self)
             }
-            HtmlToken::End("script") => DataStep::Ended(self.fault()),
+            HtmlToken::End("script") => JsonLdStep::Ended(self.fault()),
             // The tokenizer does not treat this as a script, so it is not accepted as data.
             HtmlToken::Start { .. } | HtmlToken::End(_) | HtmlToken::Other => {
-                DataStep::Ended(Some(fault("it has tags within")))
+                JsonLdStep::Ended(Some(fault("it has tags within")))
             }
         }
     }

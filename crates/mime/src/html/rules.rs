@@ -7,7 +7,7 @@
 use html5ever::tokenizer::Tag;
 
 use super::fault::HtmlFaults;
-use super::json_ld::{DataScript, DataStep};
+use super::json_ld::{JsonLdScript, JsonLdStep};
 use super::parse::HtmlToken;
 use super::{HtmlFault, HtmlFaultKind};
 
@@ -40,7 +40,7 @@ const IMAGE_ATTRIBUTES: [&str; 5] = ["src", "srcset", "imagesrcset", "background
 pub(super) struct HtmlJudge {
     faults: HtmlFaults,
     /// The open `<script>` of data, until its end.
-    data: Option<DataScript>,
+    data: Option<JsonLdScript>,
 }
 
 impl HtmlJudge {
@@ -48,13 +48,13 @@ impl HtmlJudge {
     pub(super) fn take_token(&mut self, token: &HtmlToken<'_>) {
         if let Some(data) = self.data.take() {
             match data.take_token(token) {
-                DataStep::Open(data) => self.data = Some(data),
-                DataStep::Ended(fault) => fault.into_iter().for_each(|fault| self.faults.add(fault)),
+                JsonLdStep::Open(data) => self.data = Some(data),
+                JsonLdStep::Ended(fault) => fault.into_iter().for_each(|fault| self.faults.add(fault)),
             }
         }
         if let HtmlToken::Start { tag, is_foreign } = token {
             if &*tag.name == "script" {
-                match DataScript::from_start_tag(tag, *is_foreign) {
+                match JsonLdScript::from_start_tag(tag, *is_foreign) {
                     Some(data) => self.data = Some(data),
                     None => self.faults.add(HtmlFault::new(HtmlFaultKind::Script, "<script>")),
                 }

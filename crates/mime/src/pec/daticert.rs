@@ -13,7 +13,7 @@ use quick_xml::{
     events::{BytesRef, BytesStart, Event},
 };
 
-use super::{encoding::decode, receipt::ReceiptRecipient};
+use super::encoding::decode;
 
 const BYTES_MAX: usize = 1024 * 1024;
 const DEPTH_MAX: usize = 16;
@@ -53,6 +53,15 @@ pub enum DaticertError {
     /// The file is not XML.
     #[error("daticert.xml is malformed at byte {0}")]
     Malformed(u64),
+}
+
+/// A recipient named in daticert.xml.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceiptRecipient {
+    /// The address as it is written.
+    pub address: String,
+    /// `certificato` (a certified mailbox), `esterno` (an ordinary one), or another value.
+    pub kind: Option<String>,
 }
 
 /// The content of the file; names and notation are those of [`super::Receipt`].

@@ -23,9 +23,9 @@ mod part;
 mod receipt;
 mod signature;
 
-pub use daticert::DaticertError;
+pub use daticert::{DaticertError, ReceiptRecipient};
 pub use notice::Notice;
-pub use receipt::{Contradiction, Daticert, PecEvent, Receipt, ReceiptForm, ReceiptKind, ReceiptRecipient};
+pub use receipt::{Contradiction, Daticert, PecEvent, Receipt, ReceiptForm, ReceiptKind};
 pub use signature::{Signature, TrustError, TrustStore, verify};
 
 use daticert::CertifiedData;

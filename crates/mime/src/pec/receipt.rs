@@ -3,7 +3,7 @@
 use postway_domain::{MessageUid, Time};
 
 use super::{
-    daticert::{CertifiedData, DaticertError},
+    daticert::{CertifiedData, DaticertError, ReceiptRecipient},
     notice::Notice,
     part::PecPart,
 };
@@ -56,15 +56,6 @@ pub struct Receipt {
     /// Values of the header that daticert.xml does not confirm. The fields above are those of the header, but
     /// a signature covers daticert.xml only: see [`Receipt::unconfirmed`].
     pub contradictions: Vec<Contradiction>,
-}
-
-/// A recipient named in daticert.xml.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReceiptRecipient {
-    /// The address as it is written.
-    pub address: String,
-    /// `certificato` (a certified mailbox), `esterno` (an ordinary one), or another value.
-    pub kind: Option<String>,
 }
 
 /// The kind of a receipt.

@@ -27,25 +27,25 @@ pub(super) fn normalise(raw: &[u8], octets_max: usize) -> Cow<'_, [u8]> {
 }
 
 /// The lines of a text whose lines end in LF, without their ends.
-pub(super) fn lines(text: &[u8]) -> LfLines<'_> {
-    LfLines { text, at: 0 }
+pub(super) fn lines(text: &[u8]) -> LfTextLines<'_> {
+    LfTextLines { text, at: 0 }
 }
 
 /// See [`lines`].
 #[derive(Clone)]
-pub(super) struct LfLines<'a> {
+pub(super) struct LfTextLines<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl<'a> LfLines<'a> {
+impl<'a> LfTextLines<'a> {
     /// The offset of the next line.
     pub(super) fn position(&self) -> usize {
         self.at.min(self.text.len())
     }
 }
 
-impl<'a> Iterator for LfLines<'a> {
+impl<'a> Iterator for LfTextLines<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {

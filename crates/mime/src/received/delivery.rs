@@ -63,7 +63,7 @@ fn read(mail: &ReportMail<'_>, wrapped_max: usize, weighing: &mut ReportWeighing
         return Some(Report { kind, recipients, original, feedback_type: None, reporter: fields.reporter });
     }
     weighing.weigh(mail, &text);
-    let mut recognised = recogniser::recognise(&text, weighing)?;
+    let mut recognised = recogniser::recognise(&text, &mut weighing.judgement, &mut weighing.candidates)?;
     if !weighing.judgement.is_report() {
         return None;
     }

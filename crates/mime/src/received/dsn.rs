@@ -79,11 +79,11 @@ pub(super) fn parse(text: &[u8]) -> StatusNotification {
         }
         let value = trim(&value);
         match known {
-            DsnField::Reporter => {
+            DsnFieldName::Reporter => {
                 notification.reporter.get_or_insert_with(|| squeeze(after_type(value), 255));
             }
-            DsnField::MessageId => notification.message_id = super::original_message::bare_id(value),
-            DsnField::Recipient(mark) => {
+            DsnFieldName::MessageId => notification.message_id = super::original_message::bare_id(value),
+            DsnFieldName::Recipient(mark) => {
                 if group.seen & mark != 0 {
                     close(&mut group, &mut notification);
                 }
@@ -96,14 +96,14 @@ pub(super) fn parse(text: &[u8]) -> StatusNotification {
                     _ => group.actual_recipient = address,
                 }
             }
-            DsnField::Action => {
+            DsnFieldName::Action => {
                 if group.seen & ACTION != 0 && group.has_recipient() {
                     close(&mut group, &mut notification);
                 }
                 group.seen |= ACTION;
                 group.finding.action = action_of(value);
             }
-            DsnField::Status => {
+            DsnFieldName::Status => {
                 group.seen |= STATUS;
                 let leading = EnhancedStatus::leading(value);
                 group.finding.status = leading.or(group.finding.status);
@@ -111,7 +111,7 @@ pub(super) fn parse(text: &[u8]) -> StatusNotification {
                     group.finding.add(&value[comment..]);
                 }
             }
-            DsnField::Diagnostic => {
+            DsnFieldName::Diagnostic => {
                 group.seen |= DIAGNOSTIC;
                 group.finding.program = starts_with(value, b"x-unix");
                 let words = after_type(value);
@@ -120,7 +120,7 @@ pub(super) fn parse(text: &[u8]) -> StatusNotification {
                 }
                 group.finding.add(words);
             }
-            DsnField::Remote => {
+            DsnFieldName::Remote => {
                 let host = squeeze(after_type(value), 255);
                 group.finding.remote_mta = Some(host).filter(|host| !host.is_empty());
             }
@@ -162,7 +162,7 @@ fn is_on_the_net(address: &str) -> bool {
     address.rsplit('@').next().is_some_and(|domain| domain.contains('.'))
 }
 
-enum DsnField {
+enum DsnFieldName {
     Reporter,
     MessageId,
     Recipient(u8),
@@ -172,19 +172,19 @@ enum DsnField {
     Remote,
 }
 
-fn name_of(name: &[u8]) -> Option<DsnField> {
-    let table: [(&[u8], DsnField); 11] = [
-        (b"reporting-mta", DsnField::Reporter),
-        (b"x-original-message-id", DsnField::MessageId),
-        (b"original-message-id", DsnField::MessageId),
-        (b"final-recipient", DsnField::Recipient(FINAL)),
-        (b"original-recipient", DsnField::Recipient(ORIGINAL)),
-        (b"x-actual-recipient", DsnField::Recipient(ACTUAL)),
-        (b"action", DsnField::Action),
-        (b"status", DsnField::Status),
-        (b"diagnostic-code", DsnField::Diagnostic),
-        (b"x-supplementary-info", DsnField::Diagnostic),
-        (b"remote-mta", DsnField::Remote),
+fn name_of(name: &[u8]) -> Option<DsnFieldName> {
+    let table: [(&[u8], DsnFieldName); 11] = [
+        (b"reporting-mta", DsnFieldName::Reporter),
+        (b"x-original-message-id", DsnFieldName::MessageId),
+        (b"original-message-id", DsnFieldName::MessageId),
+        (b"final-recipient", DsnFieldName::Recipient(FINAL)),
+        (b"original-recipient", DsnFieldName::Recipient(ORIGINAL)),
+        (b"x-actual-recipient", DsnFieldName::Recipient(ACTUAL)),
+        (b"action", DsnFieldName::Action),
+        (b"status", DsnFieldName::Status),
+        (b"diagnostic-code", DsnFieldName::Diagnostic),
+        (b"x-supplementary-info", DsnFieldName::Diagnostic),
+        (b"remote-mta", DsnFieldName::Remote),
     ];
     table.into_iter().find(|(known, _)| name.eq_ignore_ascii_case(known)).map(|(_, name)| name)
 }

@@ -31,6 +31,7 @@ mod header_field;
 mod html_text;
 mod judgement;
 mod mail;
+mod notice_words;
 mod original_message;
 mod partial_finding;
 mod reason;

@@ -63,7 +63,7 @@ impl PartialFinding {
             None => self.reason_by_words(&diagnostic, status.as_deref(), smtp_code, context),
         };
         // While the server still retries, the failure is not certain.
-        let is_hard = reason.is_hard(class) && self.action != Some(Action::Delayed);
+        let is_hard = reason.is_hard(class == Some(Class::Transient)) && self.action != Some(Action::Delayed);
         let kind = (!delivered).then_some(if is_hard { BounceType::Hard } else { BounceType::Soft });
         Finding {
             address: self.address,

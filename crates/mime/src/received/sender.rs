@@ -6,7 +6,7 @@
 
 use super::bytes::{contains, starts_with, trim};
 use super::header_field::{decoded_lowercase, field_contains};
-use super::judgement::notice_words::notice_words;
+use super::notice_words::notice_words;
 use super::{address, auto_reply};
 use crate::reader::{HeaderFields, unfold};
 

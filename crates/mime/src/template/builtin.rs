@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use minijinja::value::{Kwargs, Rest, StringInput, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters, functions};
 
-use super::sandbox::{NODE, RenderBound, SCALAR_FILTERS, VALUE_MAX, charge, weigh, within};
+use super::allowance::{NODE, RenderBound, SCALAR_FILTERS, VALUE_MAX, charge, weigh, within};
 
 const RANGE_MAX: usize = 10_000;
 const GROUPS_MAX: usize = 1_000;

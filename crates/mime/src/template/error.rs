@@ -4,8 +4,8 @@ use std::fmt;
 
 use minijinja::{Error, ErrorKind};
 
-use super::sandbox::RenderBound;
-use super::source::TemplatePart;
+use super::allowance::RenderBound;
+use super::part::TemplatePart;
 
 const MESSAGE_CHARS_MAX: usize = 300;
 
@@ -30,6 +30,15 @@ pub enum TemplateErrorKind {
     Value,
     /// The MJML part does not render to MJML.
     Mjml,
+}
+
+impl From<RenderBound> for TemplateErrorKind {
+    fn from(bound: RenderBound) -> Self {
+        match bound {
+            RenderBound::Value | RenderBound::Allowance => Self::TooLarge,
+            RenderBound::Depth => Self::TooDeep,
+        }
+    }
 }
 
 /// Why a template could not be stored or rendered.
@@ -122,7 +131,7 @@ fn describe(error: &Error) -> (TemplateErrorKind, String) {
     use TemplateErrorKind as Kind;
     let source = std::error::Error::source(error);
     if let Some(bound) = source.and_then(|source| source.downcast_ref::<RenderBound>()) {
-        return (bound.kind(), bound.to_string());
+        return ((*bound).into(), bound.to_string());
     }
     let detail = error.detail().unwrap_or_default();
     if let Some(variable) = undefined_name(detail) {

@@ -7,16 +7,18 @@
 //!
 //! Html and MJML parts escape the values of variables, text and subject do not. A missing variable is an
 //! error that names it. Templates need not be trusted: each render is bounded in instructions, memory, output
-//! and nesting (see `instrument` and `sandbox`), and uses neither files nor a clock.
+//! and nesting (see `instrument`, `allowance` and `sandbox`), and uses neither files nor a clock.
 //!
 //! The html is not checked here: callers run [`crate::html::check`] on it.
 
+mod allowance;
 mod builtin;
 mod error;
 mod filter;
 mod instrument;
 mod mjml;
 mod mustachio;
+mod part;
 mod sandbox;
 mod set;
 mod source;

@@ -8,12 +8,12 @@ use minijinja::{Environment, Value};
 use serde_json::Map;
 
 use super::instrument::TemplateReference;
-use super::source::TemplatePart;
+use super::part::TemplatePart;
 use super::{
     OUTPUT_BYTES_MAX, SUBJECT_BYTES_MAX, TemplateError, TemplateErrorKind as Kind, TemplateFault,
     TemplateSource,
 };
-use super::{mjml, sandbox};
+use super::{allowance, mjml, sandbox};
 use crate::html;
 
 /// A rendered template.
@@ -67,8 +67,8 @@ impl TemplateSet {
         let parts = self.parts.get(name);
         let parts = parts.ok_or_else(|| whole(Kind::UnknownTemplate, "does not exist".to_owned()))?;
         let variables = Value::from(Serde(variables));
-        sandbox::check_variables(&variables)
-            .map_err(|bound| whole(bound.kind(), format!("variables: {bound}")))?;
+        allowance::check_variables(&variables)
+            .map_err(|bound| whole(bound.into(), format!("variables: {bound}")))?;
 
         let subject = self.render_part(name, TemplatePart::Subject, &variables, SUBJECT_BYTES_MAX)?;
         let subject = subject.trim().to_owned();

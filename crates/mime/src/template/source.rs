@@ -4,44 +4,12 @@ use std::collections::BTreeSet;
 
 use super::instrument::{InstrumentedSource, instrument};
 use super::mustachio::{MustachioHead, translate_body, translate_subject};
-use super::{
-    BODY_BYTES_MAX, SUBJECT_BYTES_MAX, TemplateError, TemplateErrorKind as Kind, TemplateFault, sandbox,
-};
+use super::part::TemplatePart;
+use super::{TemplateError, TemplateErrorKind as Kind, TemplateFault, sandbox};
 
 const NAME_CHARS_MAX: usize = 128;
 /// How many times longer than the longest source a translated source may be.
 const TRANSLATED_TIMES_MAX: usize = 4;
-
-/// A part of a template.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum TemplatePart {
-    Subject,
-    Html,
-    Text,
-    Mjml,
-}
-
-impl TemplatePart {
-    /// The suffix of the part's name in the engine: `welcome.html`.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            TemplatePart::Subject => "subject",
-            TemplatePart::Html => "html",
-            TemplatePart::Text => "text",
-            TemplatePart::Mjml => "mjml",
-        }
-    }
-
-    pub(super) fn named(name: &str) -> Option<Self> {
-        [TemplatePart::Subject, TemplatePart::Html, TemplatePart::Text, TemplatePart::Mjml]
-            .into_iter()
-            .find(|part| part.name() == name)
-    }
-
-    fn bytes_max(self) -> usize {
-        if self == TemplatePart::Subject { SUBJECT_BYTES_MAX } else { BODY_BYTES_MAX }
-    }
-}
 
 /// A template as its author wrote it; `html` and `mjml` exclude each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,6 +107,6 @@ fn check_length(source: &str, bytes_max: usize) -> Result<(), TemplateFault> {
 
 fn prepare(source: &str) -> Result<InstrumentedSource, TemplateFault> {
     let instrumented = instrument(source)?;
-    sandbox::compiles(&instrumented)?;
+    sandbox::check_compiles(&instrumented.source)?;
     Ok(instrumented)
 }

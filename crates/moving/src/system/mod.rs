@@ -18,11 +18,11 @@ use futures::{
 use serde_json::{Map, Value};
 
 use crate::{
-    column::{FoundTable, OldDialect, OldTable},
-    database::{OldDatabase, OldSelect},
+    column::{MatchedOldTable, OldDatabaseDialect, OldTableSchema},
+    database::{OldDatabase, OldTableSelect},
     error::MovingError,
     payload::PayloadFolder,
-    row::OldRow,
+    row::OldTableRow,
     verdict::{Carried, Fault, Form, Kind, Left, Place, Stayed, Verdict},
 };
 
@@ -116,17 +116,17 @@ pub struct OldSystem {
 /// The steps that read a system's tables, and the faults of the tables.
 #[derive(Default)]
 struct SystemLayout {
-    steps: Vec<ReadStep>,
+    steps: Vec<TableReadStep>,
     faults: Vec<Fault>,
     unread: Vec<(&'static str, Vec<String>)>,
 }
 
 /// One statement, and the function that judges its rows.
-struct ReadStep {
+struct TableReadStep {
     table: &'static str,
     columns: Vec<(&'static str, String)>,
     from: String,
-    judge: fn(OldRow, &MovingOptions) -> Vec<Verdict>,
+    judge: fn(OldTableRow, &MovingOptions) -> Vec<Verdict>,
 }
 
 impl OldSystem {
@@ -168,7 +168,8 @@ impl OldSystem {
     pub fn verdicts(&mut self, step: usize) -> BoxStream<'_, Result<Verdict, MovingError>> {
         let Self { database, options, layout } = self;
         let step = &layout.steps[step];
-        let select = OldSelect { table: step.table, columns: step.columns.clone(), from: step.from.clone() };
+        let select =
+            OldTableSelect { table: step.table, columns: step.columns.clone(), from: step.from.clone() };
         let judge = step.judge;
         let rows = database.rows(&select);
         rows.map_ok(move |row| stream::iter(judge(row, options).into_iter().map(Ok))).try_flatten().boxed()
@@ -180,8 +181,8 @@ impl SystemLayout {
     async fn find_needed(
         &mut self,
         database: &mut OldDatabase,
-        table: OldTable,
-    ) -> Result<Option<FoundTable>, MovingError> {
+        table: OldTableSchema,
+    ) -> Result<Option<MatchedOldTable>, MovingError> {
         let found = self.find_optional(database, table).await?;
         if found.is_none() {
             let place = Place { table: table.name.to_owned(), key: String::new() };
@@ -195,8 +196,8 @@ impl SystemLayout {
     async fn find_optional(
         &mut self,
         database: &mut OldDatabase,
-        table: OldTable,
-    ) -> Result<Option<FoundTable>, MovingError> {
+        table: OldTableSchema,
+    ) -> Result<Option<MatchedOldTable>, MovingError> {
         let (found, faults) = database.find(table).await?;
         self.faults.extend(faults);
         if let Some(found) = &found
@@ -213,9 +214,9 @@ impl SystemLayout {
         table: &'static str,
         columns: Vec<(&'static str, String)>,
         from: String,
-        judge: fn(OldRow, &MovingOptions) -> Vec<Verdict>,
+        judge: fn(OldTableRow, &MovingOptions) -> Vec<Verdict>,
     ) {
-        self.steps.push(ReadStep { table, columns, from, judge });
+        self.steps.push(TableReadStep { table, columns, from, judge });
     }
 
     /// Adds a step that counts rows by the value of an expression.
@@ -224,7 +225,7 @@ impl SystemLayout {
         table: &'static str,
         class: String,
         from: &str,
-        judge: fn(OldRow, &MovingOptions) -> Vec<Verdict>,
+        judge: fn(OldTableRow, &MovingOptions) -> Vec<Verdict>,
     ) {
         let from = format!("FROM (SELECT {class} AS class {from}) c GROUP BY c.class ORDER BY c.class");
         let columns = [("class", "c.class"), ("count", "COUNT(*)")].map(|(name, sql)| (name, sql.to_owned()));
@@ -233,7 +234,7 @@ impl SystemLayout {
 }
 
 /// A class of rows and its count, as `add_count` reads them.
-fn counted(row: &mut OldRow) -> (String, u64) {
+fn counted(row: &mut OldTableRow) -> (String, u64) {
     let class = row.text("class").unwrap_or_default();
     let count = row.number("count").and_then(|count| u64::try_from(count).ok()).unwrap_or_default();
     (class, count)
@@ -241,7 +242,7 @@ fn counted(row: &mut OldRow) -> (String, u64) {
 
 /// The row as it carries over, or its faults.
 fn carry(
-    row: OldRow,
+    row: OldTableRow,
     kind: Kind,
     form: Form,
     tenant: Option<String>,
@@ -254,11 +255,11 @@ fn carry(
     vec![Verdict::Carry(Box::new(Carried { kind, place, tenant, form, body }))]
 }
 
-fn wrong(row: OldRow) -> Vec<Verdict> {
+fn wrong(row: OldTableRow) -> Vec<Verdict> {
     row.faults().into_iter().map(Verdict::Wrong).collect()
 }
 
-fn leave(row: &OldRow, why: impl Into<String>) -> Vec<Verdict> {
+fn leave(row: &OldTableRow, why: impl Into<String>) -> Vec<Verdict> {
     vec![Verdict::Leave(Left { place: row.place().clone(), why: why.into() })]
 }
 
@@ -279,24 +280,24 @@ fn put(body: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>
 }
 
 /// A column of a table that is read under the alias `r`.
-fn column(found: &FoundTable, dialect: OldDialect, name: &str) -> String {
+fn column(found: &MatchedOldTable, dialect: OldDatabaseDialect, name: &str) -> String {
     found.sql(dialect, "r", name)
 }
 
 /// `FROM` a table under the alias `r`.
-fn from(found: &FoundTable, dialect: OldDialect) -> String {
+fn from(found: &MatchedOldTable, dialect: OldDatabaseDialect) -> String {
     format!("FROM {} r", crate::column::quoted(dialect, found.table.name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::OldCell;
+    use crate::row::OldCellValue;
 
     /// A row of texts.
-    pub(super) fn row(table: &str, cells: &[(&'static str, &str)]) -> OldRow {
-        let cells = cells.iter().map(|(name, text)| (*name, OldCell::Text((*text).to_owned())));
-        OldRow::new(table, cells.collect())
+    pub(super) fn row(table: &str, cells: &[(&'static str, &str)]) -> OldTableRow {
+        let cells = cells.iter().map(|(name, text)| (*name, OldCellValue::Text((*text).to_owned())));
+        OldTableRow::new(table, cells.collect())
     }
 
     /// The only verdict on a row, which must carry over.

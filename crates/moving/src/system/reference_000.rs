@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 use super::{
-    Form, Kind, MovingOptions, OldRow, SystemLayout, Verdict, carry, column, counted, from, leave, stay,
+    Form, Kind, MovingOptions, OldTableRow, SystemLayout, Verdict, carry, column, counted, from, leave, stay,
     wrong,
 };
 use crate::{
-    column::{OldTable, needed, optional},
+    column::{OldTableSchema, needed, optional},
     database::OldDatabase,
     error::MovingError,
 };
 
-const EMAILS: OldTable = OldTable {
+const EMAILS: OldTableSchema = OldTableSchema {
     name: "emails",
     columns: &[
         needed(&["id"]),
@@ -49,7 +49,7 @@ pub(super) async fn add_steps(
     Ok(())
 }
 
-fn email(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
+fn email(mut row: OldTableRow, options: &MovingOptions) -> Vec<Verdict> {
     let (id, status) = (row.needed("id"), row.needed("status"));
     if status == "PROCESSING" && !options.resend_doubtful {
         let why = "PROCESSING: nobody knows whether it was sent; look at the relay, or import it with --resend-doubtful";
@@ -72,7 +72,7 @@ fn email(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
     carry(row, Kind::Message, Form::Theirs, None, body)
 }
 
-fn ended(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
+fn ended(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
     let (status, count) = counted(&mut row);
     match status.as_str() {
         // These rows are read one by one.

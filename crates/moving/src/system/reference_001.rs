@@ -6,16 +6,16 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Form, Kind, MovingOptions, OldRow, SystemLayout, Verdict, carry, column, counted, from, leave, put, stay,
-    wrong,
+    Form, Kind, MovingOptions, OldTableRow, SystemLayout, Verdict, carry, column, counted, from, leave, put,
+    stay, wrong,
 };
 use crate::{
-    column::{OldColumn, OldTable, needed, optional},
+    column::{OldColumnSchema, OldTableSchema, needed, optional},
     database::OldDatabase,
     error::MovingError,
 };
 
-const TENANTS: OldTable = OldTable {
+const TENANTS: OldTableSchema = OldTableSchema {
     name: "tenants",
     columns: &[
         needed(&["id"]),
@@ -31,7 +31,7 @@ const TENANTS: OldTable = OldTable {
     passed_over: &["created_at", "updated_at"],
 };
 
-const ACCOUNTS: OldTable = OldTable {
+const ACCOUNTS: OldTableSchema = OldTableSchema {
     name: "accounts",
     columns: &[
         needed(&["id"]),
@@ -52,7 +52,7 @@ const ACCOUNTS: OldTable = OldTable {
     passed_over: &["created_at", "updated_at"],
 };
 
-const MESSAGES: OldTable = OldTable {
+const MESSAGES: OldTableSchema = OldTableSchema {
     name: "messages",
     columns: MESSAGE_COLUMNS,
     passed_over: &[
@@ -70,7 +70,7 @@ const MESSAGES: OldTable = OldTable {
     ],
 };
 
-const MESSAGE_COLUMNS: &[OldColumn] = &[
+const MESSAGE_COLUMNS: &[OldColumnSchema] = &[
     needed(&["id"]),
     optional(&["tenant_id"]),
     needed(&["account_id"]),
@@ -130,7 +130,7 @@ pub(super) async fn add_steps(
     Ok(())
 }
 
-fn tenant(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
+fn tenant(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
     let id = row.needed("id");
     let mut body = Map::from_iter([("id".to_owned(), json!(id))]);
     for name in ["name", "client_base_url", "client_sync_path", "client_attachment_path"] {
@@ -168,7 +168,7 @@ fn limits_something(limits: &Value) -> bool {
     limits.as_object().is_none_or(|limits| limits.values().any(limit))
 }
 
-fn account(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
+fn account(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
     let mut body = Map::new();
     for name in ["id", "host"] {
         put(&mut body, name, Some(row.needed(name)));
@@ -201,7 +201,7 @@ fn account(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
     verdicts
 }
 
-fn message(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
+fn message(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
     let id = row.needed("id");
     let mut body = row.object("payload");
     // The old system uses the columns, not the payload.
@@ -218,7 +218,7 @@ fn message(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
 }
 
 /// Suppresses the address of a hard bounce, if the message had only one.
-fn bounce(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
+fn bounce(mut row: OldTableRow, options: &MovingOptions) -> Vec<Verdict> {
     const WHAT: &str = "hard bounces";
     if !options.suppress_hard_bounces {
         return stay(MESSAGES.name, WHAT, 1, "--suppress-hard-bounces has these addresses get no mail here");
@@ -256,7 +256,7 @@ fn only_recipient(payload: &Map<String, Value>) -> Option<String> {
     Some(bare.unwrap_or(one).to_owned())
 }
 
-fn ended(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
+fn ended(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
     let history = "history stays in the old table";
     match counted(&mut row) {
         (class, count) if class == "unreported" => stay(

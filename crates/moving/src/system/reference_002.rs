@@ -7,15 +7,16 @@
 use serde_json::{Map, json};
 
 use super::{
-    Form, Kind, MovingOptions, OldRow, SystemLayout, Verdict, carry, column, from, leave, put, stay, wrong,
+    Form, Kind, MovingOptions, OldTableRow, SystemLayout, Verdict, carry, column, from, leave, put, stay,
+    wrong,
 };
 use crate::{
-    column::{OldTable, needed, optional, quoted},
+    column::{OldTableSchema, needed, optional, quoted},
     database::OldDatabase,
     error::MovingError,
 };
 
-const MAILBOXES: OldTable = OldTable {
+const MAILBOXES: OldTableSchema = OldTableSchema {
     name: "monitored_emails",
     columns: &[
         needed(&["id"]),
@@ -29,7 +30,7 @@ const MAILBOXES: OldTable = OldTable {
     passed_over: &["created_at", "updated_at"],
 };
 
-const TASKS: OldTable = OldTable {
+const TASKS: OldTableSchema = OldTableSchema {
     name: "monitored_emails_tasks",
     columns: &[
         needed(&["id"]),
@@ -97,12 +98,12 @@ pub(super) async fn add_steps(
 }
 
 /// The first open task of the mailbox, if no later task is finished: the mailbox continues there.
-fn goes_on_at(row: &mut OldRow) -> Option<i64> {
+fn goes_on_at(row: &mut OldTableRow) -> Option<i64> {
     let (first_open, last_done) = (row.number("first_open")?, row.number("last_done"));
     last_done.is_none_or(|done| done < first_open).then_some(first_open)
 }
 
-fn mailbox(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
+fn mailbox(mut row: OldTableRow, options: &MovingOptions) -> Vec<Verdict> {
     if row.flag("is_active") == Some(false) && row.is_sound() {
         return stay(MAILBOXES.name, "not active", 1, "the old system does not watch them either");
     }
@@ -146,7 +147,7 @@ fn id_of(address: &str) -> String {
     address.chars().map(|c| if fits(c) { c } else { '-' }).take(ID_CHARS_MAX).collect()
 }
 
-fn unfinished_task(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
+fn unfinished_task(mut row: OldTableRow, options: &MovingOptions) -> Vec<Verdict> {
     let (status, inbox) = (row.needed("status"), row.needed("inbox_email"));
     let uid = row.number("uid").unwrap_or_default();
     let attempts = row.number("attempt_count").unwrap_or_default();
@@ -177,7 +178,7 @@ fn unfinished_task(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
     }
 }
 
-fn finished(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
+fn finished(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
     let (status, count) = super::counted(&mut row);
     stay(TASKS.name, status, count, "history stays in the old table")
 }

@@ -4,16 +4,16 @@
 use serde_json::{Map, json};
 
 use super::{
-    Form, Kind, MovingOptions, OldRow, SystemLayout, Verdict, carry, column, counted, from, stay, wrong,
+    Form, Kind, MovingOptions, OldTableRow, SystemLayout, Verdict, carry, column, counted, from, stay, wrong,
 };
 use crate::{
-    column::{OldDialect, OldTable, needed, optional, quoted},
+    column::{OldDatabaseDialect, OldTableSchema, needed, optional, quoted},
     database::OldDatabase,
     error::MovingError,
     verdict::{Fault, Place},
 };
 
-const ACCOUNTS: OldTable = OldTable {
+const ACCOUNTS: OldTableSchema = OldTableSchema {
     name: "accounts",
     columns: &[
         needed(&["id"]),
@@ -29,7 +29,7 @@ const ACCOUNTS: OldTable = OldTable {
     passed_over: &[],
 };
 
-const TOKENS: OldTable = OldTable {
+const TOKENS: OldTableSchema = OldTableSchema {
     name: "tokens",
     columns: &[
         needed(&["id"]),
@@ -44,8 +44,11 @@ const TOKENS: OldTable = OldTable {
     passed_over: &[],
 };
 
-const JOBS: OldTable =
-    OldTable { name: "jobs", columns: &[needed(&["job_type"]), needed(&["last_seq"])], passed_over: &[] };
+const JOBS: OldTableSchema = OldTableSchema {
+    name: "jobs",
+    columns: &[needed(&["job_type"]), needed(&["last_seq"])],
+    passed_over: &[],
+};
 
 /// Seconds since 1970 in PostgreSQL.
 const NOW: &str = "EXTRACT(EPOCH FROM NOW())";
@@ -55,7 +58,7 @@ pub(super) async fn add_steps(
     layout: &mut SystemLayout,
 ) -> Result<(), MovingError> {
     let dialect = database.dialect();
-    if dialect != OldDialect::Postgres {
+    if dialect != OldDatabaseDialect::Postgres {
         return Err(MovingError::Option(
             "this system is on PostgreSQL: give a postgres://… address".to_owned(),
         ));
@@ -106,12 +109,12 @@ pub(super) async fn add_steps(
     Ok(())
 }
 
-fn accounts_there(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
+fn accounts_there(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
     let (status, count) = counted(&mut row);
     stay(ACCOUNTS.name, status, count, "stay in their table, which is taken over where it is")
 }
 
-fn tokens_there(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
+fn tokens_there(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
     let (class, count) = counted(&mut row);
     let why = match class.as_str() {
         "consumed" | "expired" => "stay in their table and are not mailed again",
@@ -123,7 +126,7 @@ fn tokens_there(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
     stay(TOKENS.name, class, count, why)
 }
 
-fn waiting_token(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
+fn waiting_token(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
     let id = row.needed("id");
     if row.text("account_id").is_none() {
         let account = row.text("account").unwrap_or_default();

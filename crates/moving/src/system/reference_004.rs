@@ -5,16 +5,16 @@
 use serde_json::{Map, json};
 
 use super::{
-    Form, Kind, MovingOptions, OldRow, SystemLayout, Verdict, carry, column, counted, from, leave, put, stay,
-    wrong,
+    Form, Kind, MovingOptions, OldTableRow, SystemLayout, Verdict, carry, column, counted, from, leave, put,
+    stay, wrong,
 };
 use crate::{
-    column::{OldTable, needed, optional, quoted},
+    column::{OldTableSchema, needed, optional, quoted},
     database::OldDatabase,
     error::MovingError,
 };
 
-const OUTBOX: OldTable = OldTable {
+const OUTBOX: OldTableSchema = OldTableSchema {
     name: "email_outbox",
     columns: &[
         needed(&["id", "outboxId", "outbox_id"]),
@@ -42,7 +42,7 @@ const OUTBOX: OldTable = OldTable {
     passed_over: &[],
 };
 
-const RECIPIENTS: OldTable = OldTable {
+const RECIPIENTS: OldTableSchema = OldTableSchema {
     name: "recipients",
     columns: &[
         needed(&["id"]),
@@ -94,7 +94,7 @@ pub(super) async fn add_steps(
     Ok(())
 }
 
-fn recipient(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
+fn recipient(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
     let id = row.needed("id");
     if row.text("deletedAt").is_some() {
         return stay(RECIPIENTS.name, "deleted", 1, "deleted entries stay behind");
@@ -109,7 +109,7 @@ fn recipient(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
     carry(row, Kind::Recipient, Form::Ours, Some(tenant), body)
 }
 
-fn mail(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
+fn mail(mut row: OldTableRow, options: &MovingOptions) -> Vec<Verdict> {
     let (id, tenant) = (row.needed("id"), row.needed("companyId"));
     if row.needed("status") == DOUBTFUL && !options.resend_doubtful {
         let why = "SENT_ATTEMPT: nobody knows whether it was sent; look at the relay, or import it with --resend-doubtful";
@@ -145,7 +145,7 @@ fn mail(mut row: OldRow, options: &MovingOptions) -> Vec<Verdict> {
     carry(row, Kind::Message, Form::Theirs, Some(tenant), body)
 }
 
-fn ended(mut row: OldRow, _: &MovingOptions) -> Vec<Verdict> {
+fn ended(mut row: OldTableRow, _: &MovingOptions) -> Vec<Verdict> {
     let (status, count) = counted(&mut row);
     match status.as_str() {
         // These rows are read one by one.

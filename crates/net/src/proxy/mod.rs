@@ -29,14 +29,14 @@ const FIELD_BYTES_MAX: usize = 255;
 /// A proxy to connect through. It is parsed from a URL and printed without its credentials.
 #[derive(Clone)]
 pub struct Proxy {
-    kind: ProxyKind,
+    kind: ProxyProtocol,
     host: String,
     port: u16,
     credentials: Option<(String, SecretString)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ProxyKind {
+enum ProxyProtocol {
     Socks5,
     Http,
 }
@@ -44,8 +44,8 @@ enum ProxyKind {
 impl fmt::Display for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
-            ProxyKind::Socks5 => "SOCKS5",
-            ProxyKind::Http => "HTTP",
+            ProxyProtocol::Socks5 => "SOCKS5",
+            ProxyProtocol::Http => "HTTP",
         };
         write!(f, "{kind} proxy {}:{}", self.host, self.port)
     }
@@ -85,8 +85,8 @@ pub async fn connect_through(
     })?;
     let agreed = async {
         match proxy.kind {
-            ProxyKind::Socks5 => socks5::request_connection(&mut tcp, proxy, &target, port).await,
-            ProxyKind::Http => http::request_connection(&mut tcp, proxy, &target, port).await,
+            ProxyProtocol::Socks5 => socks5::request_connection(&mut tcp, proxy, &target, port).await,
+            ProxyProtocol::Http => http::request_connection(&mut tcp, proxy, &target, port).await,
         }
     };
     match timeout_at(deadline, agreed).await {

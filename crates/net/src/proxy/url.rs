@@ -6,7 +6,7 @@ use secrecy::{SecretString, zeroize::Zeroizing};
 use thiserror::Error;
 use url::{Host, Url};
 
-use super::{FIELD_BYTES_MAX, Proxy, ProxyKind};
+use super::{FIELD_BYTES_MAX, Proxy, ProxyProtocol};
 
 const SOCKS_PORT: u16 = 1080;
 
@@ -21,8 +21,8 @@ impl FromStr for Proxy {
     fn from_str(text: &str) -> Result<Self, ProxyUrlError> {
         let url = Url::parse(text.trim()).map_err(|_| ProxyUrlError("is not a URL"))?;
         let (kind, port) = match url.scheme() {
-            "socks5" | "socks5h" => (ProxyKind::Socks5, url.port().unwrap_or(SOCKS_PORT)),
-            "http" => (ProxyKind::Http, url.port_or_known_default().unwrap_or(80)),
+            "socks5" | "socks5h" => (ProxyProtocol::Socks5, url.port().unwrap_or(SOCKS_PORT)),
+            "http" => (ProxyProtocol::Http, url.port_or_known_default().unwrap_or(80)),
             _ => return Err(ProxyUrlError("is neither socks5 nor http")),
         };
         if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
@@ -46,10 +46,10 @@ impl FromStr for Proxy {
                 }
                 // Neither protocol can carry them: RFC 1929 wants at least one octet, RFC 7617 splits at the
                 // colon.
-                if username.is_empty() || (kind == ProxyKind::Socks5 && password.is_empty()) {
+                if username.is_empty() || (kind == ProxyProtocol::Socks5 && password.is_empty()) {
                     return Err(ProxyUrlError("needs both a user name and a password, or neither"));
                 }
-                if kind == ProxyKind::Http && username.contains(':') {
+                if kind == ProxyProtocol::Http && username.contains(':') {
                     return Err(ProxyUrlError("has a user name with a colon, which http cannot carry"));
                 }
                 Some((username, SecretString::from(password.as_str())))
@@ -82,10 +82,13 @@ mod tests {
     #[test]
     fn urls_are_read_and_credentials_are_never_printed() {
         let proxy: Proxy = "socks5h://bob:hunter2@[::1]".parse().unwrap();
-        assert_eq!((proxy.kind, proxy.host.as_str(), proxy.port), (ProxyKind::Socks5, "::1", 1080));
+        assert_eq!((proxy.kind, proxy.host.as_str(), proxy.port), (ProxyProtocol::Socks5, "::1", 1080));
         assert_eq!(format!("{proxy:?}"), "Proxy(SOCKS5 proxy ::1:1080)");
         let proxy: Proxy = "http://Proxy.example.org/".parse().unwrap();
-        assert_eq!((proxy.kind, proxy.host.as_str(), proxy.port), (ProxyKind::Http, "proxy.example.org", 80));
+        assert_eq!(
+            (proxy.kind, proxy.host.as_str(), proxy.port),
+            (ProxyProtocol::Http, "proxy.example.org", 80)
+        );
         for url in [
             "",
             "proxy:1080",

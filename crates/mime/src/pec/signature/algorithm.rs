@@ -4,7 +4,7 @@ use aws_lc_rs::digest;
 use rustls_pki_types::SignatureVerificationAlgorithm;
 use webpki::aws_lc_rs as known;
 
-use super::{SignatureDoubt, cms::CmsSigner};
+use super::{SignatureDoubt, cms::CmsSignerInfo};
 
 /// A digest that is strong enough.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl StrongHash {
 
 /// The algorithms that can verify a signature of this kind; webpki selects the one for the key.
 pub(super) fn algorithms(
-    signer: &CmsSigner<'_>,
+    signer: &CmsSignerInfo<'_>,
     hash: StrongHash,
 ) -> Result<Vec<&'static dyn SignatureVerificationAlgorithm>, SignatureDoubt> {
     match signer.signature_algorithm {

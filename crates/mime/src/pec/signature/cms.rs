@@ -27,11 +27,11 @@ pub(super) struct SignedData<'a> {
     pub(super) content: Option<Cow<'a, [u8]>>,
     /// The included certificates, as DER.
     pub(super) certificates: Vec<&'a [u8]>,
-    pub(super) signers: Vec<CmsSigner<'a>>,
+    pub(super) signers: Vec<CmsSignerInfo<'a>>,
 }
 
 /// One `SignerInfo`.
-pub(super) struct CmsSigner<'a> {
+pub(super) struct CmsSignerInfo<'a> {
     pub(super) id: CmsSignerId<'a>,
     pub(super) digest_algorithm: &'a [u8],
     pub(super) signature_algorithm: &'a [u8],
@@ -88,7 +88,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<SignedData<'_>>, MalformedAsn1
     Ok(Some(SignedData { content, certificates, signers }))
 }
 
-fn signer<'a>(mut info: Asn1Reader<'a>, content_type: &[u8]) -> Result<CmsSigner<'a>, MalformedAsn1> {
+fn signer<'a>(mut info: Asn1Reader<'a>, content_type: &[u8]) -> Result<CmsSignerInfo<'a>, MalformedAsn1> {
     info.expect(INTEGER)?;
     let named = info.next()?.ok_or(MalformedAsn1)?;
     let id = match named.tag {
@@ -109,7 +109,7 @@ fn signer<'a>(mut info: Asn1Reader<'a>, content_type: &[u8]) -> Result<CmsSigner
     let signature_algorithm = algorithm.expect(OID)?.content;
     let pss_digest = pss_digest(algorithm);
     let signature = info.octet_string()?.octets()?;
-    Ok(CmsSigner { id, digest_algorithm, signature_algorithm, pss_digest, signature, attributes })
+    Ok(CmsSignerInfo { id, digest_algorithm, signature_algorithm, pss_digest, signature, attributes })
 }
 
 /// The `hashAlgorithm` of RSASSA-PSS parameters (RFC 4055).

@@ -11,7 +11,7 @@ use super::{
     SignatureDoubt, TrustStore,
     algorithm::{StrongHash, algorithms},
     certificate::SignerCertificate,
-    cms::{CmsSigner, CmsSignerId, SignedData},
+    cms::{CmsSignerId, CmsSignerInfo, SignedData},
 };
 use crate::wire::lines::write_crlf;
 
@@ -46,7 +46,7 @@ pub(super) fn judge(
 }
 
 fn judge_signer(
-    signer: &CmsSigner<'_>,
+    signer: &CmsSignerInfo<'_>,
     certificates: &[SignerCertificate<'_>],
     content: &[u8],
     author: &str,

@@ -17,7 +17,6 @@
 //! weigh most. `inspect --why` lists all features.
 
 pub(super) mod header;
-pub(super) mod notice_words;
 pub(super) mod text;
 
 use serde_json::{Value, json};

@@ -3,9 +3,9 @@
 use super::super::bytes::{lines, starts_with, trim};
 use super::super::diagnosis;
 use super::super::mail::{ReportMail, ReportPartKind};
+use super::super::notice_words::NoticeWords;
 use super::super::original_message;
 use super::super::reason::{self, Reason};
-use super::notice_words::NoticeWords;
 use super::{FeatureFamily, ReportJudgement};
 
 /// How many lines are searched for a session or a quotation.

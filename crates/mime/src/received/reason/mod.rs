@@ -13,7 +13,6 @@ mod phrases;
 mod status;
 
 use super::diagnosis::SmtpPhase;
-use super::report::Class;
 use phrases::PhraseHits;
 
 macro_rules! reasons {
@@ -113,11 +112,11 @@ reasons! {
 }
 
 impl Reason {
-    /// Whether the address itself is bad.
-    pub(super) fn is_hard(self, class: Option<Class>) -> bool {
+    /// Whether the address itself is bad. `is_transient` is the class of the failure.
+    pub(super) fn is_hard(self, is_transient: bool) -> bool {
         match self {
             Self::UserUnknown | Self::HostUnknown | Self::HasMoved => true,
-            Self::NotAccepting => class != Some(Class::Transient),
+            Self::NotAccepting => !is_transient,
             _ => false,
         }
     }

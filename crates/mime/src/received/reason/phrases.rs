@@ -55,12 +55,12 @@ enum PatternMeaning {
     End(usize, Reason),
 }
 
-struct PhraseTable {
+struct ReasonPhraseTable {
     automaton: AhoCorasick,
     meanings: Vec<PatternMeaning>,
 }
 
-static TABLE: LazyLock<PhraseTable> = LazyLock::new(|| {
+static TABLE: LazyLock<ReasonPhraseTable> = LazyLock::new(|| {
     let mut patterns: Vec<&str> = Vec::new();
     let mut meanings = Vec::new();
     let mut reason = Reason::Undefined;
@@ -88,7 +88,7 @@ static TABLE: LazyLock<PhraseTable> = LazyLock::new(|| {
         .kind(Some(AhoCorasickKind::DFA))
         .build(&patterns)
         .expect("the table is far below the limits of the automaton");
-    PhraseTable { automaton, meanings }
+    ReasonPhraseTable { automaton, meanings }
 });
 
 /// Finds the reasons whose phrases the text contains. White space in it should be single spaces.

@@ -80,13 +80,13 @@ pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     for line in lines(text.report) {
         let words = trim(line);
         let found = match read_label(words) {
-            LineLabel::Address(address) => Some(address),
-            LineLabel::Open => {
+            RecipientLabel::Address(address) => Some(address),
+            RecipientLabel::Open => {
                 waiting = true;
                 None
             }
-            LineLabel::None if waiting => address::sole(words),
-            LineLabel::None => None,
+            RecipientLabel::None if waiting => address::sole(words),
+            RecipientLabel::None => None,
         };
         match found {
             Some(address)
@@ -111,7 +111,7 @@ pub(super) fn recognise(text: &ReportText<'_>) -> Option<Vec<PartialFinding>> {
     (!findings.is_empty() && text.admits_failure()).then_some(findings)
 }
 
-enum LineLabel {
+enum RecipientLabel {
     /// A label with its address.
     Address(String),
     /// A label whose address must come on a line below.
@@ -120,7 +120,7 @@ enum LineLabel {
 }
 
 /// Reads a label and the address right after it in a line.
-fn read_label(words: &[u8]) -> LineLabel {
+fn read_label(words: &[u8]) -> RecipientLabel {
     for label in LABELS {
         let Some(at) = find(words, label) else { continue };
         if at > 0 && words[at - 1].is_ascii_alphanumeric() {
@@ -128,17 +128,17 @@ fn read_label(words: &[u8]) -> LineLabel {
         }
         let rest = trim(&words[at + label.len()..]);
         if rest == b":" || (rest.is_empty() && label.ends_with(b":")) {
-            return LineLabel::Open;
+            return RecipientLabel::Open;
         }
         let rest = rest.strip_prefix(b"[SMTP:").unwrap_or(rest);
         let bare = rest.strip_prefix(b"<").or_else(|| rest.strip_prefix(b"'")).unwrap_or(rest);
         if let Some(found) = address::next(bare, 0)
             && found.begin == 0
         {
-            return LineLabel::Address(found.address);
+            return RecipientLabel::Address(found.address);
         }
     }
-    LineLabel::None
+    RecipientLabel::None
 }
 
 /// The reason by phrases that only these servers use, which say explicitly that the address is bad.

@@ -23,14 +23,14 @@ use std::cell::OnceCell;
 
 use super::bytes::{contains, squeeze};
 use super::header_field::field_contains;
-use super::judgement::FeatureFamily;
-use super::judgement::notice_words::{NoticeWords, notice_words};
+use super::judgement::{FeatureFamily, ReportJudgement};
 use super::mail::ReportMail;
+use super::notice_words::{NoticeWords, notice_words};
 use super::partial_finding::PartialFinding;
 use super::reason::Reason;
 use super::report::{Kind, Original};
 use super::sender::SenderTraits;
-use super::weighing::ReportWeighing;
+use prose::RecipientCandidate;
 
 /// The input of a recogniser.
 pub(super) struct ReportText<'a> {
@@ -113,16 +113,21 @@ const RECOGNISERS: &[(&str, Recogniser)] = &[
     ("mailing_list", mailing_list::recognise),
 ];
 
-/// Tries the recognisers, and adds the result to the judgement.
-pub(super) fn recognise(text: &ReportText<'_>, weighing: &mut ReportWeighing) -> Option<RecognisedReport> {
+/// Tries the recognisers, and adds the result to the judgement. The weighed addresses are stored in
+/// `candidates`.
+pub(super) fn recognise(
+    text: &ReportText<'_>,
+    judgement: &mut ReportJudgement,
+    candidates: &mut Vec<RecipientCandidate>,
+) -> Option<RecognisedReport> {
     if let Some(form) = notification_service::recognise(text).or_else(|| recognise_form(text)) {
-        weighing.judgement.add(FeatureFamily::Form, form.name, FORM_WEIGHT);
+        judgement.add(FeatureFamily::Form, form.name, FORM_WEIGHT);
         return Some(form);
     }
     let reading = prose::read(text)?;
     let (name, weight) = reading.feature;
-    weighing.judgement.add(FeatureFamily::Address, name, weight);
-    weighing.candidates = reading.candidates;
+    judgement.add(FeatureFamily::Address, name, weight);
+    *candidates = reading.candidates;
     Some(RecognisedReport::new("prose", text, reading.findings))
 }
 

@@ -6,8 +6,8 @@
 use minijinja::machinery::Span;
 use minijinja::machinery::ast::{BinOp, BinOpKind, CallArg, Expr, Filter, Spanned, Test};
 
-use super::{SourceEdit, TemplateWalk, end, refused, start};
-use crate::template::{TemplateErrorKind as Kind, TemplateFault, sandbox};
+use super::{TemplateEdit, TemplateWalk, end, refused, start};
+use crate::template::{TemplateErrorKind as Kind, TemplateFault, allowance::SCALAR_FILTERS, sandbox};
 
 /// The number of terms of a sum between two measurements: each measurement adds a level of brackets, and the
 /// parser allows few.
@@ -140,7 +140,7 @@ impl<'s> TemplateWalk<'s> {
             self.read_before('|', start(node.span()))?;
         }
         self.arguments(&node.args)?;
-        if !sandbox::SCALAR_FILTERS.contains(&node.name) {
+        if !SCALAR_FILTERS.contains(&node.name) {
             self.insert(end(node.span()), "|_within");
         }
         Ok(())
@@ -192,7 +192,7 @@ impl<'s> TemplateWalk<'s> {
     /// Replaces the `*` after the left side: only spaces and closing brackets are between them.
     fn replace_star(&mut self, after: usize) -> Result<(), TemplateFault> {
         let offset = self.source[after..].find('*').map(|at| after + at).ok_or_else(unreadable)?;
-        self.edits.push(SourceEdit { offset, removed: 1, text: "," });
+        self.edits.push(TemplateEdit { offset, removed: 1, text: "," });
         Ok(())
     }
 

@@ -51,14 +51,14 @@ pub(super) fn instrument(source: &str) -> Result<InstrumentedSource, TemplateFau
 }
 
 /// A text to insert at an offset, in place of `removed` bytes.
-struct SourceEdit {
+struct TemplateEdit {
     offset: usize,
     removed: usize,
     text: &'static str,
 }
 
 /// Applies the edits in order of offset; those at one offset in the order in which they were made.
-fn apply(source: &str, mut edits: Vec<SourceEdit>) -> String {
+fn apply(source: &str, mut edits: Vec<TemplateEdit>) -> String {
     edits.sort_by_key(|edit| edit.offset);
     let mut out = String::with_capacity(source.len() + edits.len() * 8);
     let mut copied = 0;
@@ -73,7 +73,7 @@ fn apply(source: &str, mut edits: Vec<SourceEdit>) -> String {
 
 struct TemplateWalk<'s> {
     source: &'s str,
-    edits: Vec<SourceEdit>,
+    edits: Vec<TemplateEdit>,
     references: Vec<TemplateReference>,
 }
 
@@ -172,7 +172,7 @@ impl<'s> TemplateWalk<'s> {
     }
 
     fn insert(&mut self, offset: usize, text: &'static str) {
-        self.edits.push(SourceEdit { offset, removed: 0, text });
+        self.edits.push(TemplateEdit { offset, removed: 0, text });
     }
 }
 

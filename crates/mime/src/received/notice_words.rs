@@ -12,15 +12,15 @@ const SEARCHED_OCTETS_MAX: usize = 16 * 1024;
 
 /// The phrases of a text, by their use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::received) struct NoticeWords {
+pub(super) struct NoticeWords {
     /// A phrase that is typical of the subject of a report.
-    pub(in crate::received) subject: Option<&'static str>,
+    pub(super) subject: Option<&'static str>,
     /// Words that admit a failure.
-    pub(in crate::received) admission: Option<&'static str>,
+    pub(super) admission: Option<&'static str>,
     /// Words that say that the mail is late and the server still retries.
-    pub(in crate::received) delay: Option<&'static str>,
+    pub(super) delay: Option<&'static str>,
     /// Words that ask the sender to do something before the mail is delivered.
-    pub(in crate::received) challenge: Option<&'static str>,
+    pub(super) challenge: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +76,7 @@ fn undecoded(octets: &str) -> String {
 }
 
 /// Finds the phrases of a text, which is in lower case and has single spaces.
-pub(in crate::received) fn notice_words(text: &str) -> NoticeWords {
+pub(super) fn notice_words(text: &str) -> NoticeWords {
     let text = &text[..text.floor_char_boundary(SEARCHED_OCTETS_MAX)];
     let table = &*TABLE;
     let mut words = NoticeWords::default();
