@@ -209,7 +209,7 @@ impl Input {
 }
 
 fn with_event(event: EventKind, lease: LeaseEffect) -> TransitionEffects {
-    TransitionEffects { event: Some(event), ..silent(lease) }
+    TransitionEffects { event: Some(event), ..without_event(lease) }
 }
 
 /// The next state of a message in `state` after `input`, with its effects.
@@ -430,7 +430,7 @@ fn from_invalid(input: Input) -> TableEntry {
 }
 
 fn with_end(event: EventKind, open_recipients: RecipientStatus) -> TransitionEffects {
-    TransitionEffects { ends_open_recipients: Some(open_recipients), ..effects(event, LeaseEffect::Drop) }
+    TransitionEffects { ends_open_recipients: Some(open_recipients), ..with_event(event, LeaseEffect::Drop) }
 }
 
 /// The end of an attempt that has the lease, or the late answer of one that left a doubt. `Sent`, `Captured`
@@ -448,7 +448,7 @@ fn settle(state: State, outcome: Outcome) -> TableEntry {
         Outcome::SentEarlier => Some((State::Sent, with_event(EventKind::Sent, LeaseEffect::Drop))),
         Outcome::Retry => Some((
             State::Scheduled(Wait::Retry),
-            TransitionEffects { uses_retry: true, ..effects(EventKind::Scheduled, LeaseEffect::Drop) },
+            TransitionEffects { uses_retry: true, ..with_event(EventKind::Scheduled, LeaseEffect::Drop) },
         )),
         Outcome::Failed | Outcome::Exhausted => {
             Some((State::Failed, with_end(EventKind::Failed, RecipientStatus::Failed)))
@@ -457,7 +457,7 @@ fn settle(state: State, outcome: Outcome) -> TableEntry {
             State::InDoubt,
             TransitionEffects {
                 ends_open_recipients: Some(RecipientStatus::InDoubt),
-                ..effects(EventKind::InDoubt, LeaseEffect::Keep)
+                ..with_event(EventKind::InDoubt, LeaseEffect::Keep)
             },
         )),
         // This attempt has its answer, so the lease is dropped: no late answer can come.
