@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use postway_domain::{EventKind, MessageUid, State, TenantId, Time, message::Rest};
 
 use super::{
-    stored_message::Stored,
-    tables::{Key, Tables},
+    stored_message::StoredMessage,
+    tables::{DedupOwner, MemoryTables},
 };
 use crate::{
     error::StoreError,
@@ -21,22 +21,22 @@ use crate::{
 };
 
 /// What one accept did, to be told after its commit.
-pub(super) struct Accepted {
+pub(super) struct AcceptEffects {
     pub answers: Vec<Acceptance>,
     pub handed_over: Vec<Claimed>,
     pub woken: Vec<AccountKey>,
     pub prepares: bool,
 }
 
-impl Tables {
+impl MemoryTables {
     /// Stores what is new, and hands over to standing claims what may go at once.
     pub fn accept(
         &mut self,
         messages: Vec<NewMessage>,
         hand_over: &HandOver,
-    ) -> Result<Accepted, StoreError> {
+    ) -> Result<AcceptEffects, StoreError> {
         self.check_uids(&messages)?;
-        let mut accepted = Accepted {
+        let mut accepted = AcceptEffects {
             answers: Vec::with_capacity(messages.len()),
             handed_over: Vec::new(),
             woken: Vec::new(),
@@ -100,7 +100,7 @@ impl Tables {
         fingerprint: &[u8; 32],
         now: Time,
     ) -> Option<Acceptance> {
-        let Key { uid, fingerprint: held, .. } = self.key(tenant, kind, key)?.held_at(now)?;
+        let DedupOwner { uid, fingerprint: held, .. } = self.key(tenant, kind, key)?.held_at(now)?;
         let is_same = held == *fingerprint;
         Some(if is_same { Acceptance::Repeat { uid } } else { Acceptance::Conflict { kind } })
     }
@@ -110,17 +110,17 @@ impl Tables {
         message: NewMessage,
         hand_over: &HandOver,
         terms: &mut Terms,
-        accepted: &mut Accepted,
+        accepted: &mut AcceptEffects,
     ) -> Acceptance {
         let now = message.created_at;
-        let stands_for = Key { uid: message.uid, fingerprint: message.fingerprint, expires_at: None };
+        let stands_for = DedupOwner { uid: message.uid, fingerprint: message.fingerprint, expires_at: None };
         for (kind, key) in keys_of(&message) {
             self.remember(&message.lane.tenant, kind, key, stands_for);
         }
         if let Some(BatchKey { key, fingerprint }) = message.batch_key.as_deref() {
             let tenant = &message.lane.tenant;
             if self.key_seen(tenant, DedupKind::Batch, key, fingerprint, now).is_none() {
-                let stands_for = Key { fingerprint: *fingerprint, ..stands_for };
+                let stands_for = DedupOwner { fingerprint: *fingerprint, ..stands_for };
                 self.remember(tenant, DedupKind::Batch, key, stands_for);
             }
         }
@@ -139,7 +139,7 @@ impl Tables {
         if let Some(events) = suppressed {
             (message.state, message.due_at, message.events) = (State::Suppressed, None, events);
         }
-        let mut stored = Stored::new(message);
+        let mut stored = StoredMessage::new(message);
         accepted.prepares |= stored.preparable_at().is_some();
         for (recipient, status) in stored.record.recipients.iter_mut().zip(statuses) {
             recipient.status = status;
@@ -162,7 +162,7 @@ impl Tables {
                     count_entered(state);
                 }
             }
-            self.edit(uid, Stored::outdate);
+            self.edit(uid, StoredMessage::outdate);
         }
         acceptance
     }

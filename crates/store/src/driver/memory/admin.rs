@@ -10,7 +10,7 @@ use postway_domain::{
 
 use super::{
     streams::{ScopedTable, StreamTable},
-    tables::Tables,
+    tables::MemoryTables,
 };
 use crate::{
     admin::{Gates, Suppressed},
@@ -21,7 +21,7 @@ use crate::{
 
 /// What only operators change.
 #[derive(Default)]
-pub(super) struct Directory {
+pub(super) struct MemoryDirectory {
     pub tenants: BTreeMap<TenantId, Tenant>,
     pub accounts: BTreeMap<AccountKey, Account>,
     keys: Vec<ApiKey>,
@@ -36,7 +36,7 @@ pub(super) struct Directory {
     pub(super) spent: BTreeMap<(AccountKey, Span, i64), i64>,
 }
 
-impl Directory {
+impl MemoryDirectory {
     pub fn gates(&self) -> Gates {
         let mut gates = Gates::default();
         for suspension in self.all_suspensions() {
@@ -212,7 +212,7 @@ pub(super) fn done_if(done: bool, otherwise: Changed) -> Changed {
     if done { Changed::Done } else { otherwise }
 }
 
-impl Tables {
+impl MemoryTables {
     /// See [`crate::Directory::change`].
     pub fn change(&mut self, change: DirectoryChange) -> Changed {
         let directory = &mut self.directory;

@@ -7,8 +7,8 @@ use postway_domain::{
 };
 
 use super::{
-    stored_message::Stored,
-    tables::{Queue, Tables},
+    stored_message::StoredMessage,
+    tables::{MemoryTables, Queue},
 };
 use crate::{
     queue::lease_conditions::{Terms, remainder},
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-impl Tables {
+impl MemoryTables {
     /// Leases what an account has room for, lane by lane in the order of fairness. Gives what is left to stand, too.
     pub fn claim(&mut self, want: &AccountWant, request: &ClaimRequest) -> (Vec<Claimed>, AccountWant) {
         let mut terms = Terms {
@@ -29,7 +29,8 @@ impl Tables {
         self.directory.open(&mut terms.allowances, &want.sender(), want.limits, request.now);
         let room = terms.room(want);
         let chosen = self.choose(&want.key, room as usize, request.now, &terms);
-        let lease = |stored: &mut Stored| stored.take(&request.lease, request.now, request.inline_bytes_max);
+        let lease =
+            |stored: &mut StoredMessage| stored.take(&request.lease, request.now, request.inline_bytes_max);
         let mut claimed: Vec<Claimed> =
             chosen.into_iter().filter_map(|uid| self.edit(uid, lease).flatten()).collect();
         terms.permit(want, &mut claimed);
@@ -61,7 +62,7 @@ impl Tables {
                 Some(lane) if lane.is_ordered() => usize::from(!self.is_sending(lane)),
                 Some(_) | None => room,
             };
-            chosen.extend(due.take(limit.min(room - chosen.len())).map(Stored::uid));
+            chosen.extend(due.take(limit.min(room - chosen.len())).map(StoredMessage::uid));
         }
         chosen
     }
@@ -75,10 +76,10 @@ impl Tables {
     }
 
     /// What of a queue can go now, oldest first. A doubt past its time is taken too, to be held.
-    fn due<'a>(&'a self, queue: &'a Queue, now: Time) -> impl Iterator<Item = (Time, &'a Stored)> {
+    fn due<'a>(&'a self, queue: &'a Queue, now: Time) -> impl Iterator<Item = (Time, &'a StoredMessage)> {
         let due = queue.iter().take_while(move |(due_at, _)| *due_at <= now);
         let stored = due.filter_map(|(due_at, uid)| Some((*due_at, self.messages.get(uid)?)));
-        let is_doubtful = |stored: &Stored| stored.record.summary.state == State::InDoubt;
+        let is_doubtful = |stored: &StoredMessage| stored.record.summary.state == State::InDoubt;
         stored.filter(move |(_, stored)| is_doubtful(stored) || !stored.expired(now))
     }
 
@@ -147,12 +148,12 @@ impl Tables {
 
     /// See [`crate::record::DirectoryChange::PullReady`].
     pub fn pull_ready(&mut self, now: Time, limit: usize) -> Changed {
-        let is_ahead = |stored: &&Stored| {
+        let is_ahead = |stored: &&StoredMessage| {
             let summary = &stored.record.summary;
             summary.state == State::Ready && summary.due_at.is_some_and(|due_at| due_at > now)
         };
         let ahead: Vec<MessageUid> =
-            self.messages.values().filter(is_ahead).map(Stored::uid).take(limit).collect();
+            self.messages.values().filter(is_ahead).map(StoredMessage::uid).take(limit).collect();
         for uid in &ahead {
             self.edit(*uid, |stored| stored.record.summary.due_at = Some(now));
         }
@@ -163,7 +164,7 @@ impl Tables {
     pub fn pull_beyond(&mut self, latest: &[(AccountKey, Time)], now: Time, limit: usize) -> Changed {
         let mut pulled = 0;
         for (key, latest) in latest {
-            let is_beyond = |stored: &&Stored| {
+            let is_beyond = |stored: &&StoredMessage| {
                 let summary = &stored.record.summary;
                 let waits =
                     matches!(summary.state, State::Ready | State::Scheduled(Wait::Retry) | State::InDoubt);
@@ -171,7 +172,7 @@ impl Tables {
                 waits && is_theirs && summary.due_at.is_some_and(|due_at| due_at > *latest)
             };
             let beyond: Vec<MessageUid> =
-                self.messages.values().filter(is_beyond).map(Stored::uid).take(limit).collect();
+                self.messages.values().filter(is_beyond).map(StoredMessage::uid).take(limit).collect();
             for uid in &beyond {
                 self.edit(*uid, |stored| stored.record.summary.due_at = Some(now));
             }
@@ -205,11 +206,11 @@ impl Tables {
 }
 
 fn first_by<'a, K: Ord>(
-    found: impl Iterator<Item = &'a Stored>,
+    found: impl Iterator<Item = &'a StoredMessage>,
     limit: u32,
-    key: impl Fn(&Stored) -> K,
+    key: impl Fn(&StoredMessage) -> K,
 ) -> Vec<Stalled> {
-    let mut found: Vec<&Stored> = found.collect();
+    let mut found: Vec<&StoredMessage> = found.collect();
     found.sort_by_key(|stored| (key(stored), stored.uid()));
-    found.into_iter().take(limit as usize).map(Stored::stalled).collect()
+    found.into_iter().take(limit as usize).map(StoredMessage::stalled).collect()
 }

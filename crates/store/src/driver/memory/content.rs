@@ -17,14 +17,14 @@ use crate::{
 
 /// What content is made with.
 #[derive(Default)]
-pub(super) struct Catalogue {
+pub(super) struct MemoryCatalogue {
     templates: BTreeMap<(TenantId, TemplateName), BTreeMap<i64, Template>>,
     pub recipients: BTreeMap<(TenantId, RecipientId), KnownRecipient>,
     keys: BTreeMap<(TenantId, String, String), DkimKey>,
     pub links: BTreeMap<(MessageUid, BlobName), Link>,
 }
 
-impl Catalogue {
+impl MemoryCatalogue {
     pub fn create_template(&mut self, template: Template) -> Changed {
         let place = (template.tenant.clone(), template.name.clone());
         let versions = self.templates.entry(place.clone()).or_default();

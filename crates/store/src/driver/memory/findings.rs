@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use postway_domain::{EventKind, MessageUid, TenantId, Time, inbound::replaces_outcome};
 
-use super::{stored_message::Stored, tables::Tables};
+use super::{stored_message::StoredMessage, tables::MemoryTables};
 use crate::{
     inbound::{accepted_at, ends_waiting},
     record::{Body, Finding, NewReceipt, ReceiptView, Routed, Traced},
 };
 
-impl Tables {
+impl MemoryTables {
     /// Writes what a mail says.
     pub fn find(&mut self, routed: &Routed) {
         let mut of_mail = HashSet::new();
@@ -58,7 +58,7 @@ impl Tables {
         let mut uids = uids.to_vec();
         uids.sort();
         uids.dedup();
-        let of_message = |stored: &Stored| Traced {
+        let of_message = |stored: &StoredMessage| Traced {
             uid: stored.uid(),
             tenant: stored.record.summary.lane.tenant.clone(),
             created_at: stored.record.summary.created_at,
@@ -117,7 +117,7 @@ fn kept(inbound: MessageUid, receipt: &NewReceipt) -> ReceiptView {
     }
 }
 
-impl Stored {
+impl StoredMessage {
     fn hear(&mut self, finding: &Finding, mail: MessageUid, at: Time) {
         self.happen(finding.kind, Some(finding.said_by(mail)), at);
         self.record.summary.updated_at = self.record.summary.updated_at.max(at);

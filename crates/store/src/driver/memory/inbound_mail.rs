@@ -7,7 +7,7 @@ use postway_domain::{
     inbound::SUSPECT_WAIT,
 };
 
-use super::{mailboxes::InboundTables, tables::Tables};
+use super::{mailboxes::InboundTables, tables::MemoryTables};
 use crate::{
     inbound::{NextMailState, RouteTurns, add_tags},
     record::{
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A mail, and what only the queue knows of it.
-pub(super) struct Mail {
+pub(super) struct StoredMail {
     pub view: InboundView,
     pub body: Option<Body>,
     pub events: Vec<Event>,
@@ -27,7 +27,7 @@ pub(super) struct Mail {
     lost_leases: i64,
 }
 
-impl Mail {
+impl StoredMail {
     fn new(page: &Registration, mail: NewInbound) -> Self {
         let is_settled = mail.state.is_settled();
         let view = InboundView {
@@ -132,7 +132,7 @@ impl InboundTables {
                 }),
             };
             if is_new {
-                self.mails.insert(mail.uid, Mail::new(&page, mail));
+                self.mails.insert(mail.uid, StoredMail::new(&page, mail));
             }
             *(if is_new { &mut new } else { &mut known }) += 1;
         }
@@ -176,7 +176,7 @@ impl InboundTables {
         older.filter(matches).take(limit as usize).cloned().collect()
     }
 
-    pub fn of_tenant(&self, tenant: &TenantId, uid: MessageUid) -> Option<&Mail> {
+    pub fn of_tenant(&self, tenant: &TenantId, uid: MessageUid) -> Option<&StoredMail> {
         self.mails.get(&uid).filter(|mail| mail.view.key.tenant == *tenant)
     }
 
@@ -221,7 +221,7 @@ impl InboundTables {
     }
 }
 
-impl Tables {
+impl MemoryTables {
     /// Whether mail of this mailbox may be claimed.
     pub(super) fn is_served(&self, key: &MailboxKey) -> bool {
         let tenant = self.directory.tenants.get(&key.tenant);
@@ -243,7 +243,7 @@ impl Tables {
 
     pub fn claim_inbound(&mut self, request: &RouteRequest) -> Vec<ToRoute> {
         let mut due: BTreeMap<&MailboxKey, BTreeSet<(Time, MessageUid)>> = BTreeMap::new();
-        for Mail { view, .. } in self.inbound.mails.values() {
+        for StoredMail { view, .. } in self.inbound.mails.values() {
             if let Some(due_at) = view.due_at.filter(|at| *at <= request.now && self.is_served(&view.key)) {
                 due.entry(&view.key).or_default().insert((due_at, view.uid));
             }
@@ -300,7 +300,7 @@ impl Tables {
     }
 
     /// Whether it is settled, without open notifications or reminders.
-    fn is_over(&self, mail: &Mail) -> bool {
+    fn is_over(&self, mail: &StoredMail) -> bool {
         mail.view.state.is_settled()
             && mail.view.due_at.is_none()
             && !self.delivery_state(mail.view.uid).is_open
@@ -315,7 +315,7 @@ impl Tables {
         limit: u32,
     ) -> u32 {
         let of_tenant = self.inbound.mails.values().filter(|mail| mail.view.key.tenant == *tenant);
-        let died_lately = |mail: &Mail| {
+        let died_lately = |mail: &StoredMail| {
             let reported = self.delivery_state(mail.view.uid);
             reported.is_dead && reported.settled_at >= Some(unreported_before)
         };

@@ -9,7 +9,7 @@ use postway_domain::{
     oauth::OAuthOwner,
 };
 
-use super::{admin::done_if, inbound_mail::Mail, tables::Tables};
+use super::{admin::done_if, inbound_mail::StoredMail, tables::MemoryTables};
 use crate::{
     inbound::place_of,
     record::{BlobName, Body, Changed, MailboxKey, MailboxNote, MailboxState, ReceiptView},
@@ -21,7 +21,7 @@ pub(super) struct InboundTables {
     pub mailboxes: BTreeMap<MailboxKey, (WatchedMailbox, MailboxState)>,
     rules: BTreeMap<(TenantId, RuleId), Rule>,
     contacts: BTreeMap<(TenantId, ContactId), Contact>,
-    pub mails: BTreeMap<MessageUid, Mail>,
+    pub mails: BTreeMap<MessageUid, StoredMail>,
     /// What each mailbox has had.
     pub seen: BTreeSet<(MailboxKey, [u8; 32])>,
     /// By message and digest, with their bytes.
@@ -222,7 +222,7 @@ impl InboundTables {
     }
 }
 
-impl Tables {
+impl MemoryTables {
     /// A tenant's mailboxes, of all that are not deleted where none is named.
     pub fn mailboxes_of(
         &self,

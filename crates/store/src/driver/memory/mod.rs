@@ -46,7 +46,7 @@ use postway_domain::{
     oauth::{OAuthOwner, OAuthState},
 };
 
-use self::tables::Tables;
+use self::tables::MemoryTables;
 use crate::{
     error::StoreError,
     nodes::single::LocalNodes,
@@ -63,7 +63,7 @@ use crate::{
 /// A store that forgets everything with its process.
 #[derive(Default)]
 pub struct MemoryStore {
-    tables: Arc<Mutex<Tables>>,
+    tables: Arc<Mutex<MemoryTables>>,
     nodes: Arc<LocalNodes>,
     is_shared: bool,
     hand_over: HandOver,
@@ -88,7 +88,7 @@ impl MemoryStore {
         Self { tables, nodes, is_shared: self.is_shared, ..Self::default() }
     }
 
-    fn tables(&self) -> Result<MutexGuard<'_, Tables>, StoreError> {
+    fn tables(&self) -> Result<MutexGuard<'_, MemoryTables>, StoreError> {
         self.tables.lock().map_err(|_| {
             StoreError::Unexpected("an earlier call panicked and may have left it half written".to_owned())
         })

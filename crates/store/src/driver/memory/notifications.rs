@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use postway_domain::{Incarnation, LeaseToken, Subscriber, Tenant, TenantId, Time};
 
-use super::reporting::Reports;
+use super::reporting::ReportingTables;
 use crate::{
     journal::Entry,
     record::{
@@ -15,12 +15,12 @@ use crate::{
 };
 
 /// A notification, and who calls.
-pub(super) struct Notification {
+pub(super) struct StoredNotification {
     pub view: NotificationView,
     lease: Option<Lease>,
 }
 
-impl Reports {
+impl ReportingTables {
     fn is_next(&self, key: &NotificationKey) -> bool {
         let first = NotificationKey { seq: 0, ..key.clone() };
         self.notifications.range(first..key.clone()).all(|(_, lower)| lower.view.state.is_settled())
@@ -29,7 +29,7 @@ impl Reports {
     fn of<'a>(
         &'a self,
         who: &'a Subscriber,
-    ) -> impl Iterator<Item = (&'a NotificationKey, &'a Notification)> + 'a {
+    ) -> impl Iterator<Item = (&'a NotificationKey, &'a StoredNotification)> + 'a {
         self.notifications.iter().filter(|(key, _)| key.tenant == who.tenant && key.subscriber == who.id)
     }
 
@@ -132,7 +132,7 @@ impl Reports {
 }
 
 /// Making due before its time, and once more.
-impl Reports {
+impl ReportingTables {
     fn of_subscriber<'a>(
         &'a mut self,
         who: &'a DueSubscriber,
@@ -174,7 +174,7 @@ impl Reports {
 
 /// Makes a notification, due when what it follows is.
 pub(super) fn add(
-    notifications: &mut BTreeMap<NotificationKey, Notification>,
+    notifications: &mut BTreeMap<NotificationKey, StoredNotification>,
     subscriber: &Subscriber,
     entry: &Entry,
     now: Time,
@@ -199,5 +199,5 @@ pub(super) fn add(
         settled_at: None,
         last_call: None,
     };
-    notifications.entry(key).or_insert(Notification { view, lease: None });
+    notifications.entry(key).or_insert(StoredNotification { view, lease: None });
 }

@@ -8,7 +8,7 @@ use postway_domain::{
     message::{Input, transition},
 };
 
-use super::{MemoryStore, stored_message::Stored, tables::Tables};
+use super::{MemoryStore, stored_message::StoredMessage, tables::MemoryTables};
 use crate::{
     error::StoreError,
     port::{Blobs, Prepare},
@@ -19,20 +19,20 @@ use crate::{
 };
 
 /// What is known of a message that is not composed yet.
-pub(super) struct Waiting {
+pub(super) struct WaitingPreparation {
     pub due_at: Time,
     tries: i64,
     settled: Option<String>,
 }
 
-impl Waiting {
+impl WaitingPreparation {
     pub fn new(due_at: Time, settled: Option<String>) -> Self {
         Self { due_at, tries: 0, settled }
     }
 }
 
 /// A blob's entry.
-struct Entry {
+struct BlobEntry {
     generation: i64,
     reserved_at: Time,
     condemned: bool,
@@ -40,9 +40,9 @@ struct Entry {
 
 /// The names of blobs by their digests.
 #[derive(Default)]
-pub(super) struct BlobNames(BTreeMap<[u8; 32], Entry>);
+pub(super) struct BlobNames(BTreeMap<[u8; 32], BlobEntry>);
 
-impl Stored {
+impl StoredMessage {
     /// When it is due to be prepared, if it waits for that.
     pub fn preparable_at(&self) -> Option<Time> {
         let state = self.record.summary.state;
@@ -93,7 +93,7 @@ impl Stored {
             Preparation::Refused => {}
             Preparation::Again(at) => {
                 let settled = self.waiting.take().and_then(|waiting| waiting.settled);
-                self.waiting = Some(Waiting::new(at, settled));
+                self.waiting = Some(WaitingPreparation::new(at, settled));
             }
             Preparation::Later(at) => {
                 if let Some(waiting) = &mut self.waiting {
@@ -110,16 +110,16 @@ impl Stored {
     }
 }
 
-impl Tables {
+impl MemoryTables {
     /// See [`crate::record::DirectoryChange::PullPreparation`].
     pub fn pull_preparation(&mut self, now: Time, latest: Time, limit: usize) -> Changed {
-        let is_ahead = |stored: &&Stored| match (stored.preparable_at(), stored.record.summary.state) {
+        let is_ahead = |stored: &&StoredMessage| match (stored.preparable_at(), stored.record.summary.state) {
             (Some(due_at), State::Accepted) => due_at > now,
             (Some(due_at), _) => due_at > latest,
             (None, _) => false,
         };
         let ahead: Vec<MessageUid> =
-            self.messages.values().filter(is_ahead).map(Stored::uid).take(limit).collect();
+            self.messages.values().filter(is_ahead).map(StoredMessage::uid).take(limit).collect();
         for uid in &ahead {
             self.edit(*uid, |stored| {
                 if let Some(waiting) = &mut stored.waiting {
@@ -131,7 +131,7 @@ impl Tables {
     }
 
     /// What waits to be prepared, the longest waiting first.
-    fn preparable(&self) -> Vec<(Time, &Stored)> {
+    fn preparable(&self) -> Vec<(Time, &StoredMessage)> {
         let waiting = self.messages.values().filter_map(|stored| Some((stored.preparable_at()?, stored)));
         let mut waiting: Vec<_> = waiting.collect();
         waiting.sort_by_key(|(due_at, stored)| (*due_at, stored.uid()));
@@ -210,7 +210,7 @@ impl Tables {
 
 impl BlobNames {
     fn reserve(&mut self, digest: [u8; 32], now: Time) -> BlobName {
-        let fresh = || Entry { generation: now.as_millis(), reserved_at: now, condemned: false };
+        let fresh = || BlobEntry { generation: now.as_millis(), reserved_at: now, condemned: false };
         let entry = self.0.entry(digest).or_insert_with(fresh);
         entry.generation += i64::from(entry.condemned);
         entry.condemned = false;
@@ -251,7 +251,7 @@ impl Blobs for MemoryStore {
     }
 
     async fn forget_blobs(&self, gone: &[BlobName]) -> Result<(), StoreError> {
-        let is_gone = |digest: &[u8; 32], entry: &Entry| {
+        let is_gone = |digest: &[u8; 32], entry: &BlobEntry| {
             let name = BlobName { digest: *digest, generation: entry.generation };
             entry.condemned && gone.contains(&name)
         };

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use postway_domain::{AccountLimits, Span, Time};
 
-use super::admin::Directory;
+use super::admin::MemoryDirectory;
 use crate::{
     queue::rate_limit::{self, Allowances},
     record::{AccountKey, Change, Changed, Permit, Used},
 };
 
-impl Directory {
+impl MemoryDirectory {
     /// Makes room for an account's limits in a transaction.
     pub fn open(&self, allowances: &mut Allowances, key: &AccountKey, limits: AccountLimits, now: Time) {
         if allowances.needs(key, &limits) {

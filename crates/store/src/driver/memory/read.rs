@@ -4,14 +4,14 @@ use std::ops::Bound;
 
 use postway_domain::{EmailAddress, Lane, MessageUid, Status, TenantId, Time};
 
-use super::{stored_message::Stored, tables::Tables};
+use super::{stored_message::StoredMessage, tables::MemoryTables};
 use crate::record::{
     AccountKey, Body, DedupKind, Filter, MessageBrief, MessageKey, MessagePage, MessageRecord,
     MessageSummary, Stats, external_label, foreign_id_label,
 };
 
-impl Tables {
-    fn one_of(&self, tenant: &TenantId, uid: MessageUid) -> Option<&Stored> {
+impl MemoryTables {
+    fn one_of(&self, tenant: &TenantId, uid: MessageUid) -> Option<&StoredMessage> {
         self.messages.get(&uid).filter(|stored| stored.record.summary.lane.tenant == *tenant)
     }
 
@@ -20,7 +20,7 @@ impl Tables {
         &self,
         tenant: &TenantId,
         uids: &[MessageUid],
-    ) -> impl Iterator<Item = (MessageUid, &Stored)> {
+    ) -> impl Iterator<Item = (MessageUid, &StoredMessage)> {
         uids.iter().filter_map(move |uid| Some((*uid, self.one_of(tenant, *uid)?)))
     }
 
@@ -30,7 +30,7 @@ impl Tables {
             MessageKey::Uid(uid) => *uid,
             MessageKey::Client(id) => self.key(tenant, DedupKind::ClientId, id.as_str())?.uid,
         };
-        self.one_of(tenant, uid).map(Stored::read)
+        self.one_of(tenant, uid).map(StoredMessage::read)
     }
 
     /// See [`crate::Read::search`].
@@ -45,7 +45,7 @@ impl Tables {
         let newest_first = self.messages.range((Bound::Unbounded, end)).rev().map(|(_, stored)| stored);
         let mut messages: Vec<MessageSummary> = newest_first
             .filter(|stored| stored.record.summary.lane.tenant == *tenant && matches(filter, &stored.record))
-            .map(Stored::summary)
+            .map(StoredMessage::summary)
             .take(limit as usize + 1)
             .collect();
         let has_more = messages.len() > limit as usize;

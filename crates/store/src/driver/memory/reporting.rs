@@ -10,9 +10,9 @@ use postway_domain::{
 
 use super::{
     MemoryStore,
-    notifications::{self, Notification},
-    stored_message::Stored,
-    tables::Tables,
+    notifications::{self, StoredNotification},
+    stored_message::StoredMessage,
+    tables::MemoryTables,
 };
 use crate::{
     error::StoreError,
@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// A page that was left.
-pub(super) struct Left {
+pub(super) struct StoredPage {
     pub tenant: TenantId,
     pub page: Page,
     pub position: Option<i64>,
@@ -39,24 +39,24 @@ pub(super) struct Left {
 
 /// The tables of reporting.
 #[derive(Default)]
-pub(super) struct Reports {
+pub(super) struct ReportingTables {
     /// What the call under way will leave in the journal.
     noted: Journal,
     /// In the order of their commits.
-    pub pages: Vec<Left>,
+    pub pages: Vec<StoredPage>,
     sequenced: i64,
     pub fanned_out: i64,
     accounts: BTreeMap<LaneId, AccountId>,
     pub(super) subscribers: BTreeMap<(TenantId, SubscriberId), Subscriber>,
-    pub notifications: BTreeMap<NotificationKey, Notification>,
+    pub notifications: BTreeMap<NotificationKey, StoredNotification>,
     pub statistics: BTreeMap<(TenantId, Time, AccountId), Counts>,
     /// The last hour, and all before it.
     pace: BTreeMap<(TenantId, Time), Pace>,
 }
 
-impl Reports {
+impl ReportingTables {
     /// Notes the events of a message behind those that are known.
-    pub fn note(&mut self, stored: &Stored, known: usize) {
+    pub fn note(&mut self, stored: &StoredMessage, known: usize) {
         let (summary, lane) = (&stored.record.summary, stored.lane_id());
         for event in stored.record.events.iter().skip(known) {
             let happening = Happening {
@@ -81,7 +81,7 @@ impl Reports {
     pub fn leave_pages(&mut self) -> bool {
         let before = self.pages.len();
         let pages = std::mem::take(&mut self.noted).into_pages();
-        self.pages.extend(pages.map(|(tenant, page)| Left { tenant, page, position: None }));
+        self.pages.extend(pages.map(|(tenant, page)| StoredPage { tenant, page, position: None }));
         self.pages.len() > before
     }
 
@@ -108,7 +108,7 @@ impl Reports {
         let done = self.fanned_out;
         let next = self.pages.iter().filter(|left| left.position > Some(done));
         let mut fanned = 0;
-        for Left { tenant, page, position } in next.take(limit as usize) {
+        for StoredPage { tenant, page, position } in next.take(limit as usize) {
             let is_served = tenants.get(tenant).is_some_and(|tenant| tenant.deleted_at.is_none());
             let listens = |one: &&Subscriber| {
                 one.tenant == *tenant && one.active && one.created_at <= page.at && is_served
@@ -156,7 +156,7 @@ impl Reports {
     }
 }
 
-impl Tables {
+impl MemoryTables {
     fn event(&self, uid: MessageUid, seq: i64) -> Option<Event> {
         let of_message = self.messages.get(&uid).map(|stored| &stored.record.events);
         let events = of_message.or_else(|| self.inbound.events(uid))?;
@@ -210,7 +210,7 @@ impl Report for MemoryStore {
 
     async fn fan_out(&self, now: Time, limit: u32) -> Result<u32, StoreError> {
         let mut tables = self.tables()?;
-        let Tables { reports, directory, .. } = &mut *tables;
+        let MemoryTables { reports, directory, .. } = &mut *tables;
         let fanned = reports.fan_out(now, limit, &directory.tenants);
         self.commit(fanned > 0);
         self.tell(fanned > 0);
@@ -317,7 +317,7 @@ impl Report for MemoryStore {
         uids: &[MessageUid],
     ) -> Result<Vec<(MessageUid, i64)>, StoreError> {
         let tables = self.tables()?;
-        let refused = |(uid, stored): (MessageUid, &Stored)| {
+        let refused = |(uid, stored): (MessageUid, &StoredMessage)| {
             let failed = stored.record.recipients.iter().filter(|one| one.status == RecipientStatus::Failed);
             Some((uid, failed.count() as i64)).filter(|(_, count)| *count > 0)
         };
@@ -330,7 +330,7 @@ impl Report for MemoryStore {
         uids: &[MessageUid],
     ) -> Result<Vec<(MessageUid, Event)>, StoreError> {
         let tables = self.tables()?;
-        let latest = |(uid, stored): (MessageUid, &Stored)| {
+        let latest = |(uid, stored): (MessageUid, &StoredMessage)| {
             let mut events = stored.record.events.iter().rev();
             let event = events.find(|event| event_name(event.kind, false).is_some())?;
             Some((uid, Event { data: None, ..event.clone() }))

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use postway_domain::{EmailAddress, MessageUid, TenantId, Time};
 
-use super::{MemoryStore, stored_message::Stored, tables::Tables};
+use super::{MemoryStore, stored_message::StoredMessage, tables::MemoryTables};
 use crate::{
     error::StoreError,
     port::Retain,
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-impl Tables {
+impl MemoryTables {
     /// The state of a message's notifications.
     pub(super) fn delivery_state(&self, uid: MessageUid) -> MessageDeliveryState {
         let mut delivery = MessageDeliveryState::default();
@@ -40,7 +40,7 @@ impl Tables {
     fn trim_journal(&mut self, before: Time, limit: u32) -> u32 {
         let fanned_out = self.reports.fanned_out;
         let pages = &mut self.reports.pages;
-        let is_old = |left: &super::reporting::Left| {
+        let is_old = |left: &super::reporting::StoredPage| {
             left.position.is_some_and(|position| position <= fanned_out) && left.page.at < before
         };
         let old = pages.iter().take(limit.min(SLICE_MAX) as usize).take_while(|left| is_old(left)).count();
@@ -60,13 +60,13 @@ impl Tables {
 
     fn expunge(&mut self, expunge: &Expunge) -> u32 {
         let backlog = self.backlog(&expunge.tenant);
-        let may_go = |stored: &&Stored| {
+        let may_go = |stored: &&StoredMessage| {
             let summary = &stored.record.summary;
             summary.lane.tenant == expunge.tenant
                 && !backlog.holds(summary.uid)
                 && expunge.takes(summary.state.status(), summary.updated_at, self.delivery_state(summary.uid))
         };
-        let going = self.messages.values().filter(may_go).map(Stored::uid);
+        let going = self.messages.values().filter(may_go).map(StoredMessage::uid);
         let going: Vec<MessageUid> = going.take(expunge.limit.min(SLICE_MAX) as usize).collect();
         for uid in &going {
             self.bury(*uid, Some(&expunge.recipient_key), expunge.now);
@@ -144,7 +144,7 @@ impl Tables {
     }
 }
 
-impl Stored {
+impl StoredMessage {
     /// Takes an address and the bodies out of it.
     fn redact(&mut self, address: &str) {
         let record = &mut self.record;

@@ -7,14 +7,14 @@ use postway_domain::{
     message::{Input, OnDoubt, transition},
 };
 
-use super::preparation::Waiting;
+use super::preparation::WaitingPreparation;
 use crate::record::{
     AccountKey, AttemptEnd, AttemptView, Body, Change, Claimed, ClaimedRecipient, Fence, Kept, Lease,
     MessageRecord, MessageSummary, NewLink, NewMessage, RecipientChange, RecipientView, Stalled, WireCommit,
 };
 
 /// A message as readers see it, and what only the queue knows of it.
-pub(super) struct Stored {
+pub(super) struct StoredMessage {
     pub record: MessageRecord,
     lane_id: LaneId,
     pub(super) addresses: Vec<EmailAddress>,
@@ -25,24 +25,25 @@ pub(super) struct Stored {
     pub(super) size: u64,
     pub raw: Option<Body>,
     pub payload: Option<Body>,
-    pub(super) waiting: Option<Waiting>,
+    pub(super) waiting: Option<WaitingPreparation>,
     pub(super) lost_leases: i64,
-    holder: Option<Holder>,
+    holder: Option<LeaseHolder>,
     /// Outlives the holder while the message is in doubt.
     token: Option<LeaseToken>,
 }
 
 /// Who works on a message, and until when at most.
-struct Holder {
+struct LeaseHolder {
     incarnation: Incarnation,
     until: Time,
 }
 
-impl Stored {
+impl StoredMessage {
     pub fn new(message: NewMessage) -> Self {
         let NewMessage { content, created_at, .. } = message;
         let lane_id = message.lane.id();
-        let waiting = (message.state == State::Accepted).then(|| Waiting::new(created_at, message.settled));
+        let waiting =
+            (message.state == State::Accepted).then(|| WaitingPreparation::new(created_at, message.settled));
         let recipients = message.recipients.iter().map(|recipient| RecipientView {
             outcome: None,
             bounce: None,
@@ -209,7 +210,7 @@ impl Stored {
         summary.due_at = None;
         summary.version += 1;
         summary.updated_at = now;
-        self.holder = Some(Holder { incarnation: lease.incarnation, until: lease.until });
+        self.holder = Some(LeaseHolder { incarnation: lease.incarnation, until: lease.until });
         self.token = Some(lease.token);
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use postway_domain::{EventKind, MailStream, TenantId, Time, id::StreamId};
 
-use super::{MemoryStore, admin::done_if, tables::Tables};
+use super::{MemoryStore, admin::done_if, tables::MemoryTables};
 use crate::{
     error::StoreError,
     port::Streams,
@@ -84,7 +84,7 @@ impl StreamTable {
     }
 }
 
-impl Tables {
+impl MemoryTables {
     fn decide(&mut self, decision: &ReaderDecision) -> Changed {
         let scope = decision.scope();
         let scoped = &mut self.directory.scoped.0;

@@ -2,10 +2,10 @@
 
 use postway_domain::{Subscriber, Tenant, TenantId, Time, id::SubscriberId};
 
-use super::{admin::done_if, reporting::Reports};
+use super::{admin::done_if, reporting::ReportingTables};
 use crate::{record::Changed, reporting::client_of};
 
-impl Reports {
+impl ReportingTables {
     pub fn create(&mut self, subscriber: Subscriber) -> Changed {
         let place = (subscriber.tenant.clone(), subscriber.id.clone());
         let free = !self.subscribers.contains_key(&place);

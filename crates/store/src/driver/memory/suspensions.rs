@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use postway_domain::{AccountId, Lane, LaneId, Status, TenantId, Time, id::BatchCode};
 
-use super::tables::{Queue, Tables};
+use super::tables::{MemoryTables, Queue};
 use crate::{
     admin, engine,
     record::{AccountGate, AccountKey, BatchView, DirectoryChange, Suspension, SuspensionScope},
 };
 
-impl Tables {
+impl MemoryTables {
     /// The accounts that the dispatcher must check again after this change.
     pub fn woken_by(&self, change: &DirectoryChange) -> Vec<AccountKey> {
         match change {

@@ -1,6 +1,6 @@
 //! The tables and the index of what waits to be claimed.
 //!
-//! A message is only ever changed through [`Tables::insert`] and [`Tables::edit`], so that the index cannot
+//! A message is only ever changed through [`MemoryTables::insert`] and [`MemoryTables::edit`], so that the index cannot
 //! go stale.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use postway_domain::{LaneId, MessageUid, TenantId, Time};
 
 use super::{
-    admin::Directory, content::Catalogue, mailboxes::InboundTables, preparation::BlobNames,
-    reporting::Reports, stored_message::Stored,
+    admin::MemoryDirectory, content::MemoryCatalogue, mailboxes::InboundTables, preparation::BlobNames,
+    reporting::ReportingTables, stored_message::StoredMessage,
 };
 use crate::record::{AccountKey, DedupKind, Tombstone};
 
@@ -18,14 +18,14 @@ pub(super) type Queue = BTreeSet<(Time, MessageUid)>;
 
 /// What a deduplication key refers to.
 #[derive(Clone, Copy)]
-pub(super) struct Key {
+pub(super) struct DedupOwner {
     pub uid: MessageUid,
     pub fingerprint: [u8; 32],
     /// Set when its message is gone.
     pub expires_at: Option<Time>,
 }
 
-impl Key {
+impl DedupOwner {
     /// Itself, unless its time is over.
     pub fn held_at(self, now: Time) -> Option<Self> {
         Some(self).filter(|key| key.expires_at.is_none_or(|at| at > now))
@@ -34,29 +34,29 @@ impl Key {
 
 /// Everything there is.
 #[derive(Default)]
-pub(super) struct Tables {
-    pub messages: BTreeMap<MessageUid, Stored>,
+pub(super) struct MemoryTables {
+    pub messages: BTreeMap<MessageUid, StoredMessage>,
     pub waiting: BTreeMap<AccountKey, BTreeMap<LaneId, Queue>>,
-    pub directory: Directory,
-    pub catalogue: Catalogue,
+    pub directory: MemoryDirectory,
+    pub catalogue: MemoryCatalogue,
     /// The latest message of each collapse key.
     pub collapse: BTreeMap<(TenantId, String), MessageUid>,
     pub blobs: BlobNames,
-    pub reports: Reports,
+    pub reports: ReportingTables,
     pub inbound: InboundTables,
     pub tombstones: BTreeMap<MessageUid, Tombstone>,
-    keys: BTreeMap<(TenantId, u8, String), Key>,
+    keys: BTreeMap<(TenantId, u8, String), DedupOwner>,
 }
 
-impl Tables {
+impl MemoryTables {
     /// Adds a message.
-    pub fn insert(&mut self, stored: Stored) {
+    pub fn insert(&mut self, stored: StoredMessage) {
         self.enqueue(&stored);
         self.messages.insert(stored.uid(), stored);
     }
 
     /// Changes a message; `None` if there is no such message.
-    pub fn edit<T>(&mut self, uid: MessageUid, edit: impl FnOnce(&mut Stored) -> T) -> Option<T> {
+    pub fn edit<T>(&mut self, uid: MessageUid, edit: impl FnOnce(&mut StoredMessage) -> T) -> Option<T> {
         let mut stored = self.messages.remove(&uid)?;
         self.dequeue(&stored);
         let known = stored.record.events.len();
@@ -106,16 +106,16 @@ impl Tables {
     }
 
     /// What a key refers to, if it was used.
-    pub fn key(&self, tenant: &TenantId, kind: DedupKind, key: &str) -> Option<Key> {
+    pub fn key(&self, tenant: &TenantId, kind: DedupKind, key: &str) -> Option<DedupOwner> {
         self.keys.get(&(tenant.clone(), kind as u8, key.to_owned())).copied()
     }
 
     /// Remembers a key.
-    pub fn remember(&mut self, tenant: &TenantId, kind: DedupKind, key: &str, stands_for: Key) {
+    pub fn remember(&mut self, tenant: &TenantId, kind: DedupKind, key: &str, stands_for: DedupOwner) {
         self.keys.insert((tenant.clone(), kind as u8, key.to_owned()), stands_for);
     }
 
-    fn enqueue(&mut self, stored: &Stored) {
+    fn enqueue(&mut self, stored: &StoredMessage) {
         let Some(due_at) = stored.claimable_at() else {
             return;
         };
@@ -124,7 +124,7 @@ impl Tables {
     }
 
     /// Leaves no empty queue behind, so that looking for work costs what there is of it.
-    fn dequeue(&mut self, stored: &Stored) {
+    fn dequeue(&mut self, stored: &StoredMessage) {
         let Some(due_at) = stored.claimable_at() else {
             return;
         };
