@@ -307,6 +307,7 @@ fn used_modules(text: &str) -> BTreeSet<String> {
             }
         }
     }
+    used.retain(|name| !name.is_empty());
     used
 }
 
