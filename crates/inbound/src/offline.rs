@@ -11,7 +11,7 @@ use postway_intake::Given;
 use crate::{
     forward::ForwardShape,
     mail::ParsedMail,
-    rules::{PlannedForward, ReadyRule, WorkStop},
+    rules::{PlannedForward, ReadyRule, WorkStopSignal},
 };
 
 /// The ids of the mail that is sent.
@@ -29,7 +29,7 @@ impl OfflineRule {
 
     /// For each condition, whether it holds and why; or why the conditions cannot be checked.
     pub fn ask(&self, raw: &[u8]) -> Result<Vec<(bool, String)>, String> {
-        self.0.judge(&ParsedMail::new(raw), &WorkStop::default()).map(|judged| judged.conditions)
+        self.0.judge(&ParsedMail::new(raw), &WorkStopSignal::default()).map(|judged| judged.conditions)
     }
 }
 

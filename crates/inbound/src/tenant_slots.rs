@@ -6,7 +6,7 @@
 //! recalled slot gives it back at the next suitable moment; the limits of its work say when that is at the
 //! latest. A tenant never has more than `per_tenant_max`.
 //!
-//! All decisions are made under one lock, in [`SlotPlan`], which is pure.
+//! All decisions are made under one lock, in [`TenantSlotPlan`], which is pure.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -21,7 +21,7 @@ use tokio::{
 
 /// The shared slots. See the module.
 pub(crate) struct TenantSlots {
-    plan: Mutex<SlotPlan>,
+    plan: Mutex<TenantSlotPlan>,
 }
 
 /// A slot, which is given back when it is dropped.
@@ -31,22 +31,22 @@ pub(crate) struct TenantSlot {
     recall: watch::Receiver<Option<Instant>>,
 }
 
-struct SlotPlan {
+struct TenantSlotPlan {
     slots: usize,
     per_tenant_max: usize,
     /// Numbers slots and waiters in the order in which they came.
     next: u64,
-    taken: BTreeMap<u64, TakenSlot>,
+    taken: BTreeMap<u64, TakenTenantSlot>,
     waiting: BTreeMap<TenantId, VecDeque<SlotWaiter>>,
 }
 
-struct TakenSlot {
+struct TakenTenantSlot {
     tenant: TenantId,
     is_idle: bool,
     recall: watch::Sender<Option<Instant>>,
 }
 
-impl TakenSlot {
+impl TakenTenantSlot {
     fn is_recalled(&self) -> bool {
         self.recall.borrow().is_some()
     }
@@ -63,8 +63,13 @@ type SlotGrant = (oneshot::Sender<TenantSlot>, u64, watch::Receiver<Option<Insta
 impl TenantSlots {
     /// Creates `slots` free slots, of which one tenant has at most `per_tenant_max`.
     pub(crate) fn new(slots: usize, per_tenant_max: usize) -> Arc<Self> {
-        let plan =
-            SlotPlan { slots, per_tenant_max, next: 0, taken: BTreeMap::new(), waiting: BTreeMap::new() };
+        let plan = TenantSlotPlan {
+            slots,
+            per_tenant_max,
+            next: 0,
+            taken: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+        };
         Arc::new(Self { plan: Mutex::new(plan) })
     }
 
@@ -106,7 +111,7 @@ impl TenantSlots {
         plan.taken.len() >= plan.slots
     }
 
-    fn lock(&self) -> MutexGuard<'_, SlotPlan> {
+    fn lock(&self) -> MutexGuard<'_, TenantSlotPlan> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -158,7 +163,7 @@ impl Drop for TenantSlot {
     }
 }
 
-impl SlotPlan {
+impl TenantSlotPlan {
     fn enqueue(&mut self, tenant: TenantId, grant: oneshot::Sender<TenantSlot>) {
         let number = self.number();
         self.waiting.entry(tenant).or_default().push_back(SlotWaiter { number, grant });
@@ -183,7 +188,7 @@ impl SlotPlan {
             let (recall, recalled) = watch::channel(None);
             let number = self.number();
             *taken.entry(tenant.clone()).or_default() += 1;
-            self.taken.insert(number, TakenSlot { tenant, is_idle: false, recall });
+            self.taken.insert(number, TakenTenantSlot { tenant, is_idle: false, recall });
             grants.push((waiter.grant, number, recalled));
         }
         self.waiting.retain(|_, queue| !queue.is_empty());
@@ -222,7 +227,8 @@ impl SlotPlan {
         let count = |of: &TenantId| taken.get(of).copied().unwrap_or(0);
         let ours = count(tenant);
         let open = || self.taken.iter().filter(|(_, slot)| !slot.is_recalled());
-        let most = |(number, slot): &(&u64, &TakenSlot)| (count(&slot.tenant), std::cmp::Reverse(**number));
+        let most =
+            |(number, slot): &(&u64, &TakenTenantSlot)| (count(&slot.tenant), std::cmp::Reverse(**number));
         let resting =
             open().filter(|(_, slot)| slot.is_idle && (slot.tenant == *tenant || count(&slot.tenant) > ours));
         let in_use =
@@ -244,7 +250,7 @@ impl SlotPlan {
         queued.min_by_key(|(tenant, number)| (count(tenant), *number)).map(|(tenant, _)| tenant.clone())
     }
 
-    fn taken_by_tenant(&self, counts: impl Fn(&TakenSlot) -> bool) -> BTreeMap<TenantId, usize> {
+    fn taken_by_tenant(&self, counts: impl Fn(&TakenTenantSlot) -> bool) -> BTreeMap<TenantId, usize> {
         let mut taken: BTreeMap<TenantId, usize> = BTreeMap::new();
         for slot in self.taken.values().filter(|slot| counts(slot)) {
             *taken.entry(slot.tenant.clone()).or_default() += 1;

@@ -26,11 +26,11 @@ const COMMAND_MAILS_MAX: usize = 250;
 pub struct FetchedMail {
     /// Its UID.
     pub uid: u32,
-    /// The content of the mail, or why there is none.
+    /// The content of the mail, or the reason why it is missing.
     pub content: FetchedContent,
 }
 
-/// The content of a mail, or why there is none.
+/// The content of a mail, or the reason why it is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FetchedContent {
     /// The mail, as stored on the server.
@@ -48,7 +48,7 @@ pub enum FetchedContent {
 
 /// A fetch under way. It must be read to its end before the session can be used again.
 #[derive(Debug)]
-pub struct MailFetch<'s> {
+pub struct MailFetchStream<'s> {
     session: &'s mut ImapSession,
     mail_bytes_max: usize,
     /// UIDs that were not asked for yet.
@@ -63,9 +63,9 @@ pub struct MailFetch<'s> {
 }
 
 impl ImapSession {
-    /// Asks for these mails without marking them as seen. [`MailFetch::next`] gives exactly one result for
-    /// each, in the server's order.
-    pub fn fetch(&mut self, mails: &[ListedMail], mail_bytes_max: usize) -> MailFetch<'_> {
+    /// Asks for these mails without marking them as seen. [`MailFetchStream::next`] gives exactly one result
+    /// for each, in the server's order.
+    pub fn fetch(&mut self, mails: &[ListedMail], mail_bytes_max: usize) -> MailFetchStream<'_> {
         let mut waiting = BTreeSet::new();
         let mut known = VecDeque::new();
         for mail in mails {
@@ -80,11 +80,11 @@ impl ImapSession {
         }
         let waiting = waiting.into_iter().collect();
         let asked = BTreeSet::new();
-        MailFetch { session: self, mail_bytes_max, waiting, asked, tag: None, known, is_cut: false }
+        MailFetchStream { session: self, mail_bytes_max, waiting, asked, tag: None, known, is_cut: false }
     }
 }
 
-impl MailFetch<'_> {
+impl MailFetchStream<'_> {
     /// The next result; `None` after the last.
     pub async fn next(&mut self) -> Result<Option<FetchedMail>, MailboxError> {
         let deadline = Instant::now() + self.session.deadlines.mail;

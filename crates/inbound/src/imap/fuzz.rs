@@ -4,7 +4,7 @@ use postway_fuzz::{feed, imap, try_seeds};
 
 use super::{
     response::ImapResponse,
-    wire::{ImapWire, RawMailText},
+    wire::{ImapOctetStream, RawMailText},
 };
 
 /// The longest mail text in these tests.
@@ -52,7 +52,7 @@ fn whatever_a_server_that_knows_the_language_says_is_read_or_refused() {
 fn read(said: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let mut wire = ImapWire::new(tokio::io::join(said, tokio::io::sink()));
+        let mut wire = ImapOctetStream::new(tokio::io::join(said, tokio::io::sink()));
         while let Ok(raw) = wire.response(Some(TEXT_BYTES_MAX)).await {
             if let Some(RawMailText::Whole(text)) = &raw.text {
                 assert!(text.len() <= TEXT_BYTES_MAX);

@@ -15,7 +15,7 @@ const IDLE_MAX: Duration = Duration::from_secs(29 * 60);
 
 /// How a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IdleEnd {
+pub enum IdleOutcome {
     /// Mails arrived or were removed. Select the folder again to see them.
     News,
     /// Nothing happened in time.
@@ -30,21 +30,21 @@ impl ImapSession {
 
     /// Waits until mails arrive in the selected folder or are removed, at most until `until`. Changes that
     /// the server reported since the folder was selected count too. Requires [`ImapSession::has_idle`].
-    pub async fn idle(&mut self, until: Instant) -> Result<IdleEnd, MailboxError> {
+    pub async fn idle(&mut self, until: Instant) -> Result<IdleOutcome, MailboxError> {
         self.try_idle(until).await.map_err(|fault| fault.at(&self.server))
     }
 
-    async fn try_idle(&mut self, until: Instant) -> Result<IdleEnd, ImapFault> {
+    async fn try_idle(&mut self, until: Instant) -> Result<IdleOutcome, ImapFault> {
         if !self.offered.idle {
             return Err(ImapFault::Refused { what: "IDLE", words: "it does not offer it".to_owned() });
         }
         loop {
             if std::mem::take(&mut self.has_news) {
-                return Ok(IdleEnd::News);
+                return Ok(IdleOutcome::News);
             }
             let now = Instant::now();
             if now >= until {
-                return Ok(IdleEnd::Quiet);
+                return Ok(IdleOutcome::Quiet);
             }
             self.idle_once(until.min(now + IDLE_MAX)).await?;
         }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::{
     command::ImapCommand,
     error::{ImapFault, MailboxError},
-    position::FirstMail,
+    position::FirstMailSearch,
     response::{FetchResponse, ImapResponse},
     session::ImapSession,
 };
@@ -76,10 +76,10 @@ impl ImapSession {
             from = to + 1;
             match mails.len() - before {
                 0 => match self.first_from(from).await? {
-                    FirstMail::At(uid) => (from, width) = (from.max(uid), narrow),
-                    FirstMail::Absent => from = last.saturating_add(1),
+                    FirstMailSearch::At(uid) => (from, width) = (from.max(uid), narrow),
+                    FirstMailSearch::Absent => from = last.saturating_add(1),
                     // The bisection failed; go on with wider ranges.
-                    FirstMail::Unknown => width = width.saturating_mul(8).min(WIDTH_MAX),
+                    FirstMailSearch::Unknown => width = width.saturating_mul(8).min(WIDTH_MAX),
                 },
                 found => {
                     let wanted = u64::from(width) * (limit - mails.len()) as u64 / found as u64;

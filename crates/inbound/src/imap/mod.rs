@@ -19,8 +19,8 @@
 //! below it could only cut the connection, and never say which mail was too large.
 //!
 //! Fails with [`MailboxError`], which says whether the settings must change or waiting may help. After any
-//! error but a refusal the session is over. Dropping a future half-way, or an unfinished [`MailFetch`], ends
-//! it as well.
+//! error but a refusal the session is over. Dropping a future half-way, or an unfinished [`MailFetchStream`],
+//! ends it as well.
 //!
 //! ```no_run
 //! # use postway_inbound::imap::{ImapConnection, FetchedContent, ImapDeadlines, MailboxError, ImapSession};
@@ -57,7 +57,7 @@ mod wire;
 
 pub use connection::{ImapConnection, ImapDeadlines, ImapLogin, ImapTlsMode};
 pub use error::{ImapFault, MailboxError};
-pub use fetch::{FetchedContent, FetchedMail, MailFetch};
-pub use idle::IdleEnd;
+pub use fetch::{FetchedContent, FetchedMail, MailFetchStream};
+pub use idle::IdleOutcome;
 pub use list::{FolderPage, ListedMail};
 pub use session::{FolderStatus, ImapSession};

@@ -16,7 +16,7 @@ use super::{
     error::{ImapFault, MailboxError, WORDS_MAX, words},
     response::{ImapResponse, StatusKind, StatusResponse},
     session::{ImapSession, by},
-    wire::ImapWire,
+    wire::ImapOctetStream,
 };
 
 impl ImapSession {
@@ -120,7 +120,7 @@ async fn start_tls(
 }
 
 /// The TCP connection under a wire without unread input.
-fn plain(wire: ImapWire<Stream>) -> Result<TcpStream, ImapFault> {
+fn plain(wire: ImapOctetStream<Stream>) -> Result<TcpStream, ImapFault> {
     if wire.has_unread() {
         return Err(ImapFault::StarttlsInjected);
     }

@@ -18,7 +18,7 @@ const NEIGHBOURS_MAX: u32 = 8;
 
 /// The first mail that meets a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FirstMail {
+pub(super) enum FirstMailSearch {
     /// It has this UID.
     At(u32),
     /// No mail meets the condition.
@@ -51,31 +51,34 @@ impl ImapSession {
     pub async fn first_since(&mut self, since: Timestamp) -> Result<Option<u32>, MailboxError> {
         let found = self.bisect(|mail| mail.date.is_some_and(|date| date >= since)).await;
         let found = found.and_then(|sequence_number| match sequence_number {
-            FirstMail::At(uid) => Ok(Some(uid)),
-            FirstMail::Absent => Ok(None),
-            FirstMail::Unknown => Err(not_answered()),
+            FirstMailSearch::At(uid) => Ok(Some(uid)),
+            FirstMailSearch::Absent => Ok(None),
+            FirstMailSearch::Unknown => Err(not_answered()),
         });
         found.map_err(|fault| fault.at(&self.server))
     }
 
     /// The first mail with this UID or a higher one.
-    pub(super) async fn first_from(&mut self, uid: u32) -> Result<FirstMail, ImapFault> {
+    pub(super) async fn first_from(&mut self, uid: u32) -> Result<FirstMailSearch, ImapFault> {
         self.bisect(|mail| mail.uid.is_some_and(|found| found >= uid)).await
     }
 
     /// The first mail that is late, given that all mails behind it are late too.
-    async fn bisect(&mut self, is_late: impl Fn(&FetchResponse) -> bool) -> Result<FirstMail, ImapFault> {
+    async fn bisect(
+        &mut self,
+        is_late: impl Fn(&FetchResponse) -> bool,
+    ) -> Result<FirstMailSearch, ImapFault> {
         let (mut low, mut high) = (1, self.exists);
-        let mut found = FirstMail::Absent;
+        let mut found = FirstMailSearch::Absent;
         while low <= high {
             let middle = low + (high - low) / 2;
             match self.probe_near(middle).await? {
                 Some(mail) if is_late(&mail) => {
-                    found = mail.uid.map_or(FirstMail::Unknown, FirstMail::At);
+                    found = mail.uid.map_or(FirstMailSearch::Unknown, FirstMailSearch::At);
                     high = middle - 1;
                 }
                 Some(_) => low = middle + 1,
-                None => return Ok(FirstMail::Unknown),
+                None => return Ok(FirstMailSearch::Unknown),
             }
         }
         Ok(found)

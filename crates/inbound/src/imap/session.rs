@@ -15,7 +15,7 @@ use super::{
     error::{ImapFault, MailboxError},
     response::{ImapResponse, StatusKind, StatusResponse},
     utf7,
-    wire::ImapWire,
+    wire::ImapOctetStream,
 };
 
 /// How long the logout may take.
@@ -27,7 +27,7 @@ const RESPONSES_MAX: u64 = 250_000;
 /// A signed-in session with a server.
 #[derive(Debug)]
 pub struct ImapSession {
-    pub(super) wire: ImapWire<Stream>,
+    pub(super) wire: ImapOctetStream<Stream>,
     pub(super) server: String,
     pub(super) offered: ImapCapabilities,
     pub(super) deadlines: ImapDeadlines,
@@ -55,7 +55,7 @@ pub struct FolderStatus {
 impl ImapSession {
     pub(super) fn over(stream: Stream, server: &str, deadlines: ImapDeadlines) -> Self {
         Self {
-            wire: ImapWire::new(stream),
+            wire: ImapOctetStream::new(stream),
             server: server.to_owned(),
             offered: ImapCapabilities::default(),
             deadlines,

@@ -19,7 +19,7 @@ pub(super) const SKIP_BYTES_MAX: u64 = 32 << 20;
 
 /// A connection, with the input that was read and not used yet.
 #[derive(Debug)]
-pub(super) struct ImapWire<S> {
+pub(super) struct ImapOctetStream<S> {
     stream: S,
     input: BytesMut,
 }
@@ -44,7 +44,7 @@ pub(super) enum RawMailText {
     TooLong(u64),
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> ImapWire<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> ImapOctetStream<S> {
     pub(super) fn new(stream: S) -> Self {
         Self { stream, input: BytesMut::new() }
     }
@@ -223,13 +223,13 @@ mod tests {
     use super::*;
 
     /// Sends `head`, then repeats `again` for ever, and counts what was read.
-    struct Flood {
+    struct FloodingStream {
         head: &'static [u8],
         again: &'static [u8],
         taken: usize,
     }
 
-    impl AsyncRead for Flood {
+    impl AsyncRead for FloodingStream {
         fn poll_read(
             self: Pin<&mut Self>,
             _: &mut Context<'_>,
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    impl AsyncWrite for Flood {
+    impl AsyncWrite for FloodingStream {
         fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
             Poll::Ready(Ok(buf.len()))
         }
@@ -257,8 +257,8 @@ mod tests {
         }
     }
 
-    fn flood(head: &'static [u8], again: &'static [u8]) -> ImapWire<Flood> {
-        ImapWire::new(Flood { head, again, taken: 0 })
+    fn flood(head: &'static [u8], again: &'static [u8]) -> ImapOctetStream<FloodingStream> {
+        ImapOctetStream::new(FloodingStream { head, again, taken: 0 })
     }
 
     async fn read(text: &'static [u8], text_bytes_max: Option<usize>) -> RawResponse {

@@ -75,7 +75,7 @@ pub struct Monitor {
     context: Arc<WatchContext>,
     node: Arc<dyn MonitorNode>,
     poll: Duration,
-    watches: HashMap<MailboxKey, RunningWatch>,
+    watches: HashMap<MailboxKey, RunningMailboxWatch>,
     tasks: JoinSet<()>,
     /// The generation of the settings that were last read, and when they were read.
     read: Option<(u64, Instant)>,
@@ -83,7 +83,7 @@ pub struct Monitor {
     metrics_touched_at: Option<Instant>,
 }
 
-struct RunningWatch {
+struct RunningMailboxWatch {
     version: i64,
     stop: CancellationToken,
 }
@@ -182,7 +182,7 @@ impl Monitor {
             let (version, stop) = (mailbox.version, CancellationToken::new());
             let watch = MailboxWatch::new(self.context.clone(), mailbox);
             self.tasks.spawn(watch.run(stop.clone()));
-            self.watches.insert(key, RunningWatch { version, stop });
+            self.watches.insert(key, RunningMailboxWatch { version, stop });
         }
     }
 

@@ -58,7 +58,7 @@ pub(super) struct PageReader {
 }
 
 /// The mails that were read, and the fault that ended reading, if there was one.
-pub(super) struct ReadMails {
+pub(super) struct PageReadResult {
     /// The mails, in the order of the page, without gaps.
     pub mails: Vec<NewInbound>,
     /// The number of the page's mails that were answered.
@@ -89,7 +89,7 @@ impl PageReader {
         mailbox: &WatchedMailbox,
         mails: &[ListedMail],
         withheld: &mut Withheld,
-    ) -> ReadMails {
+    ) -> PageReadResult {
         let largest = mailbox.settings.mail_bytes_max();
         let together = &mails[..together(mails)];
         let mut read: BTreeMap<u32, NewInbound> = BTreeMap::new();
@@ -136,7 +136,7 @@ impl PageReader {
             let uid = self.uids.next(self.clock.now(), &mut rand::rng());
             answered.push(NewInbound { uid, ..new });
         }
-        ReadMails { answered: answered.len(), mails: answered, fault }
+        PageReadResult { answered: answered.len(), mails: answered, fault }
     }
 
     async fn fetch(

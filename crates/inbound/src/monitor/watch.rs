@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     backoff,
     bounded_folder::BoundedFolder,
-    page_reader::{PageReader, ReadFault, ReadMails, Withheld},
+    page_reader::{PageReadResult, PageReader, ReadFault, Withheld},
     start_position::{arrived_at, first_cursor},
 };
 use crate::{
@@ -76,7 +76,7 @@ pub(super) struct MailboxWatch {
 
 /// How a round ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum RoundEnd {
+enum WatchRoundEnd {
     /// The folder was read to its end.
     CaughtUp,
     /// There is more to read.
@@ -189,7 +189,7 @@ impl MailboxWatch {
             (self.faults, self.has_worked) = (0, true);
             // From here on this slot is recalled first.
             slot.set_idle(true);
-            if end == RoundEnd::CaughtUp {
+            if end == WatchRoundEnd::CaughtUp {
                 folder.wait(poll).await?;
             }
             tokio::select! {
@@ -199,13 +199,13 @@ impl MailboxWatch {
             }
             if slot.is_recalled() {
                 folder.leave().await;
-                return Ok(if end == RoundEnd::CaughtUp { poll } else { BACK_IN_LINE });
+                return Ok(if end == WatchRoundEnd::CaughtUp { poll } else { BACK_IN_LINE });
             }
         }
     }
 
     /// Reads the folder to its end, or to the end of the round.
-    async fn round(&mut self, folder: &mut BoundedFolder<'_>) -> Result<RoundEnd, WatchFault> {
+    async fn round(&mut self, folder: &mut BoundedFolder<'_>) -> Result<WatchRoundEnd, WatchFault> {
         let began = Instant::now();
         let folder_status = folder.status().await?;
         let mut cursor = self.cursor(folder, folder_status).await?;
@@ -214,7 +214,7 @@ impl MailboxWatch {
         while cursor.last_uid < end {
             mailbox_metrics::lag(&self.key, end - cursor.last_uid);
             if pages == ROUND_PAGES_MAX || (pages > 0 && folder.is_round_over()) {
-                return Ok(RoundEnd::More);
+                return Ok(WatchRoundEnd::More);
             }
             cursor = self.page(folder, folder_status, cursor).await?;
             pages += 1;
@@ -228,7 +228,7 @@ impl MailboxWatch {
         };
         self.context.store.note_mailbox(note).await?;
         mailbox_metrics::round(&self.key, began.elapsed());
-        Ok(RoundEnd::CaughtUp)
+        Ok(WatchRoundEnd::CaughtUp)
     }
 
     /// The cursor to continue from: the stored one, or a new one if the stored one does not apply to this
@@ -273,8 +273,8 @@ impl MailboxWatch {
         let mut cursor = cursor;
         let mut rest = mails.as_slice();
         loop {
-            let ReadMails { mails, answered, fault } = match rest.is_empty() {
-                true => ReadMails { mails: Vec::new(), answered: 0, fault: None },
+            let PageReadResult { mails, answered, fault } = match rest.is_empty() {
+                true => PageReadResult { mails: Vec::new(), answered: 0, fault: None },
                 false => {
                     let (reader, mailbox) = (&self.context.reader, &self.mailbox);
                     reader.read(folder, mailbox, rest, &mut self.withheld).await

@@ -1,7 +1,8 @@
 //! Processes the content of one mail: what kind of mail it is, which message it is about, what the rules say.
 //!
-//! The order follows a mailbox's roles: a receipt of certified mail, a report about a message, and otherwise the
-//! rules. A report that is about no known message goes to the rules too; loop guards keep it from being forwarded.
+//! The order follows a mailbox's roles: a receipt of certified mail, a report about a message, and otherwise
+//! the rules. A report that is about no known message goes to the rules too; loop guards keep it from being
+//! forwarded.
 
 use bytes::Bytes;
 use postway_domain::mailbox::MailboxRole;
@@ -24,7 +25,7 @@ use crate::{
     correlate::{self, ReceiptContext, ReportProof},
     crash::crash_point_for,
     mail::ParsedMail,
-    rules::WorkStop,
+    rules::WorkStopSignal,
 };
 
 /// The memory that a mail takes, as a multiple of its size: the mail, its decoded text and files, and the
@@ -42,7 +43,7 @@ pub(super) async fn process_content(
     context: &ProcessContext,
     mailbox_context: &MailboxContext,
     job: &ToRoute,
-    stop: &WorkStop,
+    stop: &WorkStopSignal,
     progress: &mut MailProgress,
 ) -> Result<MailVerdict, ProcessFailure> {
     // Only mails stored as blobs take from the budget, so that few large ones are in memory at a time. The

@@ -12,7 +12,7 @@ use super::{imap_actions::ImapActionRunner, order::ForwardQueues};
 use crate::{
     correlate::TenantScope,
     loop_guard::{LoopMarker, MailboxMarks},
-    rules::RuleSet,
+    rules::MailboxRuleSet,
     tenant_slots::TenantSlots,
 };
 
@@ -39,7 +39,7 @@ pub(super) struct ProcessContext {
 /// A mailbox and its rules, as they were when its mail was claimed.
 pub(super) struct MailboxContext {
     pub mailbox: WatchedMailbox,
-    pub rules: RuleSet,
+    pub rules: MailboxRuleSet,
     /// The marks of mail that is forwarded from it.
     pub marks: MailboxMarks,
 }

@@ -25,12 +25,12 @@ pub(super) type ActionsLeft = Option<Box<PendingImapActions>>;
 pub(super) struct MailInFlight {
     processing: JoinSet<ActionsLeft>,
     imap_actions: JoinSet<ActionsLeft>,
-    processing_mails: HashMap<Id, LeasedMail>,
-    action_mails: HashMap<Id, LeasedMail>,
+    processing_mails: HashMap<Id, InFlightMail>,
+    action_mails: HashMap<Id, InFlightMail>,
 }
 
 /// A mail that is leased to this node.
-struct LeasedMail {
+struct InFlightMail {
     job: Arc<ToRoute>,
     token: LeaseToken,
 }
@@ -49,7 +49,7 @@ impl MailInFlight {
         task: impl Future<Output = ActionsLeft> + Send + 'static,
     ) {
         let id = self.processing.spawn(task).id();
-        self.processing_mails.insert(id, LeasedMail { job, token });
+        self.processing_mails.insert(id, InFlightMail { job, token });
     }
 
     /// Whether there is capacity for the actions of another mail of this tenant.
@@ -66,7 +66,7 @@ impl MailInFlight {
         task: impl Future<Output = ActionsLeft> + Send + 'static,
     ) {
         let id = self.imap_actions.spawn(task).id();
-        self.action_mails.insert(id, LeasedMail { job, token });
+        self.action_mails.insert(id, InFlightMail { job, token });
     }
 
     /// Waits for a task to end; returns the actions that are left, if any. Never completes while there is no
@@ -122,7 +122,7 @@ impl MailInFlight {
     }
 }
 
-fn forget(of: &mut HashMap<Id, LeasedMail>, ended: Result<(Id, ActionsLeft), JoinError>) -> ActionsLeft {
+fn forget(of: &mut HashMap<Id, InFlightMail>, ended: Result<(Id, ActionsLeft), JoinError>) -> ActionsLeft {
     match ended {
         Ok((id, left)) => {
             of.remove(&id);

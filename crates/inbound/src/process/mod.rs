@@ -50,7 +50,7 @@ use self::{
     },
     write::{MailOutcome, write_outcomes},
 };
-use crate::{loop_guard::LoopMarker, rules::RuleSet, source::FolderSource, tenant_slots::TenantSlots};
+use crate::{loop_guard::LoopMarker, rules::MailboxRuleSet, source::FolderSource, tenant_slots::TenantSlots};
 
 /// The most mails that are processed at the same time.
 const IN_FLIGHT_MAX: usize = 64;
@@ -220,7 +220,7 @@ impl MailProcessor {
             let rules = self.context.store.rules(&job.key.tenant, Some(&job.key.mailbox)).await?;
             let mailbox_context = MailboxContext {
                 mailbox,
-                rules: RuleSet::new(rules),
+                rules: MailboxRuleSet::new(rules),
                 marks: self.context.marker.marks(&job.key),
             };
             mailboxes.insert(job.key.clone(), Arc::new(mailbox_context));
@@ -237,7 +237,7 @@ struct ClaimResult {
 }
 
 /// A leased mail with its mailbox, or the error of reading the mailbox.
-struct LeasedJob {
+struct LeasedInboundJob {
     job: Arc<ToRoute>,
     token: LeaseToken,
     mailbox_context: Result<Option<Arc<MailboxContext>>, StoreError>,
@@ -249,7 +249,7 @@ struct ProcessorRun<'r> {
     outcomes: mpsc::Sender<MailOutcome>,
     in_flight: MailInFlight,
     /// A mail whose process died, and which may have killed it.
-    suspect: Option<LeasedJob>,
+    suspect: Option<LeasedInboundJob>,
     /// While there are suspects, one mail is claimed at a time.
     careful: bool,
 }
@@ -303,7 +303,7 @@ impl ProcessorRun<'_> {
                 Ok(mailboxes) => Ok(mailboxes.get(&job.key).cloned()),
                 Err(error) => Err(error.clone()),
             };
-            let leased = LeasedJob { job: Arc::new(job), token, mailbox_context };
+            let leased = LeasedInboundJob { job: Arc::new(job), token, mailbox_context };
             if is_suspect(&leased.job) { suspects.push(leased) } else { self.start(leased) }
         }
         if !suspects.is_empty() {
@@ -327,7 +327,7 @@ impl ProcessorRun<'_> {
 
     /// Keeps one suspect and gives the others back before it is processed: if it kills the process,
     /// everything leased counts as lost with it.
-    async fn isolate_suspect(&mut self, mut suspects: Vec<LeasedJob>) {
+    async fn isolate_suspect(&mut self, mut suspects: Vec<LeasedInboundJob>) {
         self.careful = true;
         let first = suspects.remove(0);
         let now = self.processor.context.clock.now();
@@ -343,8 +343,8 @@ impl ProcessorRun<'_> {
     }
 
     /// Begins to process a mail.
-    fn start(&mut self, leased: LeasedJob) {
-        let LeasedJob { job, token, mailbox_context } = leased;
+    fn start(&mut self, leased: LeasedInboundJob) {
+        let LeasedInboundJob { job, token, mailbox_context } = leased;
         let (context, outcomes) = (self.processor.context.clone(), self.outcomes.clone());
         let turn = context.turns.join(&job);
         let known = mailbox_context.as_ref().ok().and_then(Option::as_ref);

@@ -21,7 +21,7 @@ use crate::{
     forward::{ForwardFailure, ForwardShape, Forwarding},
     loop_guard,
     mail::{MailSummary, ParsedMail},
-    rules::{PlannedForward, ReadyRule, RulePlan, WorkStop},
+    rules::{PlannedForward, ReadyRule, RulePlan, WorkStopSignal},
 };
 
 /// The most attachment names in an event.
@@ -42,7 +42,7 @@ pub(super) async fn apply(
     job: &ToRoute,
     raw: &Bytes,
     mut reasons: Vec<String>,
-    stop: &WorkStop,
+    stop: &WorkStopSignal,
     progress: &mut MailProgress,
 ) -> Result<MailVerdict, ProcessFailure> {
     if mailbox_context.rules.rules.is_empty() && reasons.is_empty() {
@@ -158,7 +158,7 @@ pub(super) async fn remind(
     mailbox_context: &MailboxContext,
     job: &ToRoute,
     raw: &Bytes,
-    stop: &WorkStop,
+    stop: &WorkStopSignal,
     progress: &mut MailProgress,
 ) -> Result<MailVerdict, ProcessFailure> {
     progress.has_effect = true;

@@ -17,7 +17,7 @@ use super::{
     context::{MailboxContext, ProcessContext},
 };
 use crate::{
-    rules::{RuleSet, WorkStop},
+    rules::{MailboxRuleSet, WorkStopSignal},
     tenant_slots::TenantSlot,
 };
 
@@ -65,7 +65,7 @@ pub(super) async fn process_in_time(
     job: &Arc<ToRoute>,
     thread_wait: Option<ThreadWait>,
 ) -> MailWork {
-    let stop = WorkStop::default();
+    let stop = WorkStopSignal::default();
     let work = {
         let (context, mailbox_context, job, stop) =
             (context.clone(), mailbox_context.clone(), job.clone(), stop.clone());
@@ -98,7 +98,7 @@ pub(super) async fn process_in_time(
 /// Waits for work on a thread; asks it to stop when its time is over, or when this future is dropped.
 async fn ended_within(
     mut thread: impl Future<Output = Result<MailWork, JoinError>> + Unpin,
-    stop: &WorkStop,
+    stop: &WorkStopSignal,
 ) -> Result<MailWork, ProcessFailure> {
     let _stopped = stop.stop_on_drop();
     if let Ok(ended) = timeout(PROCESS_MAX, &mut thread).await {
@@ -121,7 +121,7 @@ fn took_too_long() -> ProcessFailure {
 }
 
 /// Whether processing a mail may take longer than a thread of the runtime may be blocked.
-fn is_heavy(rules: &RuleSet, job: &ToRoute) -> bool {
+fn is_heavy(rules: &MailboxRuleSet, job: &ToRoute) -> bool {
     let bytes = match &job.body {
         Body::Inline(bytes) => bytes.len() as u64,
         Body::Blob(blob) => blob.size,
@@ -161,11 +161,11 @@ mod tests {
         }
     }
 
-    fn rules(rules: usize, conditions: usize) -> RuleSet {
+    fn rules(rules: usize, conditions: usize) -> MailboxRuleSet {
         rules_with(&Condition::Subject(TextMatch::Contains("x".to_owned())), rules, conditions)
     }
 
-    fn rules_with(condition: &Condition, rules: usize, conditions: usize) -> RuleSet {
+    fn rules_with(condition: &Condition, rules: usize, conditions: usize) -> MailboxRuleSet {
         let now = Time::from_millis(0);
         let rule = |n| Rule {
             tenant: "t".parse().unwrap(),
@@ -182,7 +182,7 @@ mod tests {
             created_at: now,
             updated_at: now,
         };
-        RuleSet::new((0..rules).map(rule).collect())
+        MailboxRuleSet::new((0..rules).map(rule).collect())
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn work_that_does_not_end_is_told_to_stop_and_then_left() {
-        let stop = WorkStop::default();
+        let stop = WorkStopSignal::default();
         // It stops when it is asked to.
         let event_data = stop.clone();
         let obedient = async {
@@ -213,14 +213,14 @@ mod tests {
         let ended = ended_within(std::pin::pin!(obedient), &stop).await;
         assert!(matches!(ended, Ok((_, Err(ProcessFailure::Failed(why)))) if why.contains("took longer")));
         let began = tokio::time::Instant::now();
-        let deaf = ended_within(std::future::pending(), &WorkStop::default()).await;
+        let deaf = ended_within(std::future::pending(), &WorkStopSignal::default()).await;
         assert!(matches!(deaf, Err(ProcessFailure::Failed(why)) if why.contains("took longer")));
         assert!(began.elapsed() <= PROCESS_MAX + WORK_STOP_MAX + Duration::from_secs(1));
     }
 
     #[tokio::test]
     async fn work_that_nobody_waits_for_is_told_to_stop() {
-        let stop = WorkStop::default();
+        let stop = WorkStopSignal::default();
         let waiting = ended_within(std::future::pending(), &stop);
         assert!(waiting.now_or_never().is_none());
         assert!(stop.is_stopped());

@@ -12,7 +12,7 @@ use postway_domain::{
 };
 use regex::{Regex, RegexBuilder};
 
-use super::{WorkStop, template::Captures};
+use super::{WorkStopSignal, template::Captures};
 use crate::mail::{HeaderPerson, ParsedMail, bounded};
 
 /// The longest text that a condition compares with, in bytes.
@@ -91,7 +91,7 @@ impl ReadyCondition {
         &self,
         mail: &ParsedMail<'_>,
         captures: &mut Captures,
-        stop: &WorkStop,
+        stop: &WorkStopSignal,
     ) -> (bool, String) {
         let mut compare = |what: &str, texts: &[String], comparison: &TextComparison| {
             compare(what, texts, comparison, captures, stop)
@@ -235,7 +235,7 @@ fn compare(
     texts: &[String],
     comparison: &TextComparison,
     captures: &mut Captures,
-    stop: &WorkStop,
+    stop: &WorkStopSignal,
 ) -> (bool, String) {
     let mut asked = texts.iter().take_while(|_| !stop.is_stopped());
     let holds = asked.any(|text| comparison.holds(text, captures));
@@ -258,7 +258,8 @@ mod tests {
         let condition: Condition = serde_json::from_value(condition).unwrap();
         let mut captures = Captures::new();
         let ready = ReadyCondition::new(&condition).unwrap();
-        let (holds, why) = ready.ask(&ParsedMail::new(raw.as_bytes()), &mut captures, &WorkStop::default());
+        let (holds, why) =
+            ready.ask(&ParsedMail::new(raw.as_bytes()), &mut captures, &WorkStopSignal::default());
         assert!(!why.is_empty());
         (holds, captures)
     }
@@ -355,10 +356,10 @@ mod tests {
                 ReadyCondition::new(&serde_json::from_value(condition).unwrap()).unwrap()
             };
             let began = std::time::Instant::now();
-            ready("subject").ask(&mail, &mut Captures::new(), &WorkStop::default());
+            ready("subject").ask(&mail, &mut Captures::new(), &WorkStopSignal::default());
             let took = began.elapsed();
             assert!(took < std::time::Duration::from_secs(10), "{pattern}: {took:?}");
-            let (condition, stop) = (ready("to"), WorkStop::default());
+            let (condition, stop) = (ready("to"), WorkStopSignal::default());
             let began = std::time::Instant::now();
             std::thread::scope(|scope| {
                 let asked = scope.spawn(|| condition.ask(&mail, &mut Captures::new(), &stop));

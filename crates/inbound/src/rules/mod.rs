@@ -1,7 +1,7 @@
 //! Rules: conditions, and what is done with a mail if all of them hold.
 //!
 //! [`check_rule`] says what is wrong with a rule before it is stored, [`try_rule`] what it would do with a
-//! mail. Processing and the dry run use the same [`RuleSet`] and get the same [`RulePlan`]: captures,
+//! mail. Processing and the dry run use the same [`MailboxRuleSet`] and get the same [`RulePlan`]: captures,
 //! contacts and addresses are resolved first, so that a rule either applies as a whole or not at all, with a
 //! reason.
 
@@ -33,9 +33,9 @@ use crate::mail::ParsedMail;
 /// condition compares: the work for one text is bounded by the limits of texts and patterns, the work for all
 /// of them is not.
 #[derive(Clone, Default)]
-pub(crate) struct WorkStop(Arc<AtomicBool>);
+pub(crate) struct WorkStopSignal(Arc<AtomicBool>);
 
-impl WorkStop {
+impl WorkStopSignal {
     /// Stops the work.
     pub(crate) fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);
@@ -47,15 +47,15 @@ impl WorkStop {
     }
 
     /// Stops the work when the returned guard is dropped, because no caller waits for it any more.
-    pub(crate) fn stop_on_drop(&self) -> StopOnDrop<'_> {
-        StopOnDrop(self)
+    pub(crate) fn stop_on_drop(&self) -> WorkStopGuard<'_> {
+        WorkStopGuard(self)
     }
 }
 
-/// The guard of [`WorkStop::stop_on_drop`].
-pub(crate) struct StopOnDrop<'s>(&'s WorkStop);
+/// The guard of [`WorkStopSignal::stop_on_drop`].
+pub(crate) struct WorkStopGuard<'s>(&'s WorkStopSignal);
 
-impl Drop for StopOnDrop<'_> {
+impl Drop for WorkStopGuard<'_> {
     fn drop(&mut self) {
         self.0.stop();
     }
@@ -63,7 +63,7 @@ impl Drop for StopOnDrop<'_> {
 
 /// The active rules of a mailbox, in order.
 #[derive(Default)]
-pub(crate) struct RuleSet {
+pub(crate) struct MailboxRuleSet {
     pub rules: Vec<ReadyRule>,
 }
 
@@ -90,7 +90,7 @@ impl JudgedConditions {
     }
 }
 
-impl RuleSet {
+impl MailboxRuleSet {
     /// Prepares the active ones of these rules.
     pub(crate) fn new(rules: Vec<Rule>) -> Self {
         let active = rules.into_iter().filter(|rule| rule.active);
@@ -127,7 +127,11 @@ impl ReadyRule {
     }
 
     /// Checks all conditions, or says which cannot be checked.
-    pub(crate) fn judge(&self, mail: &ParsedMail<'_>, stop: &WorkStop) -> Result<JudgedConditions, String> {
+    pub(crate) fn judge(
+        &self,
+        mail: &ParsedMail<'_>,
+        stop: &WorkStopSignal,
+    ) -> Result<JudgedConditions, String> {
         let ready = self.conditions.as_ref().map_err(|why| format!("a condition {why}"))?;
         let (mut captures, mut conditions) = (Captures::new(), Vec::with_capacity(ready.len()));
         for one in ready {

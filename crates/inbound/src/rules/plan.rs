@@ -9,7 +9,7 @@ use postway_domain::{
 use postway_store::{Store, StoreError};
 
 use super::{
-    JudgedConditions, ReadyRule, WorkStop,
+    JudgedConditions, ReadyRule, WorkStopSignal,
     check::TAG_BYTES_MAX,
     template::{Captures, fill},
 };
@@ -70,7 +70,7 @@ impl ReadyRule {
         &self,
         mail: &ParsedMail<'_>,
         contacts: &dyn ContactLookup,
-        stop: &WorkStop,
+        stop: &WorkStopSignal,
     ) -> Result<RulePlan, StoreError> {
         match self.judge(mail, stop) {
             Err(why) => Ok(RulePlan::Unable(why)),

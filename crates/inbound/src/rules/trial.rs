@@ -12,7 +12,7 @@ use postway_store::{Store, StoreError};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{ContactLookup, JudgedConditions, PlannedActions, ReadyRule, RulePlan, WorkStop};
+use super::{ContactLookup, JudgedConditions, PlannedActions, ReadyRule, RulePlan, WorkStopSignal};
 use crate::{loop_guard, mail::ParsedMail};
 
 /// The result of a dry run.
@@ -98,7 +98,7 @@ async fn attempt(
 
 async fn judge(content: &RuleContent, raw: Bytes, within: Duration) -> Result<TrialJudgement, String> {
     let unnamed: RuleId = "trial".parse().map_err(|error: IdError| error.to_string())?;
-    let (content, stop) = (content.clone(), WorkStop::default());
+    let (content, stop) = (content.clone(), WorkStopSignal::default());
     let asked = stop.clone();
     let thread = tokio::task::spawn_blocking(move || {
         let rule = ReadyRule::new(unnamed, content);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postway_inbound::imap::{
-    FetchedContent, IdleEnd, ImapDeadlines, ImapFault, ImapSession, ImapTlsMode, MailboxError,
+    FetchedContent, IdleOutcome, ImapDeadlines, ImapFault, ImapSession, ImapTlsMode, MailboxError,
 };
 use postway_net::TlsClient;
 use postway_testkit::{ImapAct, ImapSink, TestCert, imap_sink::ImapSinkBuilder};
@@ -83,13 +83,13 @@ async fn responses_that_never_end_are_counted() {
 
 #[tokio::test]
 async fn uids_out_of_order_or_twice_or_never_asked_for_are_put_right() {
-    let told = "* 9 FETCH (UID 9 RFC822.SIZE 90)\r\n* 3 FETCH (UID 3 RFC822.SIZE 30)\r\n\
+    let said = "* 9 FETCH (UID 9 RFC822.SIZE 90)\r\n* 3 FETCH (UID 3 RFC822.SIZE 30)\r\n\
         * 3 FETCH (UID 3 RFC822.SIZE 31)\r\n* 1 FETCH (RFC822.SIZE 10 UID 5000)\r\n\
         * 4 FETCH (FLAGS (\\Seen) UID 4)\r\n* 2 FETCH (RFC822.SIZE 7)\r\n* 22 EXISTS\r\n* 1 EXPUNGE\r\nTAG OK\r\n";
     let texts = "* 9 FETCH (BODY[] {4}\r\nnine UID 9)\r\n* 8 FETCH (UID 8 BODY[] {5}\r\neight)\r\n\
         * 9 FETCH (UID 9 BODY[] {5}\r\nagain)\r\n* 3 FETCH (UID 3 BODY[] \"three\")\r\nTAG OK\r\n";
     let (_sink, mut session) =
-        start(ImapSink::builder().on("UID FETCH", ImapAct::say(told)).on("UID FETCH", ImapAct::say(texts)))
+        start(ImapSink::builder().on("UID FETCH", ImapAct::say(said)).on("UID FETCH", ImapAct::say(texts)))
             .await;
     let page = session.list(1, 10, 100).await.unwrap();
     let facts: Vec<_> = page.mails.iter().map(|mail| (mail.uid, mail.size)).collect();
@@ -101,10 +101,10 @@ async fn uids_out_of_order_or_twice_or_never_asked_for_are_put_right() {
 
 #[tokio::test]
 async fn a_page_never_grows_beyond_its_limit() {
-    let told: String =
+    let said: String =
         (0..5000).rev().map(|n| format!("* 1 FETCH (UID {} RFC822.SIZE 1)\r\n", n % 50 + 1)).collect();
     let (_sink, mut session) =
-        start(ImapSink::builder().on("UID FETCH", ImapAct::say(format!("{told}TAG OK\r\n")))).await;
+        start(ImapSink::builder().on("UID FETCH", ImapAct::say(format!("{said}TAG OK\r\n")))).await;
     let page = session.list(1, 50, 10).await.unwrap();
     let uids: Vec<_> = page.mails.iter().map(|mail| mail.uid).collect();
     assert_eq!((uids, page.through), ((1..=10).collect(), 10));
@@ -192,8 +192,8 @@ async fn idle_survives_chatter_and_hears_the_news_in_it() {
     let (sink, mut session) = start(builder.on("+ DONE", ImapAct::say("TAG OK\r\n"))).await;
     session.select("INBOX").await.unwrap();
     let soon = Instant::now() + Duration::from_millis(20);
-    assert_eq!(session.idle(soon).await.unwrap(), IdleEnd::Quiet);
-    assert_eq!(session.idle(Instant::now() + LONG).await.unwrap(), IdleEnd::News);
+    assert_eq!(session.idle(soon).await.unwrap(), IdleOutcome::Quiet);
+    assert_eq!(session.idle(Instant::now() + LONG).await.unwrap(), IdleOutcome::News);
     assert_eq!(sink.commands().iter().filter(|command| *command == "+ DONE").count(), 2);
 }
 

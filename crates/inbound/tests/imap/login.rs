@@ -138,8 +138,8 @@ async fn a_bearer_token_signs_in_and_its_refusal_is_heard_out() {
     let session = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap();
     assert!(session.has_idle());
     let error = ImapSession::open(&connection, &TlsClient::new(), deadlines()).await.unwrap_err();
-    let told = error.to_string();
-    assert!(error.is_setup() && told.contains(r#"token expired ({"status":"400"})"#), "{told}");
+    let said = error.to_string();
+    assert!(error.is_setup() && said.contains(r#"token expired ({"status":"400"})"#), "{said}");
     let sent = "AUTHENTICATE XOAUTH2 dXNlcj1zb21ldXNlckBleGFtcGxlLmNvbQFhdXRoPUJlYXJlciB5YTI5LnZGOWRmdDRxbVRjMk52YjNSbGNrQmhkSFJoZG1semRHRXVZMjl0Q2cBAQ==";
     assert_eq!(sink.commands(), ["CAPABILITY", sent, "CAPABILITY", sent, "+ "]);
 }

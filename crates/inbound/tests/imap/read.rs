@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postway_inbound::imap::{FetchedContent, FolderPage, IdleEnd, ImapFault, ImapSession, ImapTlsMode};
+use postway_inbound::imap::{FetchedContent, FolderPage, IdleOutcome, ImapFault, ImapSession, ImapTlsMode};
 use postway_net::TlsClient;
 use postway_testkit::dovecot::Dovecot;
 use tokio::{
@@ -207,16 +207,16 @@ async fn waiting_ends_with_news_or_with_its_time() {
     let mut session = open("idle").await;
     session.select("INBOX").await.unwrap();
     let soon = Instant::now() + Duration::from_millis(50);
-    assert_eq!(session.idle(soon).await.unwrap(), IdleEnd::Quiet);
+    assert_eq!(session.idle(soon).await.unwrap(), IdleOutcome::Quiet);
     let delivered = tokio::task::spawn_blocking(|| dovecot.append("idle", "INBOX", &mail(1, 300)));
-    assert_eq!(session.idle(Instant::now() + LONG).await.unwrap(), IdleEnd::News);
+    assert_eq!(session.idle(Instant::now() + LONG).await.unwrap(), IdleOutcome::News);
     delivered.await.unwrap();
     let folder = session.select("INBOX").await.unwrap();
     assert_eq!((folder.exists, folder.uid_next), (1, 2));
     // Mail that arrived during another command is news at once.
     dovecot.append("idle", "INBOX", &mail(2, 300));
     session.mark_seen(1).await.unwrap();
-    assert_eq!(session.idle(Instant::now() + LONG).await.unwrap(), IdleEnd::News);
+    assert_eq!(session.idle(Instant::now() + LONG).await.unwrap(), IdleOutcome::News);
     assert_eq!(session.select("INBOX").await.unwrap().exists, 2);
     session.logout().await;
 }

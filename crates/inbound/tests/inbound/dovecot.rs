@@ -113,8 +113,8 @@ async fn errands_are_run_on_the_server() {
     let running = Running::start(&gateway);
     settled(&gateway, 1).await;
     running.end().await;
-    let told = server.client("errands").run("STATUS \"Done\" (MESSAGES UNSEEN)").join("\n");
-    assert!(told.contains("MESSAGES 2") && told.contains("UNSEEN 1"), "{told}");
+    let said = server.client("errands").run("STATUS \"Done\" (MESSAGES UNSEEN)").join("\n");
+    assert!(said.contains("MESSAGES 2") && said.contains("UNSEEN 1"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,10 +125,10 @@ async fn a_trial_tells_each_step_and_where_it_ends() {
     let steps = |steps: Vec<postway_inbound::MailboxProbeStep>| {
         steps.into_iter().map(|step| (step.name, step.ok)).collect::<Vec<_>>()
     };
-    let told = probe(&source(), &good).await;
-    assert!(told.last().unwrap().message.starts_with("1 mails"), "{told:?}");
+    let said = probe(&source(), &good).await;
+    assert!(said.last().unwrap().message.starts_with("1 mails"), "{said:?}");
     assert_eq!(
-        steps(told),
+        steps(said),
         [("connect", true), ("tls", true), ("login", true), ("folder", true), ("mail", true)]
     );
     let mut wrong = good.clone();
@@ -136,9 +136,9 @@ async fn a_trial_tells_each_step_and_where_it_ends() {
     assert_eq!(steps(probe(&source(), &wrong).await).last(), Some(&("folder", false)));
     let place = WatchedMailbox::secret_place(&good.tenant, &good.id);
     wrong.secret = Some(secret_key().seal(&place, r#"{"password":"wrong"}"#).unwrap());
-    let told = probe(&source(), &wrong).await;
-    assert!(!format!("{told:?}").contains("\"wrong\""), "a password is never told");
-    assert_eq!(steps(told), [("connect", true), ("tls", true), ("login", false)]);
+    let said = probe(&source(), &wrong).await;
+    assert!(!format!("{said:?}").contains("\"wrong\""), "a password is never said");
+    assert_eq!(steps(said), [("connect", true), ("tls", true), ("login", false)]);
     wrong.secret = None;
     assert_eq!(steps(probe(&source(), &wrong).await), [("settings", false)]);
     let mut away = good.clone();

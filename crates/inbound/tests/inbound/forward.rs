@@ -450,13 +450,13 @@ async fn a_webhook_action_tells_of_the_mail() {
     let record = gateway.store.inbound_one(&tenant(), uid).await.unwrap().unwrap();
     let [event] = record.events.as_slice() else { panic!("{record:?}") };
     assert_eq!(event.kind, EventKind::Received);
-    let told: Value = serde_json::from_str(event.data.as_deref().unwrap()).unwrap();
-    assert_eq!(told["id"], uid.to_string());
+    let said: Value = serde_json::from_str(event.data.as_deref().unwrap()).unwrap();
+    assert_eq!(said["id"], uid.to_string());
     assert_eq!(
-        [&told["mailbox"], &told["from"], &told["to"], &told["subject"], &told["message_id"]],
+        [&said["mailbox"], &said["from"], &said["to"], &said["subject"], &said["message_id"]],
         ["inbox", "Ada <ada@example.org>", "support@example.net", "Question 7", "q7@example.org"]
     );
-    assert_eq!(told["tags"], json!(["new"]));
+    assert_eq!(said["tags"], json!(["new"]));
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use postway_inbound::TrustStore;
 use postway_store::{Inbound, Read, record::MessageKey};
 use tempfile::TempDir;
 
-use super::{TestGateway, reports::told, tenant};
+use super::{TestGateway, reports::said, tenant};
 
 const PEC: &[MailboxRole] = &[MailboxRole::Pec];
 
@@ -57,7 +57,7 @@ async fn receipts_become_part_of_their_message_each_once() {
         let count = gateway.mail_server.state().mails.len();
         gateway.settled(count).await;
     }
-    let kinds: Vec<_> = told(&gateway, uid).await.into_iter().map(|(kind, _)| kind).collect();
+    let kinds: Vec<_> = said(&gateway, uid).await.into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(
         kinds,
         [EventKind::PecAccepted, EventKind::Delayed, EventKind::PecFailed, EventKind::PecDelivered]
@@ -73,7 +73,7 @@ async fn receipts_become_part_of_their_message_each_once() {
     // Processed once more, nothing is written twice.
     gateway.store.replay_inbound(&tenant(), mails[3].uid, gateway.clock.now()).await.unwrap();
     gateway.settled(4).await;
-    assert_eq!(told(&gateway, uid).await.len(), 4);
+    assert_eq!(said(&gateway, uid).await.len(), 4);
 }
 
 /// A reference that can be guessed: the receipt is stored with its message, and counts only with a verified
@@ -86,7 +86,7 @@ async fn a_receipt_finds_the_message_id_that_a_mail_brought_along() {
     let receipt = receipt("avvenuta-consegna", uid, "r1").replace(&named, "ticket-77.1@desk");
     gateway.mail_server.deliver(receipt, gateway.clock.now());
     gateway.settled(1).await;
-    let events = told(&gateway, uid).await;
+    let events = said(&gateway, uid).await;
     assert_eq!(events.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [EventKind::UnprovenReport]);
     assert_eq!(events[0].1["says"], "pec_delivered");
     assert_eq!(gateway.store.receipts(&tenant(), uid).await.unwrap().len(), 1);
@@ -217,7 +217,7 @@ async fn with_a_trust_store_a_receipt_that_is_not_verified_is_kept_and_changes_n
         assert_eq!((kept.len(), one.signature.as_str()), (count, signature), "{}", one.detail);
         assert!(one.detail.contains(why), "{} instead of {why}", one.detail);
     }
-    let events = told(&gateway, uid).await;
+    let events = said(&gateway, uid).await;
     assert_eq!(events.len(), 5);
     for (kind, data) in events {
         assert_eq!(kind, EventKind::UnprovenReport);
@@ -243,7 +243,7 @@ async fn a_receipt_counts_when_it_is_replayed_after_its_authority_was_added() {
         gateway.store.replay_inbound(&tenant(), mails[0].uid, gateway.clock.now()).await.unwrap();
         gateway.settled(1).await;
     }
-    let kinds: Vec<_> = told(&gateway, uid).await.into_iter().map(|(kind, _)| kind).collect();
+    let kinds: Vec<_> = said(&gateway, uid).await.into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(kinds, [EventKind::UnprovenReport, EventKind::PecDelivered]);
     assert_eq!(outcome(&gateway, uid).await, Some(EventKind::PecDelivered));
     let kept = gateway.store.receipts(&tenant(), uid).await.unwrap();
@@ -261,7 +261,7 @@ async fn a_forged_notice_does_not_make_a_failure_of_the_next_one() {
     let raw = provider.sign(&header(late, uid, "r2"), &content(Some(late), uid, "r2"));
     gateway.mail_server.deliver(raw, provider.now());
     gateway.settled(2).await;
-    let kinds: Vec<_> = told(&gateway, uid).await.into_iter().map(|(kind, _)| kind).collect();
+    let kinds: Vec<_> = said(&gateway, uid).await.into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(kinds, [EventKind::UnprovenReport, EventKind::Delayed]);
 }
 

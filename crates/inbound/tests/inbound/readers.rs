@@ -11,7 +11,7 @@ use postway_store::{
 };
 use serde_json::json;
 
-use super::{TestGateway, reports::told, tenant};
+use super::{TestGateway, reports::said, tenant};
 
 const BOUNCES: &[MailboxRole] = &[MailboxRole::Bounces];
 
@@ -65,7 +65,7 @@ async fn a_mail_to_the_address_of_the_header_takes_its_reader_out() {
     gateway.mail_server.deliver(mail(&subject), gateway.clock.now());
     let mails = gateway.settled(2).await;
     assert!(mails.iter().any(|mail| mail.state == InboundState::Routed), "{mails:?}");
-    let events = told(&gateway, uid).await;
+    let events = said(&gateway, uid).await;
     let [(kind, data)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((*kind, data["via"].as_str()), (EventKind::Unsubscribed, Some("mail")));
     let scope = SuppressionScope {
@@ -90,7 +90,7 @@ async fn an_answer_is_told_of_its_message_without_what_it_quotes() {
     gateway.mail_server.deliver(answer, gateway.clock.now());
     let mails = gateway.settled(1).await;
     assert_eq!((mails[0].state, mails[0].kind.as_deref()), (InboundState::Routed, Some("ordinary")));
-    let events = told(&gateway, uid).await;
+    let events = said(&gateway, uid).await;
     let [(kind, data)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!(*kind, EventKind::Replied);
     assert_eq!(
@@ -98,10 +98,10 @@ async fn an_answer_is_told_of_its_message_without_what_it_quotes() {
         ["Thank you!", "ada@example.org", "Re: Your order"]
     );
     assert_eq!(data["inbound"], mails[0].uid.to_string());
-    assert!(told(&gateway, other).await.is_empty(), "the nearest message is the one that is answered");
+    assert!(said(&gateway, other).await.is_empty(), "the nearest message is the one that is answered");
     gateway.store.replay_inbound(&tenant(), mails[0].uid, gateway.clock.now()).await.unwrap();
     gateway.settled(1).await;
-    assert_eq!(told(&gateway, uid).await.len(), 1, "dealt with once more, it is told once");
+    assert_eq!(said(&gateway, uid).await.len(), 1, "dealt with once more, it is said once");
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ fn bounce(to: &str, recipient: &str, status: &str, words: &str, returned: &str) 
 
 const UNKNOWN: &str = "550 5.1.1 <ada@example.org>: Recipient address rejected: User unknown";
 
-pub(super) async fn told(gateway: &TestGateway, uid: MessageUid) -> Vec<(EventKind, Value)> {
+pub(super) async fn said(gateway: &TestGateway, uid: MessageUid) -> Vec<(EventKind, Value)> {
     let record = gateway.store.message(&tenant(), &MessageKey::Uid(uid)).await.unwrap().unwrap();
     let after = record.events.into_iter().filter(|event| event.kind.code() >= EventKind::Delivered.code());
     after
@@ -107,7 +107,7 @@ async fn a_bounce_finds_its_message_by_each_proof_and_suppresses_by_what_it_is_w
         gateway.mail_server.deliver(report, gateway.clock.now());
         let mails = gateway.settled(1).await;
         assert_eq!((mails[0].state, mails[0].kind.as_deref()), (InboundState::Routed, Some("bounce")));
-        let events = told(&gateway, uid).await;
+        let events = said(&gateway, uid).await;
         let [(kind, data)] = events.as_slice() else { panic!("{proof}: {events:?}") };
         let is_believed = suppresses_for_a_time.is_some();
         assert_eq!(*kind, if is_believed { EventKind::Bounced } else { EventKind::UnprovenReport });
@@ -191,7 +191,7 @@ async fn a_report_by_the_recipient_alone_is_told_as_unproven_and_changes_nothing
         assert_eq!(mails[0].state, InboundState::Routed);
         let result: Value = serde_json::from_str(mails[0].result.as_deref().unwrap()).unwrap();
         assert_eq!([&result["events"][0], &result["proof"]], ["unproven_report", "recipient_only"]);
-        let events = told(&gateway, uid).await;
+        let events = said(&gateway, uid).await;
         let [(kind, data)] = events.as_slice() else { panic!("{events:?}") };
         assert_eq!(*kind, EventKind::UnprovenReport);
         assert_eq!([&data["says"], &data["proof"], &data["status"]], ["bounced", "recipient_only", "5.1.1"]);
@@ -228,7 +228,7 @@ async fn a_forged_report_suppresses_nobody() {
     assert!(mails.iter().all(|mail| mail.state == InboundState::NoMatch), "{mails:#?}");
     assert!(mails[0].error.as_deref().unwrap().contains("no message of ours was found"));
     assert!(!is_suppressed(&gateway, "ada@example.org").await);
-    assert_eq!(told(&gateway, uid).await, []);
+    assert_eq!(said(&gateway, uid).await, []);
 }
 
 #[tokio::test]
@@ -255,7 +255,7 @@ async fn another_tenants_mailbox_tells_nothing_about_a_message() {
             mails.iter().any(|mail| mail.state == InboundState::NoMatch)
         })
         .await;
-    assert_eq!(told(&gateway, uid).await, []);
+    assert_eq!(said(&gateway, uid).await, []);
     assert!(!is_suppressed(&gateway, "ada@example.org").await);
 }
 
@@ -269,7 +269,7 @@ async fn a_policy_block_bounces_and_suppresses_nobody() {
         gateway.clock.now(),
     );
     gateway.settled(1).await;
-    let events = told(&gateway, uid).await;
+    let events = said(&gateway, uid).await;
     assert_eq!((events[0].0, &events[0].1["type"]), (EventKind::Bounced, &Value::from("soft")));
     assert!(!is_suppressed(&gateway, "ada@example.org").await);
 }
@@ -282,17 +282,17 @@ async fn a_bounce_that_is_replayed_says_nothing_twice() {
         |to: &str| bounce(to, "ada@example.org", "5.1.1", UNKNOWN, &format!("X-Postway-ID: {uid}\r\n"));
     gateway.mail_server.deliver(report("b@x.example"), gateway.clock.now());
     let mails = gateway.settled(1).await;
-    let first = told(&gateway, uid).await;
+    let first = said(&gateway, uid).await;
     assert_eq!((first.len(), &first[0].1["inbound"]), (1, &Value::from(mails[0].uid.to_string())));
     for _ in 0..2 {
         gateway.store.replay_inbound(&tenant(), mails[0].uid, gateway.clock.now()).await.unwrap();
         gateway.settled(1).await;
-        assert_eq!(told(&gateway, uid).await, first);
+        assert_eq!(said(&gateway, uid).await, first);
     }
     // Another mail is another report.
     gateway.mail_server.deliver(report("c@x.example"), gateway.clock.now());
     gateway.settled(2).await;
-    assert_eq!(told(&gateway, uid).await.len(), 2);
+    assert_eq!(said(&gateway, uid).await.len(), 2);
 }
 
 #[tokio::test]
@@ -336,13 +336,13 @@ async fn a_message_id_of_others_finds_its_message_without_proof() {
         let state = mails.iter().filter(|mail| mail.state == expected).count();
         assert!(state >= 1, "{id}: {mails:?}");
     }
-    let events = told(&gateway, uid).await;
+    let events = said(&gateway, uid).await;
     let [(kind, data)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((*kind, data["proof"].as_str()), (EventKind::UnprovenReport, Some("foreign_message_id")));
     assert_eq!(data["says"], "bounced");
     assert!(!is_suppressed(&gateway, "ada@example.org").await);
     for uid in twice {
-        assert!(told(&gateway, uid).await.is_empty(), "two with one id cannot be told apart by it");
+        assert!(said(&gateway, uid).await.is_empty(), "two with one id cannot be said apart by it");
     }
     // Postway's own id in the same header still proves it.
     let returned = format!("Message-ID: <ticket-78@desk>\r\n{}", postway_id(twice[1]));
@@ -350,5 +350,5 @@ async fn a_message_id_of_others_finds_its_message_without_proof() {
         .mail_server
         .deliver(bounce(MAILBOX, "ada@example.org", "5.1.1", UNKNOWN, &returned), gateway.clock.now());
     gateway.settled(4).await;
-    assert_eq!(told(&gateway, twice[1]).await[0].0, EventKind::Bounced);
+    assert_eq!(said(&gateway, twice[1]).await[0].0, EventKind::Bounced);
 }

@@ -25,7 +25,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    poll::{DuePoll, PollStep},
+    poll::{DueSubscriberPoll, PollStepResult},
     write::write_outcomes,
 };
 use crate::{
@@ -93,7 +93,7 @@ pub struct Notifier {
     /// Tasks that make due what waits for a subscriber that is back: the subscriber, and whether the task
     /// succeeded.
     hastening: JoinSet<(DueSubscriber, bool)>,
-    due_poll: DuePoll,
+    due_poll: DueSubscriberPoll,
     /// When to poll at the latest, and at the earliest if there may be something new.
     poll_at: Instant,
     poll_from: Instant,
@@ -117,7 +117,7 @@ impl Notifier {
             scheduler: CallScheduler::default(),
             calls: JoinSet::new(),
             hastening: JoinSet::new(),
-            due_poll: DuePoll::default(),
+            due_poll: DueSubscriberPoll::default(),
             poll_at: Instant::now(),
             poll_from: Instant::now(),
             is_woken: false,
@@ -223,10 +223,10 @@ impl Notifier {
     }
 
     /// Takes the result of a poll step and begins the next one.
-    fn take_step(&mut self, step: PollStep) {
+    fn take_step(&mut self, step: PollStepResult) {
         let now = self.now();
         match step {
-            PollStep::Due(state, took) => {
+            PollStepResult::Due(state, took) => {
                 self.poll_from = Instant::now() + POLL_MIN.max(took * POLL_SHARE);
                 let next = state.as_ref().and_then(|state| state.next_due_at).map(|due| due.since(now));
                 let wait = next.unwrap_or(self.poll).clamp(POLL_MIN, self.poll.max(POLL_MIN));
@@ -237,7 +237,7 @@ impl Notifier {
                     self.close_round();
                 }
             }
-            PollStep::Targets(targets) => {
+            PollStepResult::Targets(targets) => {
                 let mut reachable = Vec::with_capacity(targets.len());
                 for (key, target) in targets {
                     match target {
@@ -253,7 +253,7 @@ impl Notifier {
                     wants => self.due_poll.lease(self.context.clone(), self.incarnation, wants, now),
                 }
             }
-            PollStep::Leased(queues, took) => {
+            PollStepResult::Leased(queues, took) => {
                 self.claim_from = Instant::now() + POLL_MIN.max(took * CLAIM_PAUSE_FACTOR);
                 for (key, leased, is_all) in queues {
                     self.scheduler.take(key, leased, is_all);
@@ -273,7 +273,9 @@ impl Notifier {
 
     /// Waits for the poll step under way, and gives back what it leases.
     async fn end_poll(&mut self, outcomes: &mpsc::Sender<Notified>) {
-        if let Ok(Some(PollStep::Leased(queues, _))) = timeout(STOP_WITHIN, self.due_poll.next_step()).await {
+        if let Ok(Some(PollStepResult::Leased(queues, _))) =
+            timeout(STOP_WITHIN, self.due_poll.next_step()).await
+        {
             let leased = queues.into_iter().flat_map(|(_, leased, _)| leased).collect();
             self.give_back(leased, outcomes).await;
         }

@@ -27,7 +27,7 @@ use crate::{
 const LEASE: Duration = Duration::from_secs(120);
 
 /// The result of a step.
-pub(crate) enum PollStep {
+pub(crate) enum PollStepResult {
     /// The subscribers that have something due, and how long the store took; `None` if the store failed.
     Due(Option<ReportState>, Duration),
     /// How to reach these subscribers; `None` if one is gone or could not be read.
@@ -39,21 +39,21 @@ pub(crate) enum PollStep {
 
 /// The step under way, if there is one.
 #[derive(Default)]
-pub(crate) struct DuePoll(JoinSet<PollStep>);
+pub(crate) struct DueSubscriberPoll(JoinSet<PollStepResult>);
 
-impl DuePoll {
+impl DueSubscriberPoll {
     /// Whether a step is under way.
     pub(crate) fn is_busy(&self) -> bool {
         !self.0.is_empty()
     }
 
     /// The result of the step under way; `None` if no step is under way.
-    pub(crate) async fn next_step(&mut self) -> Option<PollStep> {
+    pub(crate) async fn next_step(&mut self) -> Option<PollStepResult> {
         match self.0.join_next().await? {
             Ok(step) => Some(step),
             Err(error) => {
                 tracing::error!(%error, "polling for notifications broke off; its leases are reclaimed later");
-                Some(PollStep::Leased(Vec::new(), Duration::ZERO))
+                Some(PollStepResult::Leased(Vec::new(), Duration::ZERO))
             }
         }
     }
@@ -69,7 +69,7 @@ impl DuePoll {
                     None
                 }
             };
-            PollStep::Due(state, began.elapsed())
+            PollStepResult::Due(state, began.elapsed())
         });
     }
 
@@ -90,7 +90,7 @@ impl DuePoll {
                 });
                 (key, target)
             };
-            PollStep::Targets(join_all(chosen.into_iter().map(read)).await)
+            PollStepResult::Targets(join_all(chosen.into_iter().map(read)).await)
         });
     }
 
@@ -105,7 +105,7 @@ impl DuePoll {
         self.0.spawn(async move {
             let began = Instant::now();
             let queues = lease(&*context.store, incarnation, wants, now).await;
-            PollStep::Leased(queues, began.elapsed())
+            PollStepResult::Leased(queues, began.elapsed())
         });
     }
 }

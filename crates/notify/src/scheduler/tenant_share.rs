@@ -16,7 +16,7 @@ pub(super) const RESERVED_SHARE: usize = 8;
 
 /// The slots and leases in use, by all tenants or by one.
 #[derive(Clone, Copy, Default)]
-struct SlotUse {
+struct TenantSlotUse {
     leased: usize,
     calls: usize,
     unproven_calls: usize,
@@ -25,8 +25,8 @@ struct SlotUse {
 /// The shares of all tenants. See the module.
 #[derive(Default)]
 pub(super) struct TenantShares {
-    all: SlotUse,
-    tenants: BTreeMap<TenantId, SlotUse>,
+    all: TenantSlotUse,
+    tenants: BTreeMap<TenantId, TenantSlotUse>,
 }
 
 /// How many more a tenant may take that has `own`, if `used` of `most` are in use.
@@ -40,11 +40,11 @@ fn capacity(most: usize, used: usize, own: usize) -> usize {
 }
 
 impl TenantShares {
-    fn own(&self, tenant: &TenantId) -> SlotUse {
+    fn own(&self, tenant: &TenantId) -> TenantSlotUse {
         self.tenants.get(tenant).copied().unwrap_or_default()
     }
 
-    fn change(&mut self, tenant: &TenantId, change: impl Fn(&mut SlotUse)) {
+    fn change(&mut self, tenant: &TenantId, change: impl Fn(&mut TenantSlotUse)) {
         change(&mut self.all);
         let own = self.tenants.entry(tenant.clone()).or_default();
         change(own);

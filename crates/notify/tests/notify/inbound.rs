@@ -129,8 +129,8 @@ async fn mail_that_came_in_means_nothing_to_a_client_that_is_told_of_its_message
     let room = gateway.open(1);
     let uid = gateway.mail(|routed| routed.received = Some("{}".to_owned())).await;
     gateway.all_told(&[sent]).await;
-    let told = gateway.notifications(uid).await;
-    assert!(told.iter().all(|one| one.state != NotificationState::Dead), "{told:?}");
+    let delivered = gateway.notifications(uid).await;
+    assert!(delivered.iter().all(|one| one.state != NotificationState::Dead), "{delivered:?}");
     gateway.close(room).await;
 }
 

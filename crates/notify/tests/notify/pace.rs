@@ -132,8 +132,8 @@ async fn a_call_ends_in_time_however_slowly_its_answer_comes() {
         .serve("/hook", Reply::Drip { body: vec![b'.'; 1_000], every: Duration::from_millis(500) });
     let room = gateway.open(1);
     let uid = gateway.message(1, &[Sent]).await;
-    let told = gateway.once(uid, |one| one.state == NotificationState::Acknowledged).await;
-    assert_eq!(told.last_call.unwrap().status, Some(200), "what came after its status is left");
+    let delivered = gateway.once(uid, |one| one.state == NotificationState::Acknowledged).await;
+    assert_eq!(delivered.last_call.unwrap().status, Some(200), "what came after its status is left");
     gateway.close(room).await;
 }
 

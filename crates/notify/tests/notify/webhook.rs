@@ -151,7 +151,7 @@ async fn a_failure_is_told_with_when_and_why_and_whether_it_was_the_last() {
     let body = json(calls.last().unwrap());
     assert_eq!(body["type"], json!("email.failed"));
     let data = body["data"].as_object().unwrap();
-    let told = |key: &str| data.get(key).unwrap_or_else(|| panic!("{key} is missing: {data:?}")).clone();
+    let delivered = |key: &str| data.get(key).unwrap_or_else(|| panic!("{key} is missing: {data:?}")).clone();
     for (key, expected) in [
         ("status", json!("failed")),
         ("held_by", json!([])),
@@ -168,10 +168,10 @@ async fn a_failure_is_told_with_when_and_why_and_whether_it_was_the_last() {
         ("outcome", json!(null)),
         ("bounce", json!(null)),
     ] {
-        assert_eq!(told(key), expected, "{key}");
+        assert_eq!(delivered(key), expected, "{key}");
     }
-    assert_eq!(told("error")["code"], json!("smtp_451"));
-    assert!(told("version").is_i64());
+    assert_eq!(delivered("error")["code"], json!("smtp_451"));
+    assert!(delivered("version").is_i64());
     for left_out in ["attempts", "events", "notifications"] {
         assert!(!data.contains_key(left_out), "{left_out} makes calls large");
     }
@@ -214,8 +214,8 @@ async fn what_holds_a_message_is_told_as_long_as_it_waits() {
     let calls = gateway.received("/hook");
     let held_by = |uid: MessageUid| {
         let of = |call: &&_| json(call)["data"]["uid"] == json!(uid.to_string());
-        let told = json(calls.iter().find(of).unwrap())["data"]["held_by"].clone();
-        let mut names: Vec<String> = serde_json::from_value(told).unwrap();
+        let delivered = json(calls.iter().find(of).unwrap())["data"]["held_by"].clone();
+        let mut names: Vec<String> = serde_json::from_value(delivered).unwrap();
         names.sort();
         names
     };
@@ -265,8 +265,8 @@ async fn events_of_a_message_come_in_order_also_after_a_failure() {
     gateway.once(uid, |first| first.state == NotificationState::Waiting).await;
     gateway.pass(Duration::from_secs(6));
     gateway.all_told(&[uid]).await;
-    let told: Vec<_> = gateway.received("/hook").iter().map(|call| json(call)["type"].clone()).collect();
-    assert_eq!(told, ["email.accepted", "email.accepted", "email.deferred", "email.sent"]);
+    let delivered: Vec<_> = gateway.received("/hook").iter().map(|call| json(call)["type"].clone()).collect();
+    assert_eq!(delivered, ["email.accepted", "email.accepted", "email.deferred", "email.sent"]);
     gateway.close(room).await;
 }
 
@@ -369,8 +369,8 @@ async fn an_endless_answer_acknowledges_and_is_cut() {
     gateway.receiver.serve("/hook", Reply::Endless);
     let uid = gateway.message(1, &[Sent]).await;
     let room = gateway.open(1);
-    let told = gateway.once(uid, |one| one.state == NotificationState::Acknowledged).await;
-    assert!(told.last_call.unwrap().answer.len() <= 3 * 4_096 + 3);
+    let delivered = gateway.once(uid, |one| one.state == NotificationState::Acknowledged).await;
+    assert!(delivered.last_call.unwrap().answer.len() <= 3 * 4_096 + 3);
     gateway.close(room).await;
 }
 
