@@ -1,6 +1,6 @@
 // The way to the server: the same /v1 that programs use, signed in by a cookie.
 //
-// Whatever changes something carries X-CSRF-Token; an admin's requests name the tenant that is looked at. An answer
+// A request that changes something carries X-CSRF-Token; an admin's requests name the selected tenant. An answer
 // that is no success is thrown as an ApiError, with the faults of single fields in `details`. A 401 ends the session
 // for the page.
 
@@ -108,7 +108,7 @@ export async function signIn(key) {
   return (who = await post("/v1/session", { key }));
 }
 
-/** Finds out who is signed in; null where nobody is. */
+/** Reads the session; null if no one is signed in. */
 export async function restore() {
   try {
     who = await get("/v1/session");

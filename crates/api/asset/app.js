@@ -137,7 +137,7 @@ function Foot() {
     html` <button type="button" class="small" onClick=${turn}>Show in ${other}</button>`}</footer>`;
 }
 
-/** Says so while the tenant's mail is captured because nobody has chosen how it leaves. */
+/** Shows a notice while the tenant's mail is captured because no account was chosen. */
 function CaptureNotice() {
   const tenant = useLoad(async (signal) => {
     const path = session().admin ? url`/v1/tenants/${currentTenant()}` : "/v1/tenant";
@@ -147,7 +147,7 @@ function CaptureNotice() {
     return kind === "sandbox" ? id : null;
   });
   return tenant.data && html`<aside class="capture" aria-label="Captured mail"><${Icon} name="warn" />Mail of this tenant is captured by the
-    account <code>${tenant.data}</code> and sent to nobody. ${may("manage") &&
+    account <code>${tenant.data}</code> and not sent. ${may("manage") &&
       html`<a href=${link("accounts")}>Add a relay</a> and make it the default to send, or mark the tenant as
       one for tests in <a href=${link("settings")}>its settings</a>.`}</aside>`;
 }

@@ -1,5 +1,5 @@
 // Where one is: the part of the address behind `#`, as a path and its parameters. `#/messages/ID?tab=text`. With the
-// admin key the tenant comes first, so that an address shows the same to whoever opens it: `#/t/acme/messages/ID`.
+// admin key the tenant comes first, so that an address shows the same to everyone who opens it: `#/t/acme/messages/ID`.
 
 import { currentTenant, session, withQuery } from "./api.js";
 

@@ -66,18 +66,18 @@ pub fn router(state: ApiState) -> Router {
 /// The complete API, and the key check that other listeners (SMTP) use. Both share one cache of keys, so a
 /// key revoked through one is revoked for the other at once.
 pub fn surface(state: ApiState) -> (Router, KeyCheck) {
-    let doors = compat::routes(&state.compat);
+    let compat_routes = compat::routes(&state.compat);
     let unmatched = compat::UnmatchedRoutes::new(&state.compat);
     let app = Arc::new(AppState::new(state));
     let clock = app.clock.clone();
     let (router, _) = openapi::routes().split_for_parts();
     let keys = KeyCheck(app.clone());
     let router = router
-        .merge(doors)
+        .merge(compat_routes)
         .route("/", get(dashboard::home))
         .route("/assets/{*path}", get(dashboard::asset))
         .fallback(move |state, request| unmatched.clone().answer(state, request))
-        .method_not_allowed_fallback(middleware::no_such_method)
+        .method_not_allowed_fallback(http::fallback::no_such_method)
         .layer(from_fn_with_state(app.clone(), middleware::authorize))
         .layer(from_fn_with_state(clock, middleware::observe))
         .with_state(app);

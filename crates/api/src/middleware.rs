@@ -4,7 +4,7 @@
 //! The log line has method, route, status, duration and request id; never a path, a query or a header,
 //! because these may contain addresses and keys.
 
-use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
@@ -13,14 +13,14 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use futures::FutureExt;
 use postway_domain::Clock;
 
 use crate::{
     auth::{self, Admin},
-    compat::ErrorStyle,
     http::{
         error::ApiError,
+        error_style::ErrorStyle,
+        fallback::catch_panics,
         query::QueryParameters,
         request_id::{self, RequestId},
     },
@@ -89,15 +89,6 @@ async fn check_request(parts: &mut Parts, app: &SharedState) -> Result<(), ApiEr
     unknown
 }
 
-/// The handler's answer, or 500 if it panics. A handler changes state only through the store's transactions,
-/// so a panic leaves nothing half done.
-pub(crate) async fn catch_panics(answer: impl Future<Output = Response>) -> Response {
-    match AssertUnwindSafe(answer).catch_unwind().await {
-        Ok(response) => response,
-        Err(panic) => ApiError::internal(panic_text(&*panic)).into_response(),
-    }
-}
-
 /// Writes the error body, in the format of the compatibility API that the request came through.
 fn write_error(response: &mut Response, error: ApiError, id: &RequestId, route: &str) {
     match (response.status(), error.cause()) {
@@ -118,8 +109,8 @@ fn write_error(response: &mut Response, error: ApiError, id: &RequestId, route: 
     response.headers_mut().remove(header::CONTENT_LENGTH);
     let body = match response.extensions_mut().remove::<&'static ErrorStyle>() {
         None => error.into_json(id.as_str()),
-        Some(dress) => {
-            let (status, body) = (dress.refuse)(&error, id.as_str());
+        Some(style) => {
+            let (status, body) = (style.refuse)(&error, id.as_str());
             *response.status_mut() = status;
             body.to_string().into_bytes()
         }
@@ -140,22 +131,6 @@ fn record(method: &Method, route: &str, status: StatusCode, started: Instant, id
     );
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text =
-        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("a handler panicked: {}", text.unwrap_or("without a word"))
-}
-
-/// 404 for a path without a route.
-pub(crate) async fn no_such_path() -> ApiError {
-    ApiError::not_found("there is nothing at this path; GET /docs lists what there is")
-}
-
-/// 405 for a route that has other methods.
-pub(crate) async fn no_such_method(method: Method) -> ApiError {
-    ApiError::method_not_allowed(format!("this path has no {method}; the Allow header lists what it has"))
-}
-
 #[cfg(test)]
 mod tests {
     use axum::{Router, body::to_bytes, middleware, routing::get};
@@ -165,6 +140,7 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
+    use crate::http::fallback::{no_such_method, no_such_path};
 
     struct MiddlewareTestClock;
 

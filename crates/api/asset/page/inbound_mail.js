@@ -32,7 +32,7 @@ function Shown({ one, path, changed }) {
     <div class="acts start">
       ${
         may("manage") &&
-        html`<${Button} icon="again" onClick=${act("replay", "It is looked at again")}>Replay<//>
+        html`<${Button} icon="again" onClick=${act("replay", "It is processed again")}>Replay<//>
         ${!one.resolved_at && one.follow_up &&
           html`<${Button} kind="primary" onClick=${act("resolve", "No more reminders of it")}>Resolve<//>`}`
       }

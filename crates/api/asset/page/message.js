@@ -28,7 +28,7 @@ const THEN = {
   doubt: "sent again",
 };
 const LOOK_MS = 3_000;
-/** What is over may still be bounced, or told to somebody. */
+/** A message that has ended may still bounce, or have pending notifications. */
 const LATER_MS = 15_000;
 const PRIORITY = ["immediate", "high", "normal", "low"];
 
@@ -94,7 +94,7 @@ const Shown = ({ one, changed }) => {
         more=${[may("read") && { name: "Request", body: () => html`<${Payload} path=${path} />` }]} />
     </section>
     ${one.notifications.length > 0 &&
-      html`<section class="card"><h2>Who was told</h2><${Notifications} list=${one.notifications} /></section>`}
+      html`<section class="card"><h2>Notifications</h2><${Notifications} list=${one.notifications} /></section>`}
     <${Receipts} path=${path} />
   `;
 };

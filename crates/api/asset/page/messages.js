@@ -40,7 +40,7 @@ const filters = (accounts, held) => [
     placeholder: "address, @domain, id, subject, smtp_550, tag:receipt",
   },
   { name: "status", label: "State", kind: "choice", options: ["", ...STATES] },
-  { name: "outcome", label: "What became of it", kind: "choice", options: ["", ...OUTCOMES] },
+  { name: "outcome", label: "Outcome", kind: "choice", options: ["", ...OUTCOMES] },
   {
     name: "span",
     label: "Accepted in",

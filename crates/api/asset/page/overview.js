@@ -1,4 +1,4 @@
-// How the tenant's mail is doing, live: what needs somebody now, what became of today's mail, then the charts. Every figure
+// The state of the tenant's mail, live: what needs attention, the outcome of today's mail, then the charts. Every figure
 // leads to its messages, and whatever is wrong to where it can be put right.
 
 import { html, useEffect, useState } from "../vendor/preact.js";
@@ -249,7 +249,7 @@ const CAUSES = {
   smtp_552: "552, mailbox full",
   smtp_553: "553, address not allowed",
   smtp_554: "554, refused",
-  connect_refused: "nobody listens there",
+  connect_refused: "nothing listens there",
   connect_dns: "the relay's name is not known",
   connect_timeout: "the relay does not answer",
   auth_failed: "user name or password refused",

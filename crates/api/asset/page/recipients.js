@@ -1,4 +1,4 @@
-// People that the tenant writes to, as far as it told of them.
+// The directory of the people that the tenant writes to.
 
 import { html, useState } from "../vendor/preact.js";
 import { url } from "../api.js";

@@ -1,4 +1,4 @@
-// One tenant: its settings and its keys. `#/settings` is that of the tenant that is looked at; its own key only reads
+// One tenant: its settings and its keys. `#/settings` is that of the selected tenant; its own key only reads
 // them.
 
 import { html, useState } from "../vendor/preact.js";

@@ -1,4 +1,4 @@
-// One webhook and what it was told, call by call.
+// One webhook and its deliveries, call by call.
 
 import { html, useState } from "../vendor/preact.js";
 import { get, may, patch, post, remove, url } from "../api.js";
@@ -50,7 +50,7 @@ function Shown({ one, path, changed }) {
     if (
       !(await confirm({
         title: "Delete this webhook?",
-        text: "What it was still to be told is dropped.",
+        text: "Its pending notifications are dropped.",
         action: "Delete",
         kind: "danger",
       }))
@@ -78,8 +78,8 @@ function Shown({ one, path, changed }) {
       html`<p class="reason bad">It is switched off: ${one.disabled_reason}. Edit it to switch it on again.</p>`}
     ${
       failing &&
-      html`<p class="reason bad">Calls to it fail: ${answered(failing)}. What it was not told
-        ${" "}is told again, the next <${When} at=${quiet ?? failing.next_at} past=${SOON} />.</p>`
+      html`<p class="reason bad">Calls to it fail: ${answered(failing)}. Missed notifications
+        ${" "}are repeated, the next <${When} at=${quiet ?? failing.next_at} past=${SOON} />.</p>`
     }
     <${Facts} pairs=${[
       ["Id", html`<code class="break">${one.id}</code>`],
@@ -99,11 +99,11 @@ function Deliveries({ path }) {
   const [turn, setTurn] = useState(0);
   const resend = async (row) => {
     await post(`${path}/deliveries/${row.message}/${row.sequence}/resend`);
-    toast("It is told again");
+    toast("The delivery is repeated");
     setTurn(turn + 1);
   };
   const resendDead = async () => {
-    const text = "All that was given up is told again, in order for each message.";
+    const text = "All deliveries that were given up are repeated, in order for each message.";
     if (!(await confirm({ title: "Resend what died?", text, action: "Resend" }))) return;
     let count = 0;
     let cursor = null;
@@ -112,7 +112,7 @@ function Deliveries({ path }) {
       count += part.resent;
       cursor = part.next_cursor;
     } while (cursor);
-    toast(count === 0 ? "Nothing is dead" : `${count} are told again`);
+    toast(count === 0 ? "Nothing is dead" : `${count} deliveries are repeated`);
     setTurn(turn + 1);
   };
   const look = ({ last_call: call }) =>
@@ -123,7 +123,7 @@ function Deliveries({ path }) {
     <h3>Sent</h3><pre class="source">${call.request}</pre><h3>Answered</h3><pre class="source">${call.answer}</pre>`,
     );
   return html`
-    <div class="title"><h2>What it was told</h2><span class="grow"></span>
+    <div class="title"><h2>Deliveries</h2><span class="grow"></span>
       <${Field} id="delivery-status" name="status" label="State" kind="choice" options=${STATES} value=${status}
         onInput=${setStatus} />
       ${may("manage") && html`<${Button} onClick=${resendDead}>Resend what died<//>`}

@@ -1,4 +1,4 @@
-// Who is told what became of messages.
+// The webhooks that get the events of messages.
 
 import { html } from "../vendor/preact.js";
 import { get, url } from "../api.js";

@@ -1,4 +1,4 @@
-// What can be said about an account. Which fields show goes by its kind.
+// The fields of an account. Its kind decides which of them are shown.
 
 const smtp = (held) => held.kind === "smtp";
 const ses = (held) => held.kind === "ses";

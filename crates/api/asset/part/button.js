@@ -1,4 +1,4 @@
-// Buttons that do something on the server: not twice at once, and what went wrong is told.
+// Buttons that do something on the server: not twice at once, and a failure is shown.
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { Icon } from "./icon.js";
@@ -20,7 +20,7 @@ export function Button({ onClick, kind = "", icon, label, disabled, children, ..
       if (here.current) setBusy(false);
     }
   };
-  // A disabled button would lose the focus, and whoever closes the dialog that it opened would not find it again.
+  // A disabled button would lose the focus, and closing the dialog that it opened would not return to it.
   return html`<button type="button" class=${kind} disabled=${disabled} aria-disabled=${busy ? "true" : null} aria-busy=${busy ? "true" : null}
     aria-label=${label} title=${label} onClick=${press} ...${rest}>
     ${icon && html`<${Icon} name=${icon} />`}${children}

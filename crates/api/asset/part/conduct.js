@@ -1,4 +1,4 @@
-// Whether a webhook takes what it is told: what stands beside "active" where its calls fail.
+// Whether a webhook accepts its calls: what is shown beside "active" if they fail.
 
 import { html } from "../vendor/preact.js";
 import { get, url } from "../api.js";

@@ -73,7 +73,7 @@ export function Dialogs() {
     shown?.done(undefined);
     setShown(next);
   };
-  // Before anything is painted: whoever sees the form, or leaves the page, finds the dialog open.
+  // Before anything is painted: a reader who sees the form, or leaves the page, finds the dialog open.
   useLayoutEffect(() => {
     if (!shown) return;
     if (!box.current.open) box.current.showModal();

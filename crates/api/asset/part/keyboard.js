@@ -1,4 +1,4 @@
-// Keys for whoever works here all day: `/` to search, `j` and `k` along a list, `g` and a letter to go somewhere, `?` for all
+// Keyboard shortcuts for frequent users: `/` to search, `j` and `k` along a list, `g` and a letter to go somewhere, `?` for all
 // of them. None of them counts while something is typed, or in front of the page.
 
 import { html } from "../vendor/preact.js";

@@ -7,7 +7,7 @@ import { Icon } from "./icon.js";
 const RETRY_MS = 5_000;
 
 /**
- * Reads with `load(signal)`, anew when `deps` change. `every` repeats it while the page is looked at: milliseconds, or
+ * Reads with `load(signal)`, anew when `deps` change. `every` repeats it while the page is visible: milliseconds, or
  * what gives them for the data that came.
  */
 export function useLoad(load, deps = [], every = 0) {

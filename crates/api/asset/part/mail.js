@@ -1,4 +1,4 @@
-// A mail as its readers see it. The html is somebody else's: it comes from the server under a policy of its own, in a
+// A mail as its readers see it. The html is a stranger's: it comes from the server under a policy of its own, in a
 // frame in which no script runs and from which nothing is fetched.
 
 import { html } from "../vendor/preact.js";

@@ -19,7 +19,7 @@ const OUTCOMES = [
 
 const resolution = () =>
   ask(
-    "What became of it?",
+    "What is its outcome?",
     (close) => html`
     <p>The mail went out and the relay's last answer was lost. Look into the relay's log, or ask the receiver.</p>
     <ul class="choices">

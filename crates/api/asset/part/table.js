@@ -78,7 +78,7 @@ const walked = new Map();
 /**
  * The pages of a list. `empty` is shown where there is nothing; `turn` reads the page anew when it changes. A list that is
  * `addressed` is what its view is about: which page of it is shown is part of the address, so that Back and a colleague
- * find it. One that is `live` is read anew every so many milliseconds: rows change in their place, and what is new is
+ * find it. One that is `live` is read again at that interval, in milliseconds: rows change in their place, and what is new is
  * announced above them.
  */
 export function Listing({ path, query = {}, empty, turn = 0, every, read = get, addressed, seen, live, ...table }) {

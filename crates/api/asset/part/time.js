@@ -1,4 +1,4 @@
-// Times, spans and numbers as people read them. A time is told as the clock shows it, in the reader's zone or in UTC;
+// Times, spans and numbers as people read them. A time is shown as the clock shows it, in the reader's zone or in UTC;
 // how long ago that was is its title, or stands beside it.
 
 import { html, useEffect, useState } from "../vendor/preact.js";
@@ -119,7 +119,7 @@ const HOUR_MS = 3_600_000;
 const tickers = new Set();
 setInterval(() => tickers.forEach((tick) => tick()), 5_000);
 
-/** Draws anew now and then while a time is near enough to be told otherwise. */
+/** Draws again now and then while a time is near enough that its text changes. */
 function useTicks(at) {
   const [, tick] = useState(0);
   useEffect(() => {

@@ -11,7 +11,7 @@ addEventListener("beforeunload", (event) => unsaved.size > 0 && event.preventDef
 /** Says of a form whether it holds something unsaved, for as long as it is shown. */
 export function useUnsaved(isChanged) {
   const me = useRef({}).current;
-  // At once: whoever presses Escape after the last letter is asked, too.
+  // At once: Escape right after the last letter asks, too.
   useLayoutEffect(() => void (isChanged ? unsaved.add(me) : unsaved.delete(me)), [isChanged]);
   useEffect(() => () => unsaved.delete(me), []);
   return () => unsaved.delete(me);

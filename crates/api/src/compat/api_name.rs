@@ -56,7 +56,7 @@ impl FromStr for DoorName {
     type Err = UnknownDoor;
 
     fn from_str(text: &str) -> Result<Self, UnknownDoor> {
-        let found = Self::ALL.into_iter().find(|door| door.as_str() == text);
+        let found = Self::ALL.into_iter().find(|api| api.as_str() == text);
         found.ok_or_else(|| UnknownDoor(text.chars().take(40).collect()))
     }
 }
@@ -83,8 +83,8 @@ mod tests {
 
     #[test]
     fn every_door_is_found_by_its_name_and_nothing_else_is() {
-        for door in DoorName::ALL {
-            assert_eq!(door.to_string().parse(), Ok(door));
+        for api in DoorName::ALL {
+            assert_eq!(api.to_string().parse(), Ok(api));
         }
         let error = "002".parse::<DoorName>().unwrap_err().to_string();
         assert_eq!(error, "`002` is no door; there are 000, 001, 004, resend, postmark");

@@ -8,23 +8,17 @@
 use axum::{
     Router,
     extract::{Request, State},
-    http::{HeaderValue, StatusCode, Uri, header},
+    http::{HeaderValue, Uri, header},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse, Response},
     routing::{MethodRouter, any},
 };
-use serde_json::Value;
 use tower::ServiceExt;
 
-use crate::{http::error::ApiError, middleware, state::SharedState};
-
-/// How a compatibility API takes keys and formats errors.
-pub(crate) struct ErrorStyle {
-    /// The header, in lower case, that its users send their key in; `Authorization: Bearer` works too.
-    pub(crate) key_header: &'static str,
-    /// Returns the status and the body of an error, given the request's id.
-    pub(crate) refuse: fn(&ApiError, &str) -> (StatusCode, Value),
-}
+use crate::{
+    http::{error::ApiError, error_style::ErrorStyle, fallback},
+    state::SharedState,
+};
 
 /// Routes of a compatibility API for requests that the exact routes missed: empty path segments are ignored,
 /// as the original systems did, and an unknown path is refused in the API's own format.
@@ -38,7 +32,7 @@ impl<S: Clone + Send + Sync + 'static> LenientRouter<S> {
     pub(super) fn new(bare: Router<S>, style: &'static ErrorStyle) -> Self {
         let strict = bare
             .fallback(no_such_call)
-            .method_not_allowed_fallback(middleware::no_such_method)
+            .method_not_allowed_fallback(fallback::no_such_method)
             .layer(from_fn_with_state(style, apply_style));
         Self { strict }
     }
@@ -68,7 +62,7 @@ pub(super) fn under_prefix<S: Clone + Send + Sync + 'static>(
         loose.answer(state, &path, request).await
     };
     bare.fallback(look_again)
-        .method_not_allowed_fallback(middleware::no_such_method)
+        .method_not_allowed_fallback(fallback::no_such_method)
         .layer(from_fn_with_state(style, apply_style))
 }
 
@@ -96,13 +90,13 @@ fn without_empty_segments(path: &str, query: Option<&str>) -> Option<Uri> {
 /// The routes among our own: only the paths that the API has belong to it. [`LenientRouter`] answers requests
 /// that miss them.
 pub(super) fn at_root(bare: Router<SharedState>, style: &'static ErrorStyle) -> Router<SharedState> {
-    bare.method_not_allowed_fallback(middleware::no_such_method)
+    bare.method_not_allowed_fallback(fallback::no_such_method)
         .route_layer(from_fn_with_state(style, apply_style))
 }
 
 async fn apply_style(State(style): State<&'static ErrorStyle>, mut request: Request, next: Next) -> Response {
     show_key(&mut request, style.key_header);
-    let mut response = middleware::catch_panics(next.run(request)).await;
+    let mut response = fallback::catch_panics(next.run(request)).await;
     response.extensions_mut().insert(style);
     response
 }
@@ -126,11 +120,12 @@ mod tests {
 
     use axum::{
         body::{Body, to_bytes},
+        http::StatusCode,
         routing::get,
     };
     use postway_domain::{Clock, Time};
     use postway_store::StoreError;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -172,10 +167,10 @@ mod tests {
             .route("/away", get(store_is_away))
             .route("/busy", get(is_busy))
             .route("/key", get(shows_key));
-        let router = Router::new()
-            .nest("/door", under_prefix(door, &TEAPOT))
-            .fallback(middleware::no_such_path)
-            .layer(from_fn_with_state(Arc::new(StyleTestClock) as Arc<dyn Clock>, middleware::observe));
+        let router =
+            Router::new().nest("/door", under_prefix(door, &TEAPOT)).fallback(fallback::no_such_path).layer(
+                from_fn_with_state(Arc::new(StyleTestClock) as Arc<dyn Clock>, crate::middleware::observe),
+            );
         let request =
             Request::get(path).header("x-request-id", "r-1").header("x-teapot-key", "k").body(Body::empty());
         let response = router.oneshot(request.unwrap()).await.unwrap();

@@ -41,7 +41,7 @@ pub(super) const ACTIVE: &[Status] = &[
 /// A message, its notifications, and what blocks it.
 pub(super) struct MessageWithStatus {
     pub(super) record: MessageRecord,
-    pub(super) told: Vec<NotificationView>,
+    pub(super) notifications: Vec<NotificationView>,
     /// What blocks it.
     pub(super) held_by: Vec<String>,
     /// When it had ended and was completely reported.
@@ -53,19 +53,19 @@ impl MessageWithStatus {
     pub(super) async fn find(app: &AppState, tenant: &TenantId, given: &str) -> Result<Self, ApiError> {
         let record = message::find(app, tenant, given).await?;
         let holds = Holds::read(&*app.store, tenant, [&record.summary], app.clock.now()).await?;
-        let (told, subscribers) = show::notifications_of(app, tenant, &record).await?;
-        Ok(Self::new(record, told, &holds, &subscribers))
+        let (notifications, subscribers) = show::notifications_of(app, tenant, &record).await?;
+        Ok(Self::new(record, notifications, &holds, &subscribers))
     }
 
     fn new(
         record: MessageRecord,
-        told: Vec<NotificationView>,
+        notifications: Vec<NotificationView>,
         holds: &Holds,
         subscribers: &[Subscriber],
     ) -> Self {
         let held_by = holds.of(&record.summary);
-        let reported_at = view::reported_at(&record, &told, subscribers);
-        Self { record, told, held_by, reported_at }
+        let reported_at = view::reported_at(&record, &notifications, subscribers);
+        Self { record, notifications, held_by, reported_at }
     }
 
     /// The client's id, or the uid.
@@ -91,14 +91,14 @@ impl MessageWithStatus {
 
     /// Whether a notification is pending.
     pub(super) fn has_pending_notification(&self) -> bool {
-        self.told.iter().any(|told| !told.state.is_settled())
+        self.notifications.iter().any(|notification| !notification.state.is_settled())
     }
 
     /// When the last notification was acknowledged; `None` if no notification of its end was sent, or one was
     /// given up.
     pub(super) fn acknowledged_at(&self) -> Option<Time> {
         let is_sent = self.record.summary.state == State::Sent;
-        let of_its_end = |told: &NotificationView| match told.kind {
+        let of_its_end = |notification: &NotificationView| match notification.kind {
             EventKind::Resolved => true,
             EventKind::Sent => is_sent,
             EventKind::Invalid
@@ -109,8 +109,9 @@ impl MessageWithStatus {
             | EventKind::Captured => !is_sent,
             _ => false,
         };
-        let taken = |told: &NotificationView| told.state == NotificationState::Acknowledged;
-        self.reported_at.filter(|_| self.told.iter().any(of_its_end) && self.told.iter().all(taken))
+        let taken = |notification: &NotificationView| notification.state == NotificationState::Acknowledged;
+        self.reported_at
+            .filter(|_| self.notifications.iter().any(of_its_end) && self.notifications.iter().all(taken))
     }
 }
 
@@ -157,7 +158,7 @@ pub(super) async fn page_where(
 ) -> Result<CompatMessagePage, ApiError> {
     let before = cursor.as_deref().map(list::read_cursor).transpose()?;
     let found = wanted_from(app, tenant, &filter, statuses, before, limit, &wanted).await?;
-    whole(app, tenant, found).await
+    with_status(app, tenant, found).await
 }
 
 /// The page with this number, from 1, of pages with `size` messages. One past the end is empty.
@@ -181,7 +182,7 @@ pub(super) async fn page_numbered(
         let limit = if left == 0 { size } else { left.min(PAGE_MAX) };
         let found = wanted_from(app, tenant, &filter, statuses, before, limit, &wanted).await?;
         if left == 0 {
-            return whole(app, tenant, found).await;
+            return with_status(app, tenant, found).await;
         }
         left = left.saturating_sub(u32::try_from(found.messages.len()).unwrap_or(u32::MAX));
         match found.next {
@@ -223,7 +224,7 @@ async fn wanted_from(
 }
 
 /// Adds everything that is shown.
-async fn whole(
+async fn with_status(
     app: &AppState,
     tenant: &TenantId,
     MessagePage { messages: found, next }: MessagePage,
@@ -234,21 +235,21 @@ async fn whole(
         true => app.store.subscribers(Some(tenant)).await?,
         false => Vec::new(),
     };
-    let whole = |uid: MessageUid| async move {
+    let entry = |uid: MessageUid| async move {
         let Some(record) = app.store.message(tenant, &MessageKey::Uid(uid)).await? else { return Ok(None) };
-        let told = app.store.notifications(tenant, uid).await?;
-        Ok::<_, ApiError>(Some((record, told)))
+        let notifications = app.store.notifications(tenant, uid).await?;
+        Ok::<_, ApiError>(Some((record, notifications)))
     };
     let uids: Vec<MessageUid> = found.iter().map(|message| message.uid).collect();
     let read: Vec<_> = futures::stream::iter(uids)
-        .map(whole)
+        .map(entry)
         .buffered(TOGETHER)
         .try_filter_map(async |one| Ok(one))
         .try_collect()
         .await?;
     let messages = read
         .into_iter()
-        .map(|(record, told)| MessageWithStatus::new(record, told, &holds, &subscribers))
+        .map(|(record, notifications)| MessageWithStatus::new(record, notifications, &holds, &subscribers))
         .collect();
     Ok(CompatMessagePage { messages, next_cursor: next.map(list::write_cursor) })
 }

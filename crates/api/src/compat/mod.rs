@@ -26,34 +26,33 @@ mod unmatched;
 use axum::Router;
 
 pub use api_name::{CompatConfig, DoorName, UnknownDoor};
-pub(crate) use error_style::ErrorStyle;
 pub use routes::CompatRoute;
 pub use stored_request::{OldKind, REQUEST_ID, in_our_words, in_their_words};
 pub(crate) use unmatched::UnmatchedRoutes;
 
 use self::routes::CompatRoutes;
-use crate::state::SharedState;
+use crate::{http::error_style::ErrorStyle, state::SharedState};
 
 /// The routes of every enabled API, each under its prefix, and the chosen one at `/`.
 pub(crate) fn routes(config: &CompatConfig) -> Router<SharedState> {
-    let nested = config.doors.iter().fold(Router::new(), |router, door| {
-        let (CompatRoutes { router: bare, .. }, style) = routes_of(*door);
-        let prefix = format!("/compat/{door}");
+    let nested = config.doors.iter().fold(Router::new(), |router, api| {
+        let (CompatRoutes { router: bare, .. }, style) = routes_of(*api);
+        let prefix = format!("/compat/{api}");
         let bare_prefix = error_style::bare_prefix(style);
         router.nest(&prefix, error_style::under_prefix(bare, style)).route(&format!("{prefix}/"), bare_prefix)
     });
     match config.root {
         None => nested,
-        Some(door) => {
-            let (CompatRoutes { router: bare, .. }, style) = routes_of(door);
+        Some(api) => {
+            let (CompatRoutes { router: bare, .. }, style) = routes_of(api);
             nested.merge(error_style::at_root(bare, style))
         }
     }
 }
 
 /// The routes of an API, and how it takes keys and formats errors.
-fn routes_of(door: DoorName) -> (CompatRoutes, &'static ErrorStyle) {
-    match door {
+fn routes_of(api: DoorName) -> (CompatRoutes, &'static ErrorStyle) {
+    match api {
         DoorName::Reference000 => (reference_000::routes(), &reference_000::ERROR_STYLE),
         DoorName::Reference001 => (reference_001::routes(), &reference_001::ERROR_STYLE),
         DoorName::Reference004 => (reference_004::routes(), &reference_004::ERROR_STYLE),
@@ -64,8 +63,8 @@ fn routes_of(door: DoorName) -> (CompatRoutes, &'static ErrorStyle) {
 
 /// Every route of every compatibility API.
 pub fn compat_routes() -> Vec<CompatRoute> {
-    let of_door = |door| {
-        routes_of(door).0.listed.into_iter().map(move |(method, path)| CompatRoute { door, method, path })
+    let of_api = |api| {
+        routes_of(api).0.listed.into_iter().map(move |(method, path)| CompatRoute { door: api, method, path })
     };
-    DoorName::ALL.into_iter().flat_map(of_door).collect()
+    DoorName::ALL.into_iter().flat_map(of_api).collect()
 }

@@ -25,11 +25,11 @@ pub enum OldKind {
 /// The body for our API, or every faulty field, named as that API names it. APIs without tables to import
 /// refuse everything.
 pub fn in_our_words(
-    door: DoorName,
+    api: DoorName,
     kind: OldKind,
     body: Map<String, Value>,
 ) -> Result<Map<String, Value>, Vec<FieldError>> {
-    let said = match (door, kind) {
+    let said = match (api, kind) {
         (DoorName::Reference000, OldKind::Message) => {
             read(body, |fields| reference_000::accept::translate(fields).map(|(json, _)| json))
         }
@@ -39,7 +39,7 @@ pub fn in_our_words(
         (DoorName::Reference004, OldKind::Message) => return of_004(body),
         (DoorName::Reference001, OldKind::Account) => return reference_001::account::translate(body, true),
         (DoorName::Reference001, OldKind::Tenant) => return reference_001::tenant::translate(body, None),
-        _ => Err(ApiError::field("", format!("the compatibility API {door} has no such rows"))),
+        _ => Err(ApiError::field("", format!("the compatibility API {api} has no such rows"))),
     };
     said.map_err(faults)
 }
@@ -48,8 +48,8 @@ pub fn in_our_words(
 pub const REQUEST_ID: &str = "request_id";
 
 /// One of our fields as that API names it.
-pub fn in_their_words(door: DoorName, kind: OldKind, field: &str) -> String {
-    match (door, kind) {
+pub fn in_their_words(api: DoorName, kind: OldKind, field: &str) -> String {
+    match (api, kind) {
         (DoorName::Reference000, OldKind::Message) => renamed(field, reference_000::NAMES),
         (DoorName::Reference001, OldKind::Message) => renamed(field, reference_001::NAMES),
         (DoorName::Reference001, OldKind::Account) => reference_001::account::in_its_names(field),
@@ -95,16 +95,16 @@ mod tests {
 
     use super::*;
 
-    fn said(door: DoorName, kind: OldKind, body: Value) -> Result<Value, Vec<String>> {
+    fn said(api: DoorName, kind: OldKind, body: Value) -> Result<Value, Vec<String>> {
         let Value::Object(body) = body else { panic!("{body}") };
-        let ours = in_our_words(door, kind, body);
+        let ours = in_our_words(api, kind, body);
         ours.map(Value::Object).map_err(|wrong| wrong.into_iter().map(|fault| fault.field).collect())
     }
 
     #[test]
     fn rows_are_read_as_the_doors_read_calls() {
         let message = OldKind::Message;
-        for (door, kind, theirs, ours) in [
+        for (api, kind, theirs, ours) in [
             (
                 DoorName::Reference000,
                 message,
@@ -138,7 +138,7 @@ mod tests {
                     "recipient": {"external_id": "C-1", "email": "b@x.example"}, "id": "a"}),
             ),
         ] {
-            assert_eq!(said(door, kind, theirs.clone()), Ok(ours), "{theirs}");
+            assert_eq!(said(api, kind, theirs.clone()), Ok(ours), "{theirs}");
         }
     }
 

@@ -13,7 +13,7 @@ use axum::{
 };
 
 use super::{CompatConfig, DoorName, error_style::LenientRouter, routes::CompatRoutes, routes_of};
-use crate::{middleware, state::SharedState};
+use crate::{http::fallback, state::SharedState};
 
 /// The prefixes of our own paths.
 const OURS: [&str; 9] =
@@ -28,34 +28,34 @@ pub(crate) struct UnmatchedRoutes {
 
 struct RootCompatApi {
     paths: Vec<&'static str>,
-    door: LenientRouter<SharedState>,
+    router: LenientRouter<SharedState>,
 }
 
 impl UnmatchedRoutes {
     pub(crate) fn new(config: &CompatConfig) -> Self {
-        let loose = |door: DoorName| {
-            let (CompatRoutes { router, listed }, style) = routes_of(door);
+        let loose = |api: DoorName| {
+            let (CompatRoutes { router, listed }, style) = routes_of(api);
             let paths = listed.into_iter().map(|(_, path)| path).collect();
-            RootCompatApi { paths, door: LenientRouter::new(router, style) }
+            RootCompatApi { paths, router: LenientRouter::new(router, style) }
         };
         Self {
-            nested: config.doors.iter().map(|&door| (door, loose(door).door)).collect(),
-            root: config.root.map(|door| Arc::new(loose(door))),
+            nested: config.doors.iter().map(|&api| (api, loose(api).router)).collect(),
+            root: config.root.map(|api| Arc::new(loose(api))),
         }
     }
 
     /// Answers a request that no route matched.
     pub(crate) async fn answer(self, State(app): State<SharedState>, request: Request) -> Response {
         let path = request.uri().path().to_owned();
-        for (name, door) in self.nested.iter() {
+        for (name, router) in self.nested.iter() {
             let behind = path.strip_prefix("/compat/").and_then(|rest| rest.strip_prefix(name.as_str()));
             if let Some(behind) = behind {
-                return door.answer(app, behind, request).await;
+                return router.answer(app, behind, request).await;
             }
         }
         match self.root {
-            Some(root) if root.has(&path) || !is_ours(&path) => root.door.answer(app, &path, request).await,
-            _ => middleware::no_such_path().await.into_response(),
+            Some(root) if root.has(&path) || !is_ours(&path) => root.router.answer(app, &path, request).await,
+            _ => fallback::no_such_path().await.into_response(),
         }
     }
 }

@@ -302,10 +302,10 @@ mod tests {
     #[tokio::test]
     async fn bodies_have_no_more_room_than_there_is_for_all_of_them() {
         const MANY: usize = 256 * 1024;
-        let room = crate::http::body_budget::BodyBudget::with_bytes(MANY);
+        let budget = crate::http::body_budget::BodyBudget::with_bytes(MANY);
         let mut parts = [with(HeaderMap::new()), with(HeaderMap::new())];
         for parts in &mut parts {
-            parts.extensions.insert(room.share());
+            parts.extensions.insert(budget.share());
         }
         let [first, second] = &parts;
         assert_eq!(read(first, pieces(&[MANY / 2, MANY / 2]), MANY).await.unwrap().len(), MANY);

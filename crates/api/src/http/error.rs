@@ -341,15 +341,15 @@ mod tests {
     /// An unsettled commit is reported as neither done nor undone, and as worth a repeat.
     #[test]
     fn a_commit_that_nobody_can_settle_is_503_and_does_not_claim_that_nothing_was_done() {
-        let told = |error: StoreError| {
+        let answer = |error: StoreError| {
             let error = ApiError::from(Refusal::from(error));
             (error.0.status, error.0.message.clone())
         };
-        let (status, message) = told(StoreError::Unsettled("the answer was lost".into()));
+        let (status, message) = answer(StoreError::Unsettled("the answer was lost".into()));
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
         assert!(message.contains("not known") && message.contains("Idempotency-Key"), "{message}");
         for error in [StoreError::TooSlow("30 s".into()), StoreError::Unavailable("gone".into())] {
-            let (status, message) = told(error);
+            let (status, message) = answer(error);
             assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
             assert!(message.contains("nothing was done"), "{message}");
         }

@@ -9,8 +9,7 @@ pub(crate) mod view;
 
 use axum::{
     Json,
-    extract::{FromRequestParts, Path},
-    http::{StatusCode, request::Parts},
+    http::StatusCode,
     response::{IntoResponse, Response},
 };
 use postway_domain::{ClientId, MessageUid, TenantId};
@@ -19,23 +18,15 @@ use postway_store::record::{MessageKey, MessageRecord};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{http::error::ApiError, state::AppState};
+use crate::{
+    http::{error::ApiError, resource::path_parameter},
+    state::AppState,
+};
 
 /// `{id}` in the path: a message's id or uid, as the caller sent it.
 pub(crate) struct MessagePathId(pub(crate) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for MessagePathId {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        match Path::<String>::from_request_parts(parts, state).await {
-            Ok(Path(id)) => Ok(Self(id)),
-            Err(_) => {
-                Err(ApiError::malformed("the id in the path cannot be read: use percent-encoded UTF-8"))
-            }
-        }
-    }
-}
+path_parameter!(MessagePathId, "id", |given| Ok(MessagePathId(given.to_owned())));
 
 /// The message that `given` names: by uid if it is one, otherwise by the client's id.
 pub(crate) async fn find(app: &AppState, tenant: &TenantId, given: &str) -> Result<MessageRecord, ApiError> {

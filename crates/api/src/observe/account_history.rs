@@ -201,13 +201,13 @@ mod tests {
     fn hours_of_a_day_are_summed_by_account_and_their_averages_weighed() {
         let rows = || [row(1, "b", 1, 100), row(23, "a", 3, 300), row(1, "a", 1, 900), row(24, "a", 0, 0)];
         let by_day = summed(rows().into_iter(), HistoryPeriod::Day);
-        let told: Vec<_> = by_day
+        let counted: Vec<_> = by_day
             .iter()
             .map(|row| {
                 (row.at.as_millis() / 86_400_000, row.account.as_str(), row.sent, row.average_queue_ms)
             })
             .collect();
-        assert_eq!(told, [(0, "a", 4, Some(300)), (0, "b", 1, Some(100)), (1, "a", 0, None)]);
+        assert_eq!(counted, [(0, "a", 4, Some(300)), (0, "b", 1, Some(100)), (1, "a", 0, None)]);
         assert_eq!(summed(rows().into_iter(), HistoryPeriod::Hour).len(), 4);
     }
 }

@@ -5,11 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use axum::{
-    Json,
-    extract::{FromRequestParts, Path, State},
-    http::{Uri, request::Parts},
-};
+use axum::{Json, extract::State, http::Uri};
 use postway_domain::{Status, TenantId, Time, id::BatchCode};
 use postway_store::record::{BatchView as Batch, DirectoryChange, Suspension, SuspensionScope};
 use serde::Serialize;
@@ -22,6 +18,7 @@ use crate::{
         pagination::{self, PageRequest},
         query::QueryParameters,
         request_id::RequestId,
+        resource::path_parameter,
     },
     state::{AppState, SharedState},
 };
@@ -72,16 +69,10 @@ pub(crate) struct BatchList {
 /// The batch that `{code}` in the path names.
 pub(crate) struct NamedBatch(BatchCode);
 
-impl<S: Send + Sync> FromRequestParts<S> for NamedBatch {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(given) = Path::<String>::from_request_parts(parts, state).await.map_err(|_| {
-            ApiError::malformed("the code in the path cannot be read: use percent-encoded UTF-8")
-        })?;
-        given.parse().map(Self).map_err(|error| ApiError::field("code", format!("{error}")))
-    }
-}
+path_parameter!(NamedBatch, "code", |given| given
+    .parse()
+    .map(NamedBatch)
+    .map_err(|error| ApiError::field("code", format!("{error}"))));
 
 /// List batches
 ///

@@ -9,13 +9,18 @@ use postway_store::record::{Changed, DirectoryChange};
 use serde_json::{Map, Value, json};
 
 use super::{
-    NamedWebhook, TRIES_MAX, WebhookView, busy,
+    NamedWebhook, WebhookView,
     edit::{self, WebhookEdit, WebhookRequest},
     find, refuse_client,
 };
 use crate::{
     auth::Manager,
-    http::{body, error::ApiError, request_id::RequestId},
+    http::{
+        body,
+        error::ApiError,
+        request_id::RequestId,
+        resource::{change_versioned, check_version},
+    },
     setting::callback_url,
     state::{AppState, SharedState},
 };
@@ -55,17 +60,14 @@ pub(crate) async fn change(
 ) -> Result<WebhookView, ApiError> {
     let given = edit::read(body).map_err(ApiError::invalid)?;
     let tenant = &caller.tenant;
-    for _ in 0..TRIES_MAX {
+    change_versioned("webhook", || async {
         let current = find(app, tenant, id).await?;
         let changes_form = given.form.is_some() && given.form != current.kind.form();
         if given.url.is_some() || given.events.is_some() || changes_form {
             refuse_client(id, "change it")?;
         }
         let expected = current.version;
-        if given.version.is_some_and(|version| version != expected) {
-            let message = format!("the webhook is at version {expected} by now; read it and try again");
-            return Err(ApiError::conflict(message));
-        }
+        check_version("webhook", given.version, expected)?;
         // A URL that is sent back unchanged is no new target.
         if let Some(url) = given.url.as_ref().filter(|url| **url != current.url) {
             callback_url::check(app, "url", url).map_err(|wrong| ApiError::invalid(vec![wrong]))?;
@@ -77,10 +79,11 @@ pub(crate) async fn change(
         let change = DirectoryChange::UpdateSubscriber(webhook, expected);
         if app.store.change(change, Some(entry)).await? == Changed::Done {
             tracing::info!(%tenant, webhook = %id, version = expected + 1, "webhook changed");
-            return Ok(view);
+            return Ok(Some(view));
         }
-    }
-    Err(busy())
+        Ok::<_, ApiError>(None)
+    })
+    .await
 }
 
 fn changed(mut webhook: Subscriber, given: &WebhookEdit, now: Time) -> Subscriber {

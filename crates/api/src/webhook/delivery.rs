@@ -82,7 +82,7 @@ pub(crate) struct DeliveryList {
 }
 
 impl From<NotificationView> for DeliveryView {
-    fn from(told: NotificationView) -> Self {
+    fn from(notification: NotificationView) -> Self {
         let call = |Call { at, latency_ms, status, request, answer }| WebhookCallView {
             at,
             latency_ms,
@@ -91,15 +91,15 @@ impl From<NotificationView> for DeliveryView {
             answer,
         };
         Self {
-            message: told.key.uid,
-            sequence: told.key.seq,
-            event: notified_event(&told),
-            status: told.state.as_str(),
-            tries: told.tries,
-            created_at: told.created_at,
-            next_at: told.due_at,
-            settled_at: told.settled_at,
-            last_call: told.last_call.map(call),
+            message: notification.key.uid,
+            sequence: notification.key.seq,
+            event: notified_event(&notification),
+            status: notification.state.as_str(),
+            tries: notification.tries,
+            created_at: notification.created_at,
+            next_at: notification.due_at,
+            settled_at: notification.settled_at,
+            last_call: notification.last_call.map(call),
         }
     }
 }
@@ -155,9 +155,10 @@ pub(crate) async fn list(
     let tenant = &caller.tenant;
     find(&app, tenant, &id).await?;
     let before = before.map(|DeliveryPlace(uid, seq)| (uid, seq));
-    let DeliveryPage { told, next } = app.store.deliveries(tenant, &id, status, before, limit).await?;
+    let DeliveryPage { told: notifications, next } =
+        app.store.deliveries(tenant, &id, status, before, limit).await?;
     let next_cursor = next.map(|(uid, seq)| pagination::write_cursor(&DeliveryPlace(uid, seq)));
-    Ok(Json(DeliveryList { data: told.into_iter().map(DeliveryView::from).collect(), next_cursor }))
+    Ok(Json(DeliveryList { data: notifications.into_iter().map(DeliveryView::from).collect(), next_cursor }))
 }
 
 /// The delivery that `{id}/deliveries/{uid}/{sequence}` in the path names. A text that cannot be one is 404.
@@ -211,18 +212,18 @@ pub(crate) async fn resend(
     let tenant = &caller.tenant;
     let webhook = find(&app, tenant, &id).await?;
     let key = NotificationKey { tenant: tenant.clone(), subscriber: id.clone(), uid, seq };
-    let told = async || {
+    let read_delivery = async || {
         let all = app.store.notifications(tenant, uid).await?;
-        all.into_iter().find(|told| told.key == key).ok_or_else(no_delivery)
+        all.into_iter().find(|notification| notification.key == key).ok_or_else(no_delivery)
     };
-    let state = told().await?.state;
+    let state = read_delivery().await?.state;
     refuse_inactive(&webhook)?;
     if !app.store.notify_again(&key, app.clock.now()).await? {
         let state = state.as_str();
         return Err(ApiError::conflict(format!("this delivery is {state}: only what is over is sent again")));
     }
     tracing::info!(%tenant, webhook = %id, %uid, seq, "a notification is sent again");
-    Ok((StatusCode::ACCEPTED, Json(told().await?.into())))
+    Ok((StatusCode::ACCEPTED, Json(read_delivery().await?.into())))
 }
 
 #[cfg(test)]

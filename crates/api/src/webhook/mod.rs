@@ -13,37 +13,21 @@ pub(crate) mod resend;
 pub(crate) mod secret;
 mod view;
 
-use axum::{
-    Json,
-    extract::{FromRequestParts, Path, State},
-    http::{StatusCode, request::Parts},
-};
+use axum::{Json, extract::State, http::StatusCode};
 use postway_domain::{Subscriber, TenantId, id::SubscriberId};
 use postway_store::record::{Changed, DirectoryChange};
 
 pub(crate) use self::view::{WebhookList, WebhookView};
 use crate::{
     auth::{Manager, Reader},
-    http::{error::ApiError, pagination::ListPart, request_id::RequestId},
+    http::{error::ApiError, pagination::ListPart, request_id::RequestId, resource::path_parameter},
     state::{AppState, SharedState},
 };
-
-/// How often a change is retried when another one came first.
-const TRIES_MAX: u32 = 5;
 
 /// The webhook that `{id}` in the path names. A text that cannot be an id is 404.
 pub(crate) struct NamedWebhook(pub(crate) SubscriberId);
 
-impl<S: Send + Sync> FromRequestParts<S> for NamedWebhook {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(given) = Path::<String>::from_request_parts(parts, state).await.map_err(|_| {
-            ApiError::malformed("the id in the path cannot be read: use percent-encoded UTF-8")
-        })?;
-        Self::parse(&given)
-    }
-}
+path_parameter!(NamedWebhook, "id", NamedWebhook::parse);
 
 impl NamedWebhook {
     /// Parses the id.
@@ -89,10 +73,6 @@ fn refuse_inactive(webhook: &Subscriber) -> Result<(), ApiError> {
             webhook.id
         ))),
     }
-}
-
-fn busy() -> ApiError {
-    ApiError::conflict("the webhook is being changed by others; read it and try again")
 }
 
 /// List webhooks

@@ -12,10 +12,10 @@ use postway_store::record::{Changed, DirectoryChange};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use super::{NamedWebhook, TRIES_MAX, WebhookView, busy, find, refuse_client, view::WebhookWithSecret};
+use super::{NamedWebhook, WebhookView, find, refuse_client, view::WebhookWithSecret};
 use crate::{
     auth::Manager,
-    http::{error::ApiError, request_id::RequestId},
+    http::{error::ApiError, request_id::RequestId, resource::change_versioned},
     state::{AppState, SharedState},
 };
 
@@ -90,7 +90,7 @@ pub(crate) async fn rotate(
 ) -> Result<Json<WebhookWithSecret>, ApiError> {
     let tenant = &caller.tenant;
     let secret = make();
-    for _ in 0..TRIES_MAX {
+    change_versioned("webhook", || async {
         let current = find(&app, tenant, &id).await?;
         refuse_client(&id, "change how it signs in")?;
         let updated_at = app.clock.now();
@@ -103,10 +103,11 @@ pub(crate) async fn rotate(
         let change = DirectoryChange::UpdateSubscriber(webhook, expected);
         if app.store.change(change, Some(entry)).await? == Changed::Done {
             tracing::info!(%tenant, webhook = %id, "webhook has a new secret");
-            return Ok(Json(WebhookWithSecret { webhook: view, secret }));
+            return Ok(Some(Json(WebhookWithSecret { webhook: view, secret: secret.clone() })));
         }
-    }
-    Err(busy())
+        Ok::<_, ApiError>(None)
+    })
+    .await
 }
 
 /// The new secret before those that are still valid.

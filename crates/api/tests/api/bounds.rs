@@ -1,4 +1,5 @@
-//! Bodies that are too large, over a real connection: the answer must arrive though the client is still writing.
+//! Bodies that are too large, over a real connection: the answer must arrive though the client is still
+//! writing.
 
 use axum::body::Body;
 use tokio::{

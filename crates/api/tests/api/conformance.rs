@@ -1,5 +1,5 @@
-//! The document says what is answered: every answer that any test gets is held against it, by its status, its content type and
-//! its fields.
+//! The document says what is answered: every answer that any test gets is held against it, by its status, its
+//! content type and its fields.
 
 use std::sync::LazyLock;
 

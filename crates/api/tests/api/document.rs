@@ -1,4 +1,5 @@
-//! The document as programs read it: examples that the server takes, words and bounds of queries, bytes that are bytes.
+//! The document as programs read it: examples that the server takes, words and bounds of queries, bytes that
+//! are bytes.
 
 use axum::{body::Body, http::Request};
 use postway_domain::{RecipientStatus::*, State};
@@ -174,9 +175,10 @@ async fn the_document_names_servers_and_a_contact_and_describes_every_operation(
     assert!(!whole.contains("Unix seconds\"},"), "a number stands beside a time");
 }
 
-/// What generators of clients stumble over, each seen: a choice between named schemas that says something beside one of them is
-/// not imported (TypeScript), one whose forms have the same required fields fits twice (Python), a choice with a default does not
-/// compile (Go), and a body that is neither JSON nor bytes is left out (Python).
+/// What generators of clients stumble over, each seen: a choice between named schemas that says something
+/// beside one of them is not imported (TypeScript), one whose forms have the same required fields fits twice
+/// (Python), a choice with a default does not compile (Go), and a body that is neither JSON nor bytes is left
+/// out (Python).
 #[tokio::test]
 async fn the_document_has_nothing_that_generators_stumble_over() {
     let document = Api::start().await.get("/openapi.json").await.ok(200);

@@ -1,6 +1,6 @@
-//! No call reaches across tenants: every call of the OpenAPI document is made with another tenant's key, which may do all
-//! that a tenant's key may, on the first tenant's ids. The calls come from the document, so that a new one cannot be
-//! forgotten: where this test does not know what to say to it, it fails.
+//! No call reaches across tenants: every call of the OpenAPI document is made with another tenant's key,
+//! which may do all that a tenant's key may, on the first tenant's ids. The calls come from the document, so
+//! that a new one cannot be forgotten: where this test does not know what to say to it, it fails.
 
 use postway_domain::{RecipientStatus::*, State, message::Wait};
 use postway_store::record::NotificationState;
@@ -260,7 +260,8 @@ async fn no_call_reaches_across_tenants() {
     let before = state_of_first(&api).await;
     let document = serde_json::to_value(postway_api::document()).unwrap();
     let mut calls = calls(&document, &made);
-    // First what must not be found, then readers, then what makes something of the caller's own under the same names.
+    // First what must not be found, then readers, then what makes something of the caller's own under the
+    // same names.
     calls.sort_by_key(|call| (call.expected == Expected::OwnOnly, call.method != "GET"));
     assert!(calls.len() > 60, "the document has {} calls", calls.len());
     for Call { method, path, body, expected } in calls {

@@ -1,6 +1,6 @@
-//! No compatibility API reaches across tenants either: every route of every API is called with another tenant's
-//! key, on the first tenant's ids. The routes come from the APIs themselves, so that a new one cannot be
-//! forgotten: the test fails if it does not know what to send.
+//! No compatibility API reaches across tenants either: every route of every API is called with another
+//! tenant's key, on the first tenant's ids. The routes come from the APIs themselves, so that a new one
+//! cannot be forgotten: the test fails if it does not know what to send.
 
 use postway_api::{CompatRoute, compat_routes};
 use serde_json::{Value, json};
@@ -25,7 +25,8 @@ fn filled(route: &CompatRoute, made: &Made) -> Vec<String> {
     ids.into_iter().map(|id| route.path.replace("{id}", id).replace("{attachment_id}", "att_0")).collect()
 }
 
-/// What to ask of a route: the query and the body. Each would do something to the first tenant, or show it, if it reached that far.
+/// What to ask of a route: the query and the body. Each would do something to the first tenant, or show it,
+/// if it reached that far.
 fn asked(route: &CompatRoute, made: &Made) -> Vec<(&'static str, Value)> {
     let ours = json!({"id": "first-ready", "from": "a@example.com", "to": "b@example.net", "subject": "Hi"});
     let with = |mut mail: Value, more: Value| {
@@ -154,7 +155,8 @@ async fn no_door_reaches_across_tenants() {
     let before = state_of_first(&api).await;
     let mut routes = compat_routes();
     assert!(routes.len() > 45, "the doors have {} routes", routes.len());
-    // Readers first, and what goes through all mail, before the caller has something of its own under the same names.
+    // Readers first, and what goes through all mail, before the caller has something of its own under the
+    // same names.
     let makes_something = |route: &CompatRoute| route.method != "GET" && !route.path.contains("requeue");
     routes.sort_by_key(|route| (makes_something(route), !route.path.contains('{')));
     let mut done = 0;

@@ -24,7 +24,8 @@ impl Schemas {
         Self(serde_json::to_value(postway_api::document()).unwrap())
     }
 
-    /// What may be answered to a call, by status. Of two routes that fit, the one that names more of the path is meant.
+    /// What may be answered to a call, by status. Of two routes that fit, the one that names more of the path
+    /// is meant.
     pub fn answers(&self, method: &str, path: &str) -> Option<&Value> {
         let fits = |route: &str| {
             let (names, given) = (route.split('/'), path.split('/'));
@@ -37,8 +38,9 @@ impl Schemas {
         Some(&item[method.to_lowercase()]["responses"])
     }
 
-    /// What an answer has that the schema does not tell of, if anything. Other than of what is sent, nothing says that an
-    /// object has no more fields than these: clients must take more, and yet none may come unannounced.
+    /// What an answer has that the schema does not tell of, if anything. Other than of what is sent, nothing
+    /// says that an object has no more fields than these: clients must take more, and yet none may come
+    /// unannounced.
     pub fn untold(&self, schema: &Value, value: &Value) -> Option<String> {
         self.untold_of(&[schema], value)
     }

@@ -1,5 +1,5 @@
-//! A stored secret cannot be obtained by changing its destination: a password is sent only where it was meant for,
-//! whichever key asks.
+//! A stored secret cannot be obtained by changing its destination: a password is sent only where it was meant
+//! for, whichever key asks.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,8 @@ async fn keys(api: &Api) -> [String; 2] {
     [api.key("default", json!({"scopes": ["manage", "read"]})).await, KEY.to_owned()]
 }
 
-/// Makes changes that must be refused for this field, by every key, and are taken with the secret; all from the same start.
+/// Makes changes that must be refused for this field, by every key, and are taken with the secret; all from
+/// the same start.
 async fn refuses(api: &Api, path: &str, secret: (&str, &str), changes: &[Value]) {
     for key in keys(api).await {
         for change in changes {

@@ -1,4 +1,5 @@
-//! OAuth grants of accounts and mailboxes: their secrets are stored, never shown, and bound to their destination.
+//! OAuth grants of accounts and mailboxes: their secrets are stored, never shown, and bound to their
+//! destination.
 
 use postway_domain::{
     Account, WatchedMailbox,

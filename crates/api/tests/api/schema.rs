@@ -1,4 +1,5 @@
-//! The document says what is taken: bodies in every form are validated against the schemas as served, and sent.
+//! The document says what is taken: bodies in every form are validated against the schemas as served, and
+//! sent.
 
 use serde_json::{Value, json};
 
@@ -23,7 +24,8 @@ impl Stage {
         Self { api, schemas }
     }
 
-    /// Sends each body, which the schema must allow and the call take. `route` is the path as the document has it.
+    /// Sends each body, which the schema must allow and the call take. `route` is the path as the document
+    /// has it.
     async fn takes(&self, method: &str, route: &str, path: &str, bodies: impl IntoIterator<Item = Value>) {
         for body in bodies {
             let fault = self.schemas.fault(self.schemas.asked(method, route), &body);

@@ -32,7 +32,8 @@ async fn hand_over(from: &Api, to: &Api) {
     }
 }
 
-/// A gateway that knew one key only, and has a recipient with a number, one without, and a suspended signing key.
+/// A gateway that knew one key only, and has a recipient with a number, one without, and a suspended signing
+/// key.
 async fn furnished() -> Api {
     let api = Api::start().await;
     for recipient in [

@@ -320,7 +320,8 @@ impl Api {
         while self.store.fan_out(self.clock.now(), 100).await.unwrap() > 0 {}
     }
 
-    /// Calls every subscriber with all that is due, as notify would, and settles the calls so; how many there were.
+    /// Calls every subscriber with all that is due, as notify would, and settles the calls so; how many there
+    /// were.
     pub async fn notify(&self, state: NotificationState, status: u16) -> usize {
         self.fan_out().await;
         let (now, token) = (self.clock.now(), LeaseToken::from_i64(9));

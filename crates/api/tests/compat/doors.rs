@@ -199,7 +199,8 @@ async fn a_slash_at_the_end_says_nothing_at_the_root_either() {
     is_refused_by("postmark", &api.ask(nobody).await, 401);
 }
 
-/// Resend's gem for Ruby joins the address and the path as they are, and takes every answer without `statusCode` for a success.
+/// Resend's gem for Ruby joins the address and the path as they are, and takes every answer without
+/// `statusCode` for a success.
 #[tokio::test]
 async fn an_address_without_its_last_slash_leads_to_the_door() {
     let api = Api::start().await;

@@ -1,4 +1,5 @@
-//! Templates and layouts of the Postmark API: written in Mustachio, shown unchanged, sent by alias and number.
+//! Templates and layouts of the Postmark API: written in Mustachio, shown unchanged, sent by alias and
+//! number.
 
 use serde_json::{Value, json};
 

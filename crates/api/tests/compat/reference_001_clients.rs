@@ -1,4 +1,5 @@
-//! Reference 001, as its own clients use it: several tenants in one call, whole records, keys that come with a tenant.
+//! Reference 001, as its own clients use it: several tenants in one call, whole records, keys that come with
+//! a tenant.
 
 use axum::{body::Body, http::Request};
 use postway_domain::{EventKind, RecipientStatus::*, State, message::Wait};

@@ -112,7 +112,8 @@ async fn an_email_is_taken_shown_and_listed() {
     refused(&both, 422, "validation_error");
 }
 
-/// Html alone gets a text, as there; an empty one says that none is wanted, and what is shown is what is in the mail.
+/// Html alone gets a text, as there; an empty one says that none is wanted, and what is shown is what is in
+/// the mail.
 #[tokio::test]
 async fn html_alone_gets_a_text_unless_none_is_wanted() {
     let api = Api::start().await;
@@ -378,7 +379,8 @@ async fn what_is_wrong_is_named_as_its_users_know_it() {
     assert_eq!(api.count().await, 0);
 }
 
-/// Bytes as numbers, and an object without fields as an empty list: what the SDKs for Go, Python, Ruby and PHP write.
+/// Bytes as numbers, and an object without fields as an empty list: what the SDKs for Go, Python, Ruby and
+/// PHP write.
 #[tokio::test]
 async fn emails_of_other_languages_sdks_are_taken() {
     let api = Api::start().await;

@@ -13,12 +13,15 @@ use super::{
 };
 use crate::{
     auth::Admin,
-    http::{body, error::ApiError, json_fields, request_id::RequestId},
+    http::{
+        body,
+        error::ApiError,
+        json_fields,
+        request_id::RequestId,
+        resource::{change_versioned, check_version},
+    },
     state::{AppState, SharedState},
 };
-
-/// How often a change is retried when another one came first.
-const TRIES_MAX: u32 = 5;
 
 /// Change a tenant
 ///
@@ -53,16 +56,10 @@ pub(crate) async fn update(
     id: &TenantId,
     body: &Map<String, Value>,
 ) -> Result<TenantView, ApiError> {
-    for _ in 0..TRIES_MAX {
+    change_versioned("tenant", || async {
         let current = find(app, id).await?;
         let since = suspended_since(app, id).await?;
-        if let Some(expected) = body.get("version").and_then(Value::as_i64)
-            && expected != current.version
-        {
-            let message =
-                format!("the tenant is at version {} by now; read it and try again", current.version);
-            return Err(ApiError::conflict(message));
-        }
+        check_version("tenant", body.get("version").and_then(Value::as_i64), current.version)?;
         let expected = current.version;
         let changed = changed(app, current, body.clone(), since).await?;
         let shown = TenantView::new(&changed, since);
@@ -71,10 +68,11 @@ pub(crate) async fn update(
         let change = DirectoryChange::UpdateTenant(changed, expected);
         if app.store.change(change, Some(entry)).await? == Changed::Done {
             tracing::info!(tenant = %id, version = expected + 1, "tenant changed");
-            return Ok(shown);
+            return Ok(Some(shown));
         }
-    }
-    Err(ApiError::conflict("the tenant is being changed by others; read it and try again"))
+        Ok::<_, ApiError>(None)
+    })
+    .await
 }
 
 /// The tenant with a patch merged into it.

@@ -14,8 +14,8 @@ mod view;
 
 use axum::{
     Json,
-    extract::{FromRequestParts, Path, Request, State},
-    http::{StatusCode, Uri, header, request::Parts},
+    extract::{Request, State},
+    http::{StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
 use postway_domain::{Account, AccountId, AccountSettings, Tenant, TenantId, TenantSettings, Time};
@@ -32,6 +32,7 @@ use crate::{
         pagination::{self, PageRequest},
         query::{QueryParameters, dry_run},
         request_id::RequestId,
+        resource::path_parameter,
     },
     setting::callback_url,
     state::{AppState, SharedState},
@@ -43,16 +44,7 @@ const FIRST_ACCOUNT: &str = "sandbox";
 /// The tenant that `{id}` in the path names. A text that cannot be an id is 404.
 pub(crate) struct NamedTenant(pub(crate) TenantId);
 
-impl<S: Send + Sync> FromRequestParts<S> for NamedTenant {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(given) = Path::<String>::from_request_parts(parts, state).await.map_err(|_| {
-            ApiError::malformed("the id in the path cannot be read: use percent-encoded UTF-8")
-        })?;
-        given.parse().map(Self).map_err(|_| no_tenant(&given))
-    }
-}
+path_parameter!(NamedTenant, "id", |given| given.parse().map(NamedTenant).map_err(|_| no_tenant(given)));
 
 pub(crate) fn no_tenant(given: &str) -> ApiError {
     let shown: String = given.chars().take(TenantId::BYTES_MAX).collect();

@@ -46,9 +46,9 @@ pub(super) struct PostmarkBounce {
 impl PostmarkBounce {
     /// The bounce of this recipient, if there is one.
     fn from_recipient(message: &MessageSummary, place: usize, recipient: &RecipientView) -> Option<Self> {
-        let (kind, told) = kind_of(recipient)?;
+        let (kind, report) = kind_of(recipient)?;
         let said = recipient.reply.as_ref().map(|reply| reply.text.clone());
-        let (reason, at) = told.map_or((None, None), |bounce| (bounce.reason, bounce.at));
+        let (reason, at) = report.map_or((None, None), |bounce| (bounce.reason, bounce.at));
         Some(Self {
             id: PostmarkBounceId::new(message.created_at, message.uid, place),
             kind,
@@ -94,11 +94,11 @@ impl PostmarkBounce {
 
 /// Why a mail did not reach a recipient, and the report; `None` if it did, or nothing is known.
 fn kind_of(recipient: &RecipientView) -> Option<(PostmarkBounceKind, Option<BounceView>)> {
-    let (_, told) = of_message(std::slice::from_ref(recipient), None);
+    let (_, report) = of_message(std::slice::from_ref(recipient), None);
     let kind = match (recipient.outcome, recipient.status) {
         (Some(EventKind::Complained), _) => PostmarkBounceKind::SpamComplaint,
         (Some(EventKind::Bounced | EventKind::PecFailed), _) => {
-            let is_hard = told.as_ref().is_some_and(|bounce| bounce.kind.as_deref() == Some("hard"));
+            let is_hard = report.as_ref().is_some_and(|bounce| bounce.kind.as_deref() == Some("hard"));
             if is_hard { PostmarkBounceKind::HardBounce } else { PostmarkBounceKind::SoftBounce }
         }
         (_, RecipientStatus::Failed) => {
@@ -108,7 +108,7 @@ fn kind_of(recipient: &RecipientView) -> Option<(PostmarkBounceKind, Option<Boun
         }
         _ => return None,
     };
-    Some((kind, told))
+    Some((kind, report))
 }
 
 pub(super) async fn list(

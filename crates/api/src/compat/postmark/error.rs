@@ -217,9 +217,9 @@ mod tests {
             (field("template"), 422, 1122),
             (field("messages"), 422, 410),
         ] {
-            let told = error.message().to_owned();
+            let text = error.message().to_owned();
             let (got, body) = refuse(&theirs(error), "r");
-            assert_eq!((got.as_u16(), body["ErrorCode"].as_u64()), (status, Some(code)), "{told}");
+            assert_eq!((got.as_u16(), body["ErrorCode"].as_u64()), (status, Some(code)), "{text}");
         }
     }
 

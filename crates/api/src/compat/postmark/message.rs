@@ -366,8 +366,8 @@ mod tests {
             (json!({"Bcc": "a@b@c"}), "Invalid 'Bcc' address: 'a@b@c'. "),
         ] {
             let error = self::message(message.to_string().as_bytes(), false).err().unwrap();
-            let told = error.details()[0].to_string();
-            assert!(told.starts_with(said) && !told[said.len()..].contains('\''), "{told}");
+            let text = error.details()[0].to_string();
+            assert!(text.starts_with(said) && !text[said.len()..].contains('\''), "{text}");
         }
     }
 

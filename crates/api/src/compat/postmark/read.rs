@@ -20,15 +20,15 @@ pub(super) async fn details(
     MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let record = named(&app, &caller.tenant, &id).await?;
-    let letter = ShownContent::read(&app, &caller.tenant, &record).await?;
-    let mut shown = listed(&record.summary, &record.recipients, &letter);
+    let content = ShownContent::read(&app, &caller.tenant, &record).await?;
+    let mut shown = listed(&record.summary, &record.recipients, &content);
     let places = record.recipients.iter().enumerate();
     let events: Vec<Value> =
         places.filter_map(|(place, recipient)| event(&record, place, recipient)).collect();
-    let source = letter.source.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+    let source = content.source.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
     for (name, value) in [
-        ("TextBody", json!(letter.text)),
-        ("HtmlBody", json!(letter.html)),
+        ("TextBody", json!(content.text)),
+        ("HtmlBody", json!(content.html)),
         ("Body", json!(source)),
         ("MessageEvents", json!(events)),
     ] {
@@ -43,8 +43,8 @@ pub(super) async fn dump(
     MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
     let record = named(&app, &caller.tenant, &id).await?;
-    let letter = ShownContent::read(&app, &caller.tenant, &record).await?;
-    Ok(Json(json!({"Body": letter.source.as_deref().map(String::from_utf8_lossy).unwrap_or_default()})))
+    let content = ShownContent::read(&app, &caller.tenant, &record).await?;
+    Ok(Json(json!({"Body": content.source.as_deref().map(String::from_utf8_lossy).unwrap_or_default()})))
 }
 
 async fn named(app: &AppState, tenant: &TenantId, id: &str) -> Result<MessageRecord, ApiError> {

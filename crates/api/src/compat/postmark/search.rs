@@ -56,8 +56,8 @@ pub(super) async fn list(
         .map(|(message, people)| {
             let app = &app;
             async move {
-                let letter = ShownContent::read_summary(app, tenant, &message).await?;
-                Ok::<_, ApiError>(listed(&message, &people, &letter))
+                let content = ShownContent::read_summary(app, tenant, &message).await?;
+                Ok::<_, ApiError>(listed(&message, &people, &content))
             }
         })
         .buffered(TOGETHER)
@@ -181,8 +181,8 @@ async fn sent_by(
 ) -> Result<Vec<MessageSummary>, ApiError> {
     let looked: Vec<_> = futures::stream::iter(found)
         .map(|message| async move {
-            let letter = ShownContent::read_summary(app, tenant, &message).await?;
-            let sender = letter.from.as_deref().and_then(|from| from.parse::<Mailbox>().ok());
+            let content = ShownContent::read_summary(app, tenant, &message).await?;
+            let sender = content.from.as_deref().and_then(|from| from.parse::<Mailbox>().ok());
             let is_from = sender.is_some_and(|sender| sender.address().as_str().to_lowercase() == from);
             Ok::<_, ApiError>(is_from.then_some(message))
         })
@@ -225,7 +225,7 @@ pub(super) async fn briefs(
 }
 
 /// A message as in lists.
-pub(super) fn listed(message: &MessageSummary, people: &[RecipientView], letter: &ShownContent) -> Value {
+pub(super) fn listed(message: &MessageSummary, people: &[RecipientView], content: &ShownContent) -> Value {
     let of_kind = |kind: RecipientKind| -> Vec<Value> {
         let of_kind = people.iter().filter(|recipient| recipient.kind == kind);
         of_kind.map(|recipient| json!({"Email": recipient.address, "Name": null})).collect()
@@ -239,10 +239,10 @@ pub(super) fn listed(message: &MessageSummary, people: &[RecipientView], letter:
         "Bcc": of_kind(RecipientKind::Bcc),
         "Recipients": people.iter().map(|recipient| &recipient.address).collect::<Vec<_>>(),
         "ReceivedAt": message.created_at,
-        "From": letter.from.as_deref().unwrap_or_default(),
+        "From": content.from.as_deref().unwrap_or_default(),
         "Subject": subject_of(message),
         "Tag": message.tags.first(),
-        "Attachments": letter.files,
+        "Attachments": content.files,
         "Status": status::status(message.state),
         "TrackOpens": false,
         "TrackLinks": "None",

@@ -91,7 +91,7 @@ async fn read(
 ) -> Result<(RequestContext, Bytes), ApiError> {
     let (parts, body) = request.into_parts();
     // Subjects and tags may be as long as there; the tenant's own limit applies if it has set one.
-    let context = RequestContext { any_subject: true, ..accept::door_context(caller, id, &parts.headers)? };
+    let context = RequestContext { any_subject: true, ..accept::compat_context(caller, id, &parts.headers)? };
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     Ok((context, bytes))
@@ -138,9 +138,9 @@ async fn all(
         .buffered(TOGETHER)
         .try_collect()
         .await?;
-    let (mut messages, mut told) = (Vec::new(), Vec::with_capacity(found.len()));
+    let (mut messages, mut prepared) = (Vec::new(), Vec::with_capacity(found.len()));
     for one in found {
-        told.push(one.map(|(translated, inactive)| {
+        prepared.push(one.map(|(translated, inactive)| {
             let (json, named) = translated.into_json();
             messages.push(json.into());
             (named, inactive)
@@ -151,9 +151,9 @@ async fn all(
         false => many::take_each(app, context, messages).await.map_err(theirs)?.results,
     };
     let mut results = results.into_iter();
-    let answers = told.into_iter().map(|one| {
+    let answers = prepared.into_iter().map(|one| {
         let (named, inactive) = match one {
-            Ok(told) => told,
+            Ok(prepared) => prepared,
             Err(error) => return error_body(&error),
         };
         match results.next() {

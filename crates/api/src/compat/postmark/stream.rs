@@ -144,9 +144,9 @@ pub(super) async fn create(
 fn refused(error: ApiError) -> ApiError {
     match error.status().is_client_error() {
         true => {
-            let told =
+            let text =
                 error.details().first().map_or_else(|| error.message().to_owned(), ToString::to_string);
-            PostmarkFault::Stream.error("", told)
+            PostmarkFault::Stream.error("", text)
         }
         false => error,
     }

@@ -27,7 +27,7 @@ use crate::{
         error::{ApiError, FieldError},
         request_id::RequestId,
     },
-    message::submit::{accept::door_context, batch},
+    message::submit::{accept::compat_context, batch},
     state::SharedState,
 };
 
@@ -68,7 +68,8 @@ pub(super) async fn accept(
 ) -> Result<(StatusCode, Json<AddEmailsAnswer>), ApiError> {
     let (parts, body) = request.into_parts();
     // This API has no limit on subjects.
-    let context = RequestContext { any_subject: true, ..door_context(caller, &request_id, &parts.headers)? };
+    let context =
+        RequestContext { any_subject: true, ..compat_context(caller, &request_id, &parts.headers)? };
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let (ours, mails) = weighed(bytes.len(), || read(&bytes))?;

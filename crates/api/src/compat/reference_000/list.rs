@@ -32,14 +32,14 @@ pub(super) async fn show(
     caller: Reader,
     MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
-    let whole = MessageWithStatus::find(&app, &caller.tenant, &id).await?;
-    let history = status::history(&whole.record.events, whole.record.summary.state).map(|(word, event)| {
+    let entry = MessageWithStatus::find(&app, &caller.tenant, &id).await?;
+    let history = status::history(&entry.record.events, entry.record.summary.state).map(|(word, event)| {
         let data: Option<Value> = event.data.as_deref().and_then(|data| serde_json::from_str(data).ok());
         let said = |name: &&str| data.as_ref()?.get(name).filter(|value| !value.is_null()).cloned();
         let reason = ["message", "reason", "code"].iter().find_map(said);
         json!({"status": word, "reason": reason, "created_at": event.at})
     });
-    let mut answer = view(&whole);
+    let mut answer = view(&entry);
     answer["history"] = history.collect();
     Ok(Json(answer))
 }
@@ -63,7 +63,7 @@ pub(super) async fn list(
     let (wanted, states) = wanted.unzip();
     let states = states.unwrap_or_default();
     let page = lookup::page(&app, &caller.tenant, Filter::default(), &states, paging).await?;
-    Ok(answer(page, |whole| wanted.as_ref().is_none_or(|wanted: &String| wanted == status_word(whole))))
+    Ok(answer(page, |entry| wanted.as_ref().is_none_or(|wanted: &String| wanted == status_word(entry))))
 }
 
 /// `GET /emails/stale?older_than_seconds=`: mails that have not ended and have not changed for that long.
@@ -148,7 +148,7 @@ pub(super) async fn find_stale(
 }
 
 fn answer(page: CompatMessagePage, is_wanted: impl Fn(&MessageWithStatus) -> bool) -> Json<Value> {
-    let data: Vec<Value> = page.messages.iter().filter(|whole| is_wanted(whole)).map(view).collect();
+    let data: Vec<Value> = page.messages.iter().filter(|entry| is_wanted(entry)).map(view).collect();
     Json(json!({"data": data, "next_cursor": page.next_cursor}))
 }
 
@@ -162,20 +162,20 @@ fn bare(page: &CompatMessagePage) -> Result<(HeaderMap, Json<Vec<Value>>), ApiEr
 }
 
 /// A mail's status in this API's terms.
-pub(super) fn status_word(whole: &MessageWithStatus) -> &'static str {
-    status::word(whole)
+pub(super) fn status_word(entry: &MessageWithStatus) -> &'static str {
+    status::word(entry)
 }
 
 /// A mail as this API shows it.
-fn view(whole: &MessageWithStatus) -> Value {
-    let record = &whole.record;
+fn view(entry: &MessageWithStatus) -> Value {
+    let record = &entry.record;
     let (version, updated_at) = status::changed(record);
     json!({
-        "id": whole.id(),
-        "status": status_word(whole),
+        "id": entry.id(),
+        "status": status_word(entry),
         "eml_file_path": status::file(&record.raw),
         "payload_file_path": status::file(&record.payload),
-        "reason": whole.reason(),
+        "reason": entry.reason(),
         "version": version,
         "created_at": record.summary.created_at,
         "updated_at": updated_at,

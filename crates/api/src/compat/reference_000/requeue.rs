@@ -84,9 +84,9 @@ async fn requeue(
     id: &str,
     request_id: &RequestId,
 ) -> Result<&'static str, ApiError> {
-    let whole = MessageWithStatus::find(app, tenant, id).await?;
-    let input = match whole.record.summary.state {
-        Stands::Accepted | Stands::Validating | Stands::Ready => return Ok(status_word(&whole)),
+    let entry = MessageWithStatus::find(app, tenant, id).await?;
+    let input = match entry.record.summary.state {
+        Stands::Accepted | Stands::Validating | Stands::Ready => return Ok(status_word(&entry)),
         // The operator has decided: it is sent again, under the same Message-ID.
         Stands::InDoubt => Asked::Resolve(Resolution::Resend),
         Stands::Scheduled(_)
@@ -132,7 +132,7 @@ fn read(mut body: Map<String, Value>) -> Result<RequeueSelection, ApiError> {
             None => Ok(RequeueSelection::Stale(STALE_S)),
             Some(seconds) => match seconds.as_u64() {
                 Some(seconds) => Ok(RequeueSelection::Stale(seconds)),
-                None => Err(ApiError::field("older_than_seconds", "must be a whole number of seconds")),
+                None => Err(ApiError::field("older_than_seconds", "must be a entry number of seconds")),
             },
         },
         _ => {

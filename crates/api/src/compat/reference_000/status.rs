@@ -9,9 +9,9 @@ use postway_store::record::{Kept, MessageRecord};
 use crate::{compat::lookup::MessageWithStatus, message::view::path};
 
 /// The status of a message.
-pub(super) fn word(whole: &MessageWithStatus) -> &'static str {
-    let (record, state) = (&whole.record, whole.record.summary.state);
-    status_000(state, told_000(&record.events, state, whole.has_pending_notification()))
+pub(super) fn word(entry: &MessageWithStatus) -> &'static str {
+    let (record, state) = (&entry.record, entry.record.summary.state);
+    status_000(state, told_000(&record.events, state, entry.has_pending_notification()))
 }
 
 /// The version and the time of the last change. Progress of callbacks is a change there, but not of our
@@ -36,8 +36,8 @@ pub(super) fn file(kept: &Kept) -> Option<String> {
 
 /// The states that a status may mean; `None` if this API has no such status.
 pub(super) fn states(of: &str) -> Option<Vec<Status>> {
-    let told = [Told::No, Told::Calling, Told::Acknowledged];
-    let is_it = |state: &&State| told.iter().any(|told| status_000(**state, *told) == of);
+    let progress = [Told::No, Told::Calling, Told::Acknowledged];
+    let is_it = |state: &&State| progress.iter().any(|one| status_000(**state, *one) == of);
     let mut statuses: Vec<Status> = State::ALL.iter().filter(is_it).map(|state| state.status()).collect();
     statuses.dedup();
     (!statuses.is_empty()).then_some(statuses)

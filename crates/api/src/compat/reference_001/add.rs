@@ -27,7 +27,7 @@ use crate::{
         translate::{expect_text, is_blank, renamed, shown_id, text},
     },
     http::{body, error::ApiError, query::QueryParameters, request_id::RequestId},
-    message::submit::{accept::door_context, batch},
+    message::submit::{accept::compat_context, batch},
     state::{AppState, SharedState},
 };
 
@@ -134,7 +134,7 @@ async fn take(
         }
         Err(error) => return Err(error),
     };
-    let context = door_context(Sender(caller), request_id, &parts.headers)?;
+    let context = compat_context(Sender(caller), request_id, &parts.headers)?;
     let receipt = batch::take_each(app, &context, messages).await?;
     Ok(Ok(receipt.results.into_iter()))
 }

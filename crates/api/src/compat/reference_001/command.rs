@@ -75,7 +75,7 @@ async fn pause(
         Some(code) => batch::activate_batch(app, &caller, request_id, code).await?,
         // A tenant that the operator suspended must not activate itself.
         None if !caller.actor.is_admin() => {
-            return Err(ApiError::forbidden("a whole tenant needs the admin token; name a batch_code"));
+            return Err(ApiError::forbidden("a entry tenant needs the admin token; name a batch_code"));
         }
         None => {
             let admin = Admin { actor: caller.actor };

@@ -60,16 +60,16 @@ pub(super) async fn list(State(app): State<SharedState>, parts: Parts) -> Result
     let shown_requests = shown_requests(&page.messages);
     let bytes: usize = shown_requests.iter().flatten().map(|(_, bytes)| *bytes as usize).sum();
     let mut held = app.body_budget.reserve_answer(&tenant, bytes.saturating_mul(MEMORY_PER_BYTE))?;
-    for (whole, asked) in page.messages.iter().zip(asked_for(&app, &tenant, shown_requests).await?) {
-        let mut shown = status::view(whole, now);
-        shown["pk"] = json!(whole.record.summary.uid);
+    for (entry, asked) in page.messages.iter().zip(asked_for(&app, &tenant, shown_requests).await?) {
+        let mut shown = status::view(entry, now);
+        shown["pk"] = json!(entry.record.summary.uid);
         shown["tenant_name"] = json!(tenant_name);
-        shown["is_pec"] = json!(certified.contains(&whole.record.summary.lane.account));
+        shown["is_pec"] = json!(certified.contains(&entry.record.summary.lane.account));
         if let Some(message) = shown["message"].as_object_mut() {
             message.extend(asked.map(request::in_its_words).unwrap_or_default());
         }
         if include_history {
-            shown["history"] = whole.record.events.iter().map(happened).collect();
+            shown["history"] = entry.record.events.iter().map(happened).collect();
         }
         messages.push(shown);
     }
@@ -84,10 +84,10 @@ pub(super) async fn list(State(app): State<SharedState>, parts: Parts) -> Result
 /// that is too large for its row, and requests beyond the page's bound are left out.
 fn shown_requests(messages: &[MessageWithStatus]) -> Vec<Option<(MessageUid, u64)>> {
     let mut left = REQUEST_BYTES_MAX;
-    let mut shown = |whole: &MessageWithStatus| match whole.record.payload {
-        Kept::Inline(bytes) if !whole.record.summary.sensitive && bytes <= left => {
+    let mut shown = |entry: &MessageWithStatus| match entry.record.payload {
+        Kept::Inline(bytes) if !entry.record.summary.sensitive && bytes <= left => {
             left -= bytes;
-            Some((whole.record.summary.uid, bytes))
+            Some((entry.record.summary.uid, bytes))
         }
         _ => None,
     };

@@ -24,7 +24,7 @@ use crate::{
         error::{ApiError, FieldError},
         request_id::RequestId,
     },
-    message::submit::accept::{door_context, take},
+    message::submit::accept::{compat_context, take},
     outgoing::recipient::personal,
     state::{AppState, SharedState},
 };
@@ -60,7 +60,7 @@ pub(super) async fn send(
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let started = Instant::now();
     let (parts, body) = request.into_parts();
-    let context = door_context(caller, &request_id, &parts.headers)?;
+    let context = compat_context(caller, &request_id, &parts.headers)?;
     body::expect_json(&parts.headers)?;
     let bytes = body::read(&parts, body, app.door.limits().request_bytes_max).await?;
     let received = match receive(&app, &context, &bytes).await {

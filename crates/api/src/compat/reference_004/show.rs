@@ -19,12 +19,12 @@ pub(super) async fn show(
     caller: Reader,
     MessagePathId(id): MessagePathId,
 ) -> Result<Json<Value>, ApiError> {
-    let whole = MessageWithStatus::find(&app, &caller.tenant, &id).await?;
-    let (events, state) = (&whole.record.events, whole.record.summary.state);
-    let uid = whole.record.summary.uid;
+    let entry = MessageWithStatus::find(&app, &caller.tenant, &id).await?;
+    let (events, state) = (&entry.record.events, entry.record.summary.state);
+    let uid = entry.record.summary.uid;
     let shown = |(at, one)| event::view(uid, one, sense(events, at, state));
     let events: Vec<Value> = events.iter().enumerate().filter_map(shown).collect();
-    let mut answer = view(&whole);
+    let mut answer = view(&entry);
     answer["events"] = json!(events);
     Ok(Json(answer))
 }
@@ -79,15 +79,15 @@ fn page_number(text: &str) -> Result<u32, &'static str> {
 }
 
 /// A mail as this API shows it.
-fn view(whole: &MessageWithStatus) -> Value {
-    let message = &whole.record.summary;
+fn view(entry: &MessageWithStatus) -> Value {
+    let message = &entry.record.summary;
     let named = |kind| {
-        let those = whole.record.recipients.iter().filter(move |recipient| recipient.kind == kind);
+        let those = entry.record.recipients.iter().filter(move |recipient| recipient.kind == kind);
         those.map(|recipient| recipient.address.as_str()).collect::<Vec<_>>()
     };
     let to = named(RecipientKind::To);
     let to = if let [only] = to.as_slice() { json!(only) } else { json!(to) };
-    let failure = whole.failure();
+    let failure = entry.failure();
     // A message that was ended by an operator has no failure.
     let ended_unsent = message.state.status().is_final() && message.state != Stands::Sent;
     let ended_at = message.sent_at.or(message.failed_at);
@@ -97,17 +97,17 @@ fn view(whole: &MessageWithStatus) -> Value {
         "outboxId": message.uid,
         "jobId": message.uid,
         "companyId": message.lane.tenant,
-        "recipientId": whole.record.recipient.map(|id| id.to_string()),
+        "recipientId": entry.record.recipient.map(|id| id.to_string()),
         "externalId": message.external_id,
         "to": to,
         "cc": named(RecipientKind::Cc),
         "bcc": named(RecipientKind::Bcc),
-        "subject": whole.subject(),
+        "subject": entry.subject(),
         "tags": message.tags,
         "status": status::status(message),
         "sesMessageId": message.provider_message_id,
         "errorCode": failure.as_ref().and_then(|failure| failure.code()),
-        "errorReason": whole.reason(),
+        "errorReason": entry.reason(),
         "attempts": message.attempt,
         "durationMs": ended_at.map(|at| at.since(message.created_at).as_millis() as u64),
         "requestId": message.request_id,

@@ -124,9 +124,9 @@ mod tests {
             (field("Idempotency-Key"), 400, "invalid_idempotency_key"),
             (field("to[0]"), 422, "validation_error"),
         ] {
-            let told = error.message().to_owned();
+            let text = error.message().to_owned();
             let (got_status, got_name, _) = shown(error);
-            assert_eq!((got_status, got_name.as_str()), (status, name), "{told}");
+            assert_eq!((got_status, got_name.as_str()), (status, name), "{text}");
         }
     }
 

@@ -113,8 +113,8 @@ async fn one(
     uid: MessageUid,
 ) -> Result<Option<Map<String, Value>>, ApiError> {
     let Some(record) = app.store.message(tenant, &MessageKey::Uid(uid)).await? else { return Ok(None) };
-    let letter = ShownContent::read(app, tenant, &record).await?;
-    Ok(Some(listed(&record, &letter)))
+    let content = ShownContent::read(app, tenant, &record).await?;
+    Ok(Some(listed(&record, &content)))
 }
 
 /// The emails that came right after this one, newest first, and whether there are newer ones.

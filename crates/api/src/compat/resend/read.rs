@@ -31,11 +31,11 @@ pub(super) async fn show(
         )),
         _ => error,
     })?;
-    let letter = ShownContent::read(&app, &caller.tenant, &record).await?;
-    let mut email = listed(&record, &letter);
+    let content = ShownContent::read(&app, &caller.tenant, &record).await?;
+    let mut email = listed(&record, &content);
     email.insert("object".to_owned(), "email".into());
-    email.insert("html".to_owned(), letter.html.map(as_given).into());
-    email.insert("text".to_owned(), letter.text.map(as_given).into());
+    email.insert("html".to_owned(), content.html.map(as_given).into());
+    email.insert("text".to_owned(), content.text.map(as_given).into());
     let tags = record.summary.tags.iter().map(|label| email::tag(label)).collect::<Vec<_>>();
     email.insert("tags".to_owned(), tags.into());
     Ok(Json(Value::Object(email)))
@@ -54,7 +54,7 @@ fn as_written(address: &str) -> String {
 }
 
 /// An email as in lists.
-pub(super) fn listed(record: &MessageRecord, letter: &ShownContent) -> Map<String, Value> {
+pub(super) fn listed(record: &MessageRecord, content: &ShownContent) -> Map<String, Value> {
     let message = &record.summary;
     let (outcome, _) = of_message(&record.recipients, None);
     let subject = if message.sensitive { HIDDEN } else { &message.subject };
@@ -62,11 +62,11 @@ pub(super) fn listed(record: &MessageRecord, letter: &ShownContent) -> Map<Strin
     let fields = [
         ("id", json!(message.uid)),
         ("message_id", json!(format!("<{}>", message.message_id))),
-        ("from", json!(letter.from.as_deref().map(as_written).unwrap_or_default())),
+        ("from", json!(content.from.as_deref().map(as_written).unwrap_or_default())),
         ("to", json!(addresses(record, RecipientKind::To))),
         ("cc", json!(addresses(record, RecipientKind::Cc))),
         ("bcc", json!(addresses(record, RecipientKind::Bcc))),
-        ("reply_to", letter.reply_to.iter().map(|one| as_written(one)).collect()),
+        ("reply_to", content.reply_to.iter().map(|one| as_written(one)).collect()),
         ("subject", json!(subject)),
         ("created_at", json!(message.created_at)),
         ("scheduled_at", json!(scheduled_at)),

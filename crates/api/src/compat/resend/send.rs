@@ -85,7 +85,7 @@ type EmailOutcome = Result<Option<Receipt>, ApiError>;
 
 /// Resend has no limit on subjects, and accepts times in words.
 fn context(caller: Sender, id: &RequestId, headers: &HeaderMap) -> Result<RequestContext, ApiError> {
-    let context = accept::door_context(caller, id, headers)?;
+    let context = accept::compat_context(caller, id, headers)?;
     Ok(RequestContext { any_subject: true, spoken_times: true, ..context })
 }
 

@@ -10,10 +10,16 @@ use postway_domain::Contact;
 use postway_store::record::{Changed, DirectoryChange};
 use serde_json::json;
 
-use super::{ContactView, NamedContact, TRIES_MAX, edit, find, view::ContactRequest};
+use super::{ContactView, NamedContact, edit, find, view::ContactRequest};
 use crate::{
     auth::Manager,
-    http::{body, error::ApiError, new_id::fresh_id, request_id::RequestId},
+    http::{
+        body,
+        error::ApiError,
+        new_id::fresh_id,
+        request_id::RequestId,
+        resource::{change_versioned, check_version},
+    },
     state::SharedState,
 };
 
@@ -73,13 +79,10 @@ pub(crate) async fn patch(
 ) -> Result<Json<ContactView>, ApiError> {
     let given = edit::read(body::json_object(request).await?, false).map_err(ApiError::invalid)?;
     let tenant = &caller.tenant;
-    for _ in 0..TRIES_MAX {
+    change_versioned("contact", || async {
         let current = find(&app, tenant, &id).await?;
         let expected = current.version;
-        if given.version.is_some_and(|version| version != expected) {
-            let message = format!("the contact is at version {expected} by now; read it and try again");
-            return Err(ApiError::conflict(message));
-        }
+        check_version("contact", given.version, expected)?;
         let (version, updated_at) = (expected + 1, app.clock.now());
         let contact = Contact {
             name: given.name.clone().unwrap_or_else(|| current.name.clone()),
@@ -93,12 +96,13 @@ pub(crate) async fn patch(
         let entry =
             app.audit(&caller.actor, Some(tenant), "contact.change", id.as_str(), &request_id, detail);
         match app.store.change(DirectoryChange::UpdateContact(contact, expected), Some(entry)).await? {
-            Changed::Done => return Ok(Json(view)),
+            Changed::Done => return Ok(Some(Json(view))),
             Changed::Exists => return Err(taken()),
             Changed::Already | Changed::Missing | Changed::Stale | Changed::InUse => {}
         }
-    }
-    Err(ApiError::conflict("the contact is being changed by others; read it and try again"))
+        Ok::<_, ApiError>(None)
+    })
+    .await
 }
 
 fn taken() -> ApiError {

@@ -6,11 +6,7 @@ pub(crate) mod raw;
 pub(crate) mod replay_all;
 pub(crate) mod view;
 
-use axum::{
-    Json,
-    extract::{FromRequestParts, Path, State},
-    http::{Uri, request::Parts},
-};
+use axum::{Json, extract::State, http::Uri};
 use bytes::Bytes;
 use postway_domain::{InboundState, MessageUid, TenantId, id::MailboxId};
 use postway_store::record::{InboundFilter, InboundRecord};
@@ -22,6 +18,7 @@ use crate::{
         error::ApiError,
         pagination::{self, PageRequest},
         query::QueryParameters,
+        resource::path_parameter,
     },
     state::{AppState, SharedState},
 };
@@ -32,16 +29,7 @@ const KINDS: [&str; 7] = ["bounce", "delay", "success", "complaint", "pec", "aut
 /// The inbound mail that `{id}` in the path names. A text that is not a uid is 404.
 pub(crate) struct NamedInbound(MessageUid);
 
-impl<S: Send + Sync> FromRequestParts<S> for NamedInbound {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(given) = Path::<String>::from_request_parts(parts, state).await.map_err(|_| {
-            ApiError::malformed("the id in the path cannot be read: use percent-encoded UTF-8")
-        })?;
-        Self::parse(&given)
-    }
-}
+path_parameter!(NamedInbound, "id", NamedInbound::parse);
 
 impl NamedInbound {
     fn parse(given: &str) -> Result<Self, ApiError> {

@@ -1,14 +1,12 @@
 //! Inbound mail, as JSON.
 
-use std::fmt::Write;
-
 use postway_domain::{MessageUid, Status, Time};
 use postway_store::record::{InboundRecord, InboundView};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::message::view::EventView;
+use crate::{http::hex_digest::hex, message::view::EventView};
 
 /// An inbound mail, as in lists.
 #[derive(Debug, Serialize, ToSchema)]
@@ -158,13 +156,4 @@ impl From<InboundRecord> for InboundMailView {
             events: events.into_iter().map(EventView::from).collect(),
         }
     }
-}
-
-/// A digest in hexadecimal.
-pub(crate) fn hex(digest: &[u8; 32]) -> String {
-    digest.iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _written = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -12,7 +12,7 @@ use postway_store::record::{Changed, DirectoryChange};
 use serde_json::json;
 
 use super::{
-    MailboxView, NamedMailbox, TRIES_MAX, busy, check_target,
+    MailboxView, NamedMailbox, check_target,
     create::watched_already,
     edit::{self, MailboxEdit},
     find,
@@ -25,6 +25,7 @@ use crate::{
         body,
         error::{ApiError, FieldError},
         request_id::RequestId,
+        resource::{change_versioned, check_version},
     },
     setting::secret_destination::SecretDestination,
     state::SharedState,
@@ -55,15 +56,12 @@ pub(crate) async fn patch(
     let body = body::json_object(request).await?;
     let names: Vec<String> = body.keys().take(30).cloned().collect();
     let tenant = &caller.tenant;
-    for _ in 0..TRIES_MAX {
+    change_versioned("mailbox", || async {
         let (current, _) = find(&app, tenant, &id).await?;
         let MailboxEdit { mut settings, secrets, version } =
             edit::edit(Some(&current.settings), body.clone()).map_err(ApiError::invalid)?;
         let expected = current.version;
-        if version.is_some_and(|version| version != expected) {
-            let message = format!("the mailbox is at version {expected} by now; read it and try again");
-            return Err(ApiError::conflict(message));
-        }
+        check_version("mailbox", version, expected)?;
         check_target(&app, &caller.actor, Some(&current.settings), &settings)?;
         let wrong = exposed(&current, &settings, &secrets);
         if !wrong.is_empty() {
@@ -79,13 +77,14 @@ pub(crate) async fn patch(
             Changed::Done => {
                 tracing::info!(%tenant, mailbox = %id, version, "mailbox changed");
                 let (mailbox, state) = find(&app, tenant, &id).await?;
-                return Ok(Json(MailboxView::new(mailbox, Some(&state))));
+                return Ok(Some(Json(MailboxView::new(mailbox, Some(&state)))));
             }
             Changed::Exists => return Err(watched_already()),
             Changed::Already | Changed::Missing | Changed::Stale | Changed::InUse => {}
         }
-    }
-    Err(busy())
+        Ok::<_, ApiError>(None)
+    })
+    .await
 }
 
 /// The stored secrets that a change would send to another destination.

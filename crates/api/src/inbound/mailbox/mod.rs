@@ -14,11 +14,7 @@ mod view;
 
 use std::collections::HashMap;
 
-use axum::{
-    Json,
-    extract::{FromRequestParts, Path, State},
-    http::{StatusCode, request::Parts},
-};
+use axum::{Json, extract::State, http::StatusCode};
 use postway_domain::{TenantId, WatchedMailbox, id::MailboxId, mailbox::MailboxSettings};
 use postway_store::record::{Changed, DirectoryChange, MailboxKey, MailboxState};
 use url::{Host, Url};
@@ -26,27 +22,15 @@ use url::{Host, Url};
 pub(crate) use self::view::{MailboxList, MailboxView};
 use crate::{
     auth::{CallerActor, Manager, Reader},
-    http::{error::ApiError, pagination::ListPart, request_id::RequestId},
+    http::{error::ApiError, pagination::ListPart, request_id::RequestId, resource::path_parameter},
     setting::{callback_url, oauth},
     state::{AppState, SharedState},
 };
 
-/// How often a change is retried when another one came first.
-const TRIES_MAX: u32 = 5;
-
 /// The mailbox that `{id}` in the path names. A text that cannot be an id is 404.
 pub(crate) struct NamedMailbox(MailboxId);
 
-impl<S: Send + Sync> FromRequestParts<S> for NamedMailbox {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(given) = Path::<String>::from_request_parts(parts, state).await.map_err(|_| {
-            ApiError::malformed("the id in the path cannot be read: use percent-encoded UTF-8")
-        })?;
-        given.parse().map(Self).map_err(|_| no_mailbox(&given))
-    }
-}
+path_parameter!(NamedMailbox, "id", |given| given.parse().map(NamedMailbox).map_err(|_| no_mailbox(given)));
 
 pub(crate) fn no_mailbox(given: &str) -> ApiError {
     let shown: String = given.chars().take(MailboxId::BYTES_MAX).collect();
@@ -63,10 +47,6 @@ async fn find(
     id: &MailboxId,
 ) -> Result<(WatchedMailbox, MailboxState), ApiError> {
     app.store.mailbox(&key_of(tenant, id)).await?.ok_or_else(|| no_mailbox(id.as_str()))
-}
-
-fn busy() -> ApiError {
-    ApiError::conflict("the mailbox is being changed by others; read it and try again")
 }
 
 /// Checks the host of a new or changed mailbox, whichever key names it. A tenant's key must not allow reports

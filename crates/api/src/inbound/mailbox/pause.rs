@@ -4,10 +4,10 @@ use axum::{Json, extract::State};
 use postway_domain::{WatchedMailbox, id::MailboxId};
 use postway_store::record::{Changed, DirectoryChange};
 
-use super::{MailboxView, NamedMailbox, TRIES_MAX, busy, find};
+use super::{MailboxView, NamedMailbox, find};
 use crate::{
     auth::{Caller, Manager},
-    http::{error::ApiError, request_id::RequestId},
+    http::{error::ApiError, request_id::RequestId, resource::change_versioned},
     state::{AppState, SharedState},
 };
 
@@ -59,10 +59,10 @@ async fn switch(
     active: bool,
 ) -> Result<Json<MailboxView>, ApiError> {
     let (tenant, action) = (&caller.tenant, if active { "mailbox.activate" } else { "mailbox.suspend" });
-    for _ in 0..TRIES_MAX {
+    change_versioned("mailbox", || async {
         let (current, state) = find(app, tenant, id).await?;
         if current.settings.active == active {
-            return Ok(Json(MailboxView::new(current, Some(&state))));
+            return Ok(Some(Json(MailboxView::new(current, Some(&state)))));
         }
         let (expected, updated_at) = (current.version, app.clock.now());
         let mut mailbox = WatchedMailbox { version: expected + 1, updated_at, ..current };
@@ -70,8 +70,9 @@ async fn switch(
         let entry = app.audit(&caller.actor, Some(tenant), action, id.as_str(), request_id, None);
         let change = DirectoryChange::UpdateMailbox(mailbox.clone(), expected);
         if app.store.change(change, Some(entry)).await? == Changed::Done {
-            return Ok(Json(MailboxView::new(mailbox, Some(&state))));
+            return Ok(Some(Json(MailboxView::new(mailbox, Some(&state)))));
         }
-    }
-    Err(busy())
+        Ok::<_, ApiError>(None)
+    })
+    .await
 }

@@ -9,14 +9,19 @@ use postway_store::record::{Changed, DirectoryChange, MailboxKey};
 use serde_json::json;
 
 use super::{
-    NamedRule, RuleView, TRIES_MAX, check,
+    NamedRule, RuleView, check,
     edit::{self, RuleEdit},
     find, no_such_mailbox,
     schema::RuleRequest,
 };
 use crate::{
     auth::Manager,
-    http::{body, error::ApiError, request_id::RequestId},
+    http::{
+        body,
+        error::ApiError,
+        request_id::RequestId,
+        resource::{change_versioned, check_version},
+    },
     state::SharedState,
 };
 
@@ -42,13 +47,10 @@ pub(crate) async fn patch(
 ) -> Result<Json<RuleView>, ApiError> {
     let given = edit::read(body::json_object(request).await?, false).map_err(ApiError::invalid)?;
     let tenant = &caller.tenant;
-    for _ in 0..TRIES_MAX {
+    change_versioned("rule", || async {
         let current = find(&app, tenant, &id).await?;
         let expected = current.version;
-        if given.version.is_some_and(|version| version != expected) {
-            let message = format!("the rule is at version {expected} by now; read it and try again");
-            return Err(ApiError::conflict(message));
-        }
+        check_version("rule", given.version, expected)?;
         let before = current.mailbox.clone();
         let (version, updated_at) = (expected + 1, app.clock.now());
         let rule = RuleEdit::apply_to(given.clone(), Rule { version, updated_at, ..current });
@@ -63,10 +65,11 @@ pub(crate) async fn patch(
         match app.store.change(DirectoryChange::UpdateRule(rule, expected), Some(entry)).await? {
             Changed::Done => {
                 tracing::info!(%tenant, rule = %id, version, "rule changed");
-                return Ok(Json(view));
+                return Ok(Some(Json(view)));
             }
             Changed::Already | Changed::Missing | Changed::Exists | Changed::Stale | Changed::InUse => {}
         }
-    }
-    Err(ApiError::conflict("the rule is being changed by others; read it and try again"))
+        Ok::<_, ApiError>(None)
+    })
+    .await
 }

@@ -13,8 +13,8 @@ mod view;
 
 use axum::{
     Json,
-    extract::{FromRequestParts, Path, State},
-    http::{StatusCode, Uri, request::Parts},
+    extract::State,
+    http::{StatusCode, Uri},
 };
 use postway_domain::{
     Rule, TenantId,
@@ -31,26 +31,15 @@ use crate::{
         pagination::ListPart,
         query::QueryParameters,
         request_id::RequestId,
+        resource::path_parameter,
     },
     state::{AppState, SharedState},
 };
 
-/// How often a change is retried when another one came first.
-const TRIES_MAX: u32 = 5;
-
 /// The rule that `{id}` in the path names. A text that cannot be an id is 404.
 pub(crate) struct NamedRule(RuleId);
 
-impl<S: Send + Sync> FromRequestParts<S> for NamedRule {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(given) = Path::<String>::from_request_parts(parts, state).await.map_err(|_| {
-            ApiError::malformed("the id in the path cannot be read: use percent-encoded UTF-8")
-        })?;
-        given.parse().map(Self).map_err(|_| no_rule(&given))
-    }
-}
+path_parameter!(NamedRule, "id", |given| given.parse().map(NamedRule).map_err(|_| no_rule(given)));
 
 fn no_rule(given: &str) -> ApiError {
     let shown: String = given.chars().take(RuleId::BYTES_MAX).collect();

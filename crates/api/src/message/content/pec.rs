@@ -13,10 +13,10 @@ use crate::{
     auth::Reader,
     http::{
         error::ApiError,
+        hex_digest::hex,
         pagination::{self, PageRequest},
         query::QueryParameters,
     },
-    inbound::mail::view::hex,
     message::{MessagePathId, find, view::object_or_empty},
     state::SharedState,
 };

@@ -22,8 +22,7 @@ use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use crate::{
     auth::Reader,
-    http::{body_budget::AlreadyCounted, error::ApiError},
-    inbound::mail::view::hex,
+    http::{body_budget::AlreadyCounted, error::ApiError, hex_digest::hex},
     message::{
         MessagePathId,
         content::{

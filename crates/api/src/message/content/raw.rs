@@ -63,7 +63,7 @@ pub(crate) fn headers(kind: &'static str, filename: &str) -> [(HeaderName, Strin
     ]
 }
 
-/// The media type to answer with: the content's own if the client accepts it by name, otherwise plain octets.
+/// The media type to answer with: plain octets if the client accepts those and not the content's own type.
 pub(crate) fn kind_for(asked: &HeaderMap, own: &'static str) -> &'static str {
     let accepted: Vec<&str> = asked
         .get_all(header::ACCEPT)

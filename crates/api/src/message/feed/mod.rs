@@ -139,13 +139,13 @@ pub(crate) async fn events(
         Some("now") => app.store.feed_end(&caller.tenant).await?,
         Some(cursor) => pagination::read_cursor::<FeedCursor>(cursor)?.0,
     };
-    let seat = app.waiting_readers.take();
+    let slot = app.waiting_readers.take();
     if wants_stream(&headers) {
-        let seat = seat.ok_or_else(|| ApiError::unavailable("too many readers wait already", "no seat"))?;
-        return stream::streamed(app, caller.tenant, after, seat).await;
+        let slot = slot.ok_or_else(|| ApiError::unavailable("too many readers wait already", "no slot"))?;
+        return stream::streamed(app, caller.tenant, after, slot).await;
     }
     // If no slot is free, the answer comes at once.
-    let wait = wait.filter(|_| seat.is_some()).unwrap_or_default();
+    let wait = wait.filter(|_| slot.is_some()).unwrap_or_default();
     let found = wait_for_events(&app, &caller.tenant, after, limit, Instant::now() + wait).await?;
     Ok(Json(FeedAnswer::new(found)).into_response())
 }

@@ -32,7 +32,7 @@ struct FeedStream {
     /// Entries that were read and not sent yet.
     ahead: VecDeque<FeedEntry>,
     ends_at: Instant,
-    _seat: OwnedSemaphorePermit,
+    _slot: OwnedSemaphorePermit,
 }
 
 /// Begins the stream. If the store does not answer now, this is an error and not an empty stream.
@@ -40,7 +40,7 @@ pub(super) async fn streamed(
     app: SharedState,
     tenant: TenantId,
     after: FeedPosition,
-    seat: OwnedSemaphorePermit,
+    slot: OwnedSemaphorePermit,
 ) -> Result<Response, ApiError> {
     let now = Instant::now();
     let found = wait_for_events(&app, &tenant, after, PAGE, now).await?;
@@ -50,7 +50,7 @@ pub(super) async fn streamed(
         after: found.position,
         ahead: found.entries.into(),
         ends_at: now + STREAM_MAX,
-        _seat: seat,
+        _slot: slot,
     };
     let events = stream::unfold(reading, |mut reading| async {
         let event = reading.next().await?;

@@ -33,8 +33,8 @@ pub(crate) async fn show(
     let record = find(&app, &caller.tenant, &id).await?;
     let holds = Holds::read(&*app.store, &caller.tenant, [&record.summary], app.clock.now()).await?;
     let held_by = holds.of(&record.summary);
-    let (told, subscribers) = notifications_of(&app, &caller.tenant, &record).await?;
-    Ok(Json(MessageDetailView::new(record, held_by, told, &subscribers)))
+    let (notifications, subscribers) = notifications_of(&app, &caller.tenant, &record).await?;
+    Ok(Json(MessageDetailView::new(record, held_by, notifications, &subscribers)))
 }
 
 /// The notifications of a message, and, once it has ended, the subscribers that may get more.
@@ -43,12 +43,12 @@ pub(crate) async fn notifications_of(
     tenant: &TenantId,
     record: &MessageRecord,
 ) -> Result<(Vec<NotificationView>, Vec<Subscriber>), ApiError> {
-    let told = app.store.notifications(tenant, record.summary.uid).await?;
+    let notifications = app.store.notifications(tenant, record.summary.uid).await?;
     let subscribers = match record.summary.state.status().is_final() {
         true => app.store.subscribers(Some(tenant)).await?,
         false => Vec::new(),
     };
-    Ok((told, subscribers))
+    Ok((notifications, subscribers))
 }
 
 /// The message with the client id `batch`: that path is a call of its own, but only for POST.

@@ -81,13 +81,13 @@ impl PageReports {
 
     fn report_for(&self, message: &MessageSummary) -> MessageReport {
         let fate = self.fates.get(&message.uid);
-        let told = fate.map_or(&[][..], |fate| &fate.told);
+        let notified = fate.map_or(&[][..], |fate| &fate.told);
         let outcomes = fate.map_or(&[][..], |fate| &fate.outcomes);
-        let (outcome, bounce) = of_outcomes(outcomes, bounces_notified_at(told));
+        let (outcome, bounce) = of_outcomes(outcomes, bounces_notified_at(notified));
         let latest = self.news.get(&message.uid);
         let refused = self.refused.get(&message.uid).copied().unwrap_or(0);
         MessageReport {
-            reported_at: since_when(message, |_| latest, told, &self.subscribers),
+            reported_at: since_when(message, |_| latest, notified, &self.subscribers),
             outcome,
             bounce,
             refused,

@@ -108,7 +108,7 @@ pub(crate) fn context(
 }
 
 /// The request's context for the intake, for a call of a compatibility API.
-pub(crate) fn door_context(
+pub(crate) fn compat_context(
     sender: Sender,
     id: &RequestId,
     headers: &HeaderMap,

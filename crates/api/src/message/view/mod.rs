@@ -259,11 +259,11 @@ impl MessageDetailView {
     pub(crate) fn new(
         record: MessageRecord,
         held_by: Vec<String>,
-        told: Vec<NotificationView>,
+        notifications: Vec<NotificationView>,
         subscribers: &[Subscriber],
     ) -> Self {
-        let reported_at = reported_at(&record, &told, subscribers);
-        let bounce_reported_at = bounce_reported_at(&told);
+        let reported_at = reported_at(&record, &notifications, subscribers);
+        let bounce_reported_at = bounce_reported_at(&notifications);
         let (outcome, bounce) = of_message(&record.recipients, bounce_reported_at);
         let refused = record.recipients.iter().filter(|one| one.status == RecipientStatus::Failed).count();
         let refused = if record.recipients.len() > 1 { refused as i64 } else { 0 };
@@ -283,7 +283,7 @@ impl MessageDetailView {
                 .collect(),
             attempts: record.attempts.into_iter().map(MessageAttemptView::from).collect(),
             events: record.events.into_iter().map(EventView::from).collect(),
-            notifications: told.into_iter().map(SubscriberNotification::from).collect(),
+            notifications: notifications.into_iter().map(SubscriberNotification::from).collect(),
         }
     }
 }

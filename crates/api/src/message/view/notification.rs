@@ -36,34 +36,34 @@ pub(crate) struct SubscriberNotification {
 }
 
 impl From<NotificationView> for SubscriberNotification {
-    fn from(told: NotificationView) -> Self {
+    fn from(notification: NotificationView) -> Self {
         Self {
-            event: notified_event(&told),
-            subscriber: told.key.subscriber.to_string(),
-            sequence: told.key.seq,
-            status: told.state.as_str(),
-            tries: told.tries,
-            next_at: told.due_at,
-            last_status: told.last_call.and_then(|call| call.status),
-            settled_at: told.settled_at,
+            event: notified_event(&notification),
+            subscriber: notification.key.subscriber.to_string(),
+            sequence: notification.key.seq,
+            status: notification.state.as_str(),
+            tries: notification.tries,
+            next_at: notification.due_at,
+            last_status: notification.last_call.and_then(|call| call.status),
+            settled_at: notification.settled_at,
         }
     }
 }
 
 /// The name of the event in a notification.
-pub(crate) fn notified_event(told: &NotificationView) -> &'static str {
-    event_name(told.kind, told.deferred).unwrap_or(told.kind.as_str())
+pub(crate) fn notified_event(notification: &NotificationView) -> &'static str {
+    event_name(notification.kind, notification.deferred).unwrap_or(notification.kind.as_str())
 }
 
 /// When a message was completely reported, by its complete record.
 pub(crate) fn reported_at(
     record: &MessageRecord,
-    told: &[NotificationView],
+    notifications: &[NotificationView],
     subscribers: &[Subscriber],
 ) -> Option<Time> {
     let latest_for =
         |subscriber: &Subscriber| record.events.iter().rev().find(|event| is_subscribed(subscriber, event));
-    since_when(&record.summary, latest_for, &Told::gather(told), subscribers)
+    since_when(&record.summary, latest_for, &Told::gather(notifications), subscribers)
 }
 
 /// When a message was completely reported: it has ended, and no notification is pending. `latest_for` returns
@@ -71,15 +71,15 @@ pub(crate) fn reported_at(
 pub(crate) fn since_when<'e>(
     message: &MessageSummary,
     latest_for: impl Fn(&Subscriber) -> Option<&'e Event>,
-    told: &[Told],
+    notified: &[Told],
     subscribers: &[Subscriber],
 ) -> Option<Time> {
-    let all = told.iter().map(|told| told.all).max().unwrap_or_default();
+    let all = notified.iter().map(|one| one.all).max().unwrap_or_default();
     if !message.state.status().is_final() || all == Telling::Open {
         return None;
     }
     let will_be =
-        |one: &Subscriber| latest_for(one).is_some_and(|latest| will_be_notified(one, latest, told));
+        |one: &Subscriber| latest_for(one).is_some_and(|latest| will_be_notified(one, latest, notified));
     if subscribers.iter().any(will_be) {
         return None;
     }
@@ -88,11 +88,11 @@ pub(crate) fn since_when<'e>(
 
 /// Whether a notification of the event is still to be created. Notifications are created a moment after the
 /// event; the subscriber existed before the event, and is still active.
-fn will_be_notified(subscriber: &Subscriber, event: &Event, told: &[Told]) -> bool {
+fn will_be_notified(subscriber: &Subscriber, event: &Event, notified: &[Told]) -> bool {
     subscriber.active
         && subscriber.updated_at <= event.at
         && is_subscribed(subscriber, event)
-        && !told.iter().any(|told| told.subscriber == subscriber.id && told.seq >= event.seq)
+        && !notified.iter().any(|one| one.subscriber == subscriber.id && one.seq >= event.seq)
 }
 
 /// Whether the subscriber gets this event of a message that has ended: a delay notice, for example, means

@@ -70,13 +70,13 @@ pub(crate) fn of_outcomes(
 }
 
 /// When every notification of this message's bounces was settled; `None` while one is pending.
-pub(crate) fn bounce_reported_at(told: &[NotificationView]) -> Option<Time> {
-    bounces_notified_at(&Told::gather(told))
+pub(crate) fn bounce_reported_at(notifications: &[NotificationView]) -> Option<Time> {
+    bounces_notified_at(&Told::gather(notifications))
 }
 
 /// The same from notifications in short form.
-pub(crate) fn bounces_notified_at(told: &[Told]) -> Option<Time> {
-    told.iter().map(|told| told.bounces).max().unwrap_or_default().settled_at()
+pub(crate) fn bounces_notified_at(notified: &[Told]) -> Option<Time> {
+    notified.iter().map(|one| one.bounces).max().unwrap_or_default().settled_at()
 }
 
 #[cfg(test)]

@@ -57,13 +57,13 @@ pub(crate) async fn overview(
     if !wants_stream {
         return Ok(Json(first).into_response());
     }
-    let seat = app
+    let slot = app
         .waiting_readers
         .take()
-        .ok_or_else(|| ApiError::unavailable("too many readers wait already", "no seat"))?;
+        .ok_or_else(|| ApiError::unavailable("too many readers wait already", "no slot"))?;
     let ends_at = Instant::now() + STREAM_MAX;
     let events =
-        stream::unfold((Some(first), app, caller, seat), move |(ready, app, caller, seat)| async move {
+        stream::unfold((Some(first), app, caller, slot), move |(ready, app, caller, slot)| async move {
             let overview = match ready {
                 Some(overview) => overview,
                 None if Instant::now() >= ends_at => return None,
@@ -75,7 +75,7 @@ pub(crate) async fn overview(
                 }
             };
             let event = Event::default().json_data(&overview).ok()?;
-            Some((Ok::<_, Infallible>(event), (None, app, caller, seat)))
+            Some((Ok::<_, Infallible>(event), (None, app, caller, slot)))
         });
     Ok(Sse::new(events).into_response())
 }

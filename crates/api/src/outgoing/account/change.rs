@@ -23,13 +23,15 @@ use super::{
 };
 use crate::{
     auth::{Caller, Manager},
-    http::{body, error::ApiError, request_id::RequestId},
+    http::{
+        body,
+        error::ApiError,
+        request_id::RequestId,
+        resource::{change_versioned, check_version},
+    },
     setting::secret_destination::SecretDestination,
     state::{AppState, SharedState},
 };
-
-/// How often a change is retried when another one came first.
-const TRIES_MAX: u32 = 5;
 
 /// Change an account
 ///
@@ -91,15 +93,9 @@ pub(crate) async fn update(
     replace: bool,
 ) -> Result<AccountView, ApiError> {
     let tenant = &caller.tenant;
-    for _ in 0..TRIES_MAX {
+    change_versioned("account", || async {
         let current = find(app, tenant, id).await?;
-        if let Some(expected) = body.get("version").and_then(Value::as_i64)
-            && expected != current.version
-        {
-            let message =
-                format!("the account is at version {} by now; read it and try again", current.version);
-            return Err(ApiError::conflict(message));
-        }
+        check_version("account", body.get("version").and_then(Value::as_i64), current.version)?;
         let now = app.clock.now();
         let base = match replace {
             // Whether a tenant's key named the host is not a setting, and stays until the host changes.
@@ -139,8 +135,9 @@ pub(crate) async fn update(
         if app.store.change(change, Some(entry)).await? == Changed::Done {
             app.store.change(DirectoryChange::CloseCircuit(key_of(&account)), None).await?;
             tracing::info!(%tenant, account = %id, version, "account changed");
-            return AccountView::with_standing(app, &account).await;
+            return AccountView::with_standing(app, &account).await.map(Some);
         }
-    }
-    Err(ApiError::conflict("the account is being changed by others; read it and try again"))
+        Ok::<_, ApiError>(None)
+    })
+    .await
 }

@@ -13,8 +13,8 @@ mod view;
 
 use axum::{
     Json,
-    extract::{FromRequestParts, Path, Request, State},
-    http::{StatusCode, Uri, header, request::Parts},
+    extract::{Request, State},
+    http::{StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
 use postway_domain::{
@@ -36,6 +36,7 @@ use crate::{
         pagination::ListPart,
         query::{QueryParameters, dry_run, flag},
         request_id::RequestId,
+        resource::path_parameter,
     },
     setting::{
         callback_url,
@@ -50,16 +51,7 @@ const RULES_NAMED_MAX: usize = 20;
 /// The account that `{id}` in the path names. A text that cannot be an id is 404.
 pub(crate) struct NamedAccount(AccountId);
 
-impl<S: Send + Sync> FromRequestParts<S> for NamedAccount {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(given) = Path::<String>::from_request_parts(parts, state).await.map_err(|_| {
-            ApiError::malformed("the id in the path cannot be read: use percent-encoded UTF-8")
-        })?;
-        given.parse().map(Self).map_err(|_| no_account(&given))
-    }
-}
+path_parameter!(NamedAccount, "id", |given| given.parse().map(NamedAccount).map_err(|_| no_account(given)));
 
 pub(crate) fn no_account(given: &str) -> ApiError {
     let shown: String = given.chars().take(AccountId::BYTES_MAX).collect();

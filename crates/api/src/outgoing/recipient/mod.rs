@@ -12,18 +12,14 @@ mod schema;
 mod view;
 pub(crate) mod write;
 
-use axum::{
-    Json,
-    extract::{FromRequestParts, Path, State},
-    http::{StatusCode, request::Parts},
-};
+use axum::{Json, extract::State, http::StatusCode};
 use postway_domain::{KnownRecipient, RecipientKey, TenantId};
 use postway_store::record::{Changed, DirectoryChange};
 
 pub(crate) use self::view::RecipientEntryView;
 use crate::{
     auth::{Manager, Reader},
-    http::{error::ApiError, request_id::RequestId},
+    http::{error::ApiError, request_id::RequestId, resource::path_parameter},
     state::{AppState, SharedState},
 };
 
@@ -36,20 +32,13 @@ pub(crate) struct NamedRecipient {
     key: RecipientKey,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for NamedRecipient {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(given) = Path::<String>::from_request_parts(parts, state).await.map_err(|_| {
-            ApiError::malformed("the id in the path cannot be read: use percent-encoded UTF-8")
-        })?;
-        let key = match given.strip_prefix(EXTERNAL) {
-            Some(external) => RecipientKey::External(external.to_owned()),
-            None => RecipientKey::Id(given.parse().map_err(|_| no_recipient(&given))?),
-        };
-        Ok(Self { given, key })
-    }
-}
+path_parameter!(NamedRecipient, "id", |given| {
+    let key = match given.strip_prefix(EXTERNAL) {
+        Some(external) => RecipientKey::External(external.to_owned()),
+        None => RecipientKey::Id(given.parse().map_err(|_| no_recipient(given))?),
+    };
+    Ok(NamedRecipient { given: given.to_owned(), key })
+});
 
 fn no_recipient(given: &str) -> ApiError {
     let shown: String = given.chars().take(EXTERNAL.len() + read::EXTERNAL_ID_BYTES_MAX).collect();

@@ -18,12 +18,15 @@ use super::{
 };
 use crate::{
     auth::Manager,
-    http::{body, error::ApiError, query::dry_run, request_id::RequestId},
+    http::{
+        body,
+        error::ApiError,
+        query::dry_run,
+        request_id::RequestId,
+        resource::{change_versioned, check_version},
+    },
     state::{AppState, SharedState},
 };
-
-/// How often a change is retried when another one came first.
-const TRIES_MAX: u32 = 5;
 
 /// Create a recipient
 ///
@@ -104,16 +107,13 @@ pub(crate) async fn patch(
     request: Request,
 ) -> Result<Json<RecipientEntryView>, ApiError> {
     let given = read::body(body::json_object(request).await?).map_err(ApiError::invalid)?;
-    for _ in 0..TRIES_MAX {
+    change_versioned("recipient", || async {
         let current = find(&app, &caller.tenant, &named).await?;
         if let Some(at) = current.deleted_at {
             return Err(ApiError::conflict(format!("the recipient was deleted at {at}: create a new one")));
         }
         let expected = current.version;
-        if given.version.is_some_and(|version| version != expected) {
-            let message = format!("the recipient is at version {expected} by now; read it and try again");
-            return Err(ApiError::conflict(message));
-        }
+        check_version("recipient", given.version, expected)?;
         let (version, updated_at) = (expected + 1, app.clock.now());
         let changed = apply_edit(&app, KnownRecipient { version, updated_at, ..current }, &given)?;
         let (tenant, id) = (&caller.tenant, changed.id.to_string());
@@ -121,12 +121,13 @@ pub(crate) async fn patch(
         let entry = app.audit(&caller.actor, Some(tenant), "recipient.update", id, &request_id, detail);
         let view = RecipientEntryView::from(changed.clone());
         match app.store.change(DirectoryChange::UpdateRecipient(changed, expected), Some(entry)).await? {
-            Changed::Done => return Ok(Json(view)),
+            Changed::Done => return Ok(Some(Json(view))),
             Changed::Exists => return Err(taken(&given)),
             Changed::Already | Changed::Missing | Changed::Stale | Changed::InUse => {}
         }
-    }
-    Err(ApiError::conflict("the recipient is being changed by others; read it and try again"))
+        Ok::<_, ApiError>(None)
+    })
+    .await
 }
 
 /// The entry with the given fields.

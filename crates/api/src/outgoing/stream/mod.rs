@@ -6,8 +6,8 @@ pub(crate) mod write;
 
 use axum::{
     Json,
-    extract::{FromRequestParts, Path, State},
-    http::{StatusCode, Uri, request::Parts},
+    extract::State,
+    http::{StatusCode, Uri},
 };
 use postway_domain::{MailStream, TenantId, id::StreamId};
 use postway_store::record::{Changed, DirectoryChange};
@@ -21,26 +21,15 @@ use crate::{
         pagination::{self, PageRequest},
         query::QueryParameters,
         request_id::RequestId,
+        resource::path_parameter,
     },
     state::{AppState, SharedState},
 };
 
-/// How often a change is retried when another one came first.
-const TRIES_MAX: u32 = 5;
-
 /// The stream that `{id}` in the path names. A text that cannot be an id is 404.
 pub(crate) struct NamedStream(StreamId);
 
-impl<S: Send + Sync> FromRequestParts<S> for NamedStream {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(given) = Path::<String>::from_request_parts(parts, state).await.map_err(|_| {
-            ApiError::malformed("the id in the path cannot be read: use percent-encoded UTF-8")
-        })?;
-        given.parse().map(Self).map_err(|_| no_stream(&given))
-    }
-}
+path_parameter!(NamedStream, "id", |given| given.parse().map(NamedStream).map_err(|_| no_stream(given)));
 
 pub(crate) fn no_stream(given: &str) -> ApiError {
     let shown: String = given.chars().take(StreamId::BYTES_MAX).collect();

@@ -11,10 +11,15 @@ use postway_store::record::{Changed, DirectoryChange};
 use serde_json::json;
 
 pub(crate) use super::edit::StreamEdit as NewStream;
-use super::{NamedStream, StreamView, TRIES_MAX, edit, find, view::StreamRequest};
+use super::{NamedStream, StreamView, edit, find, view::StreamRequest};
 use crate::{
     auth::Manager,
-    http::{body, error::ApiError, request_id::RequestId},
+    http::{
+        body,
+        error::ApiError,
+        request_id::RequestId,
+        resource::{change_versioned, check_version},
+    },
     state::{AppState, SharedState},
 };
 
@@ -117,13 +122,10 @@ pub(crate) async fn change_stream(
     given: NewStream,
 ) -> Result<MailStream, ApiError> {
     let tenant: &TenantId = &caller.tenant;
-    for _ in 0..TRIES_MAX {
+    change_versioned("stream", || async {
         let current = find(app, tenant, id).await?;
         let expected = current.version;
-        if given.version.is_some_and(|version| version != expected) {
-            let message = format!("the stream is at version {expected} by now; read it and try again");
-            return Err(ApiError::conflict(message));
-        }
+        check_version("stream", given.version, expected)?;
         let stream = MailStream {
             name: given.name.clone().unwrap_or_else(|| current.name.clone()),
             description: given.description.clone().unwrap_or_else(|| current.description.clone()),
@@ -141,8 +143,9 @@ pub(crate) async fn change_stream(
         let entry = app.audit(&caller.actor, Some(tenant), "stream.change", id.as_str(), request_id, detail);
         let change = DirectoryChange::UpdateStream(stream.clone(), expected);
         if app.store.change(change, Some(entry)).await? == Changed::Done {
-            return Ok(stream);
+            return Ok(Some(stream));
         }
-    }
-    Err(ApiError::conflict("the stream is being changed by others; read it and try again"))
+        Ok::<_, ApiError>(None)
+    })
+    .await
 }

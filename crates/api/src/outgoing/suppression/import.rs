@@ -207,7 +207,7 @@ mod tests {
         "acme".parse().unwrap()
     }
 
-    fn told(entries: impl Iterator<Item = Entry>) -> Vec<(usize, String)> {
+    fn faults_of(entries: impl Iterator<Item = Entry>) -> Vec<(usize, String)> {
         let word = |entry: Result<Suppression, String>| match entry {
             Ok(one) => format!("{} {}", one.address, one.reason.as_str()),
             Err(message) => message.split(':').next().unwrap_or_default().to_owned(),
@@ -220,7 +220,7 @@ mod tests {
         let now = Time::from_millis(0);
         let named = "Note,Email\nbounced twice,ADA@example.net\n,nobody\n";
         assert_eq!(
-            told(from_csv(named, &tenant(), now)),
+            faults_of(from_csv(named, &tenant(), now)),
             [(2, "ada@example.net manual".to_owned()), (3, "address".to_owned())]
         );
         let by_place =
@@ -230,14 +230,14 @@ mod tests {
             .collect();
         assert_eq!(wrong, [2, 4, 6], "an unknown reason, a note of two lines, too many columns");
         let lost = format!("address{}\na@example.net\n", ",x".repeat(40));
-        assert_eq!(told(from_csv(&lost, &tenant(), now)), [(1, "has more than 32 columns".to_owned())]);
+        assert_eq!(faults_of(from_csv(&lost, &tenant(), now)), [(1, "has more than 32 columns".to_owned())]);
     }
 
     #[test]
     fn lines_are_objects_or_addresses() {
         let text = "{\"address\":\"a@example.net\",\"reason\":\"hard_bounce\"}\n\n\"B@example.net\"\n7\n{\n{\"x\":1}";
         assert_eq!(
-            told(from_lines(text, &tenant(), Time::from_millis(0))),
+            faults_of(from_lines(text, &tenant(), Time::from_millis(0))),
             [
                 (1, "a@example.net hard_bounce".to_owned()),
                 (3, "b@example.net manual".to_owned()),

@@ -12,8 +12,8 @@ pub(crate) mod scoped;
 
 use axum::{
     Json,
-    extract::{FromRequestParts, Path, Request, State},
-    http::{StatusCode, Uri, request::Parts},
+    extract::{Request, State},
+    http::{StatusCode, Uri},
 };
 use postway_domain::{TenantId, Time};
 use postway_store::record::{Changed, DirectoryChange, Suppression};
@@ -31,6 +31,7 @@ use crate::{
         pagination::{self, PageRequest},
         query::QueryParameters,
         request_id::RequestId,
+        resource::path_parameter,
     },
     state::{AppState, SharedState},
 };
@@ -88,16 +89,9 @@ pub(crate) struct SuppressionList {
 /// The address that `{address}` in the path names, in the stored form.
 pub(crate) struct NamedAddress(String);
 
-impl<S: Send + Sync> FromRequestParts<S> for NamedAddress {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(given) = Path::<String>::from_request_parts(parts, state).await.map_err(|_| {
-            ApiError::malformed("the address in the path cannot be read: use percent-encoded UTF-8")
-        })?;
-        read::address(&given).map(Self).map_err(|message| ApiError::field("address", message))
-    }
-}
+path_parameter!(NamedAddress, "address", |given| read::address(given)
+    .map(NamedAddress)
+    .map_err(|message| ApiError::field("address", message)));
 
 fn not_suppressed(address: &str) -> ApiError {
     ApiError::not_found(format!("`{address}` is not suppressed"))

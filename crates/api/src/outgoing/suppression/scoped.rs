@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use axum::{
     Json,
-    extract::{FromRequestParts, Path, Request, State},
-    http::{StatusCode, Uri, request::Parts},
+    extract::{Request, State},
+    http::{StatusCode, Uri},
 };
 use postway_domain::{Time, id::StreamId, suppression::SuppressionPattern};
 use postway_store::record::{Changed, DirectoryChange, ScopeFilter, ScopedSuppression, SuppressionScope};
@@ -25,6 +25,7 @@ use crate::{
         pagination::{self, PageRequest},
         query::{QueryParameters, flag},
         request_id::RequestId,
+        resource::path_parameter,
         schema_form::When,
     },
     state::{AppState, SharedState},
@@ -101,16 +102,10 @@ pub(crate) struct ScopedSuppressionRequest {
 /// The pattern that `{pattern}` in the path names, in the stored form.
 pub(crate) struct NamedPattern(SuppressionPattern);
 
-impl<S: Send + Sync> FromRequestParts<S> for NamedPattern {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(given) = Path::<String>::from_request_parts(parts, state).await.map_err(|_| {
-            ApiError::malformed("the pattern in the path cannot be read: use percent-encoded UTF-8")
-        })?;
-        given.parse().map(Self).map_err(|error| ApiError::field("pattern", format!("{error}")))
-    }
-}
+path_parameter!(NamedPattern, "pattern", |given| given
+    .parse()
+    .map(NamedPattern)
+    .map_err(|error| ApiError::field("pattern", format!("{error}"))));
 
 /// The position at which a page ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,8 +12,8 @@ pub(crate) mod write;
 
 use axum::{
     Json,
-    extract::{FromRequestParts, Path, State},
-    http::{StatusCode, Uri, request::Parts},
+    extract::State,
+    http::{StatusCode, Uri},
 };
 use postway_domain::{Template, TemplateName, TenantId};
 use postway_store::record::{Changed, DirectoryChange};
@@ -26,6 +26,7 @@ use crate::{
         pagination::{self, PageRequest},
         query::QueryParameters,
         request_id::RequestId,
+        resource::path_parameter,
     },
     state::{AppState, SharedState},
 };
@@ -36,16 +37,7 @@ const RESERVED: &str = "preview";
 /// The template that `{name}` in the path names. A text that cannot be a name is 404.
 pub(crate) struct NamedTemplate(pub(crate) TemplateName);
 
-impl<S: Send + Sync> FromRequestParts<S> for NamedTemplate {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(given) = Path::<String>::from_request_parts(parts, state).await.map_err(|_| {
-            ApiError::malformed("the name in the path cannot be read: use percent-encoded UTF-8")
-        })?;
-        Self::parse(&given)
-    }
-}
+path_parameter!(NamedTemplate, "name", NamedTemplate::parse);
 
 impl NamedTemplate {
     /// Parses the name.

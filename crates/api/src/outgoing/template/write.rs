@@ -18,12 +18,9 @@ use super::{
 };
 use crate::{
     auth::{Caller, Manager},
-    http::{body, error::ApiError, request_id::RequestId},
+    http::{body, error::ApiError, request_id::RequestId, resource::change_versioned},
     state::{AppState, SharedState},
 };
-
-/// How often the next version is tried when another request created it meanwhile.
-const TRIES_MAX: u32 = 5;
 
 /// Create a template
 ///
@@ -70,8 +67,9 @@ pub(crate) async fn make(
 
 /// Create the next version of a template
 ///
-/// The first if the template does not exist. If the body equals the latest version, nothing is created and the answer is
-/// 200 with that version. With `version`, the change is made only if that is still the latest; 409 otherwise.
+/// The first if the template does not exist. If the body equals the latest version, nothing is created and
+/// the answer is 200 with that version. With `version`, the change is made only if that is still the latest;
+/// 409 otherwise.
 #[utoipa::path(
     put,
     path = "/v1/templates/{name}",
@@ -109,7 +107,7 @@ pub(crate) async fn make_next(
     let named = TemplateNameSource::InPath(&name);
     let template = read::body(body, named, &caller.tenant, app.clock.now()).map_err(ApiError::invalid)?;
     app.door.check_template(&template).await?;
-    for _ in 0..TRIES_MAX {
+    change_versioned("template", || async {
         let latest = app.store.template(&caller.tenant, &name, None).await?;
         let current = latest.as_ref().map_or(0, |latest| latest.version);
         if expected.as_ref().is_some_and(|expected| expected.as_i64() != Some(current)) {
@@ -118,17 +116,15 @@ pub(crate) async fn make_next(
         }
         let next = match latest {
             Some(latest) if is_same(&latest, &template) => {
-                return Ok(Json(TemplateView::from(latest)).into_response());
+                return Ok(Some(Json(TemplateView::from(latest)).into_response()));
             }
             Some(latest) => latest.version + 1,
             None => 1,
         };
         let template = Template { version: next, ..template.clone() };
-        if let Some(made) = store(app, caller, request_id, template).await? {
-            return Ok(made);
-        }
-    }
-    Err(ApiError::conflict("the template is being changed by others; read it and try again"))
+        store(app, caller, request_id, template).await
+    })
+    .await
 }
 
 /// Whether two versions have the same content.
