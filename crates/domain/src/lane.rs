@@ -32,6 +32,11 @@ impl LaneId {
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
+
+    /// The id behind this one, unless it is the last.
+    pub fn next(self) -> Option<Self> {
+        u128::from_be_bytes(self.0).checked_add(1).map(|number| Self(number.to_be_bytes()))
+    }
 }
 
 /// The ids between which all lanes of an account, of a tenant, or of everybody lie.
@@ -200,5 +205,6 @@ mod tests {
             ids.extend([own, sibling, other]);
         }
         assert_eq!(ids.len(), 3_000);
+        assert!(of_account.first.next() > Some(of_account.first) && LaneRange::ALL.last.next().is_none());
     }
 }

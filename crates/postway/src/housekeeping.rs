@@ -43,6 +43,8 @@ const EVERY: Duration = Duration::from_secs(1);
 const ROUND_MESSAGES: u32 = 500;
 /// How long one round of retention may take.
 const RETAIN_MAX: Duration = Duration::from_millis(200);
+/// How long one round along the lanes may take.
+const LANES_MAX: Duration = Duration::from_millis(100);
 /// How often a node looks for leases of its own that it knows nothing of.
 const STRAYS_EVERY: Duration = Duration::from_secs(10);
 /// How often the database is asked whether it makes commits durable.
@@ -50,7 +52,7 @@ const DURABILITY_EVERY: Duration = Duration::from_secs(60);
 /// How long a lease of a living node must have been met past its backstop, by this node's own clock. That is as long as a
 /// lease lasts: whatever the time of day was set to meanwhile, it is over then.
 const OUTSTAYED_FOR: Duration = Duration::from_secs(10 * 60);
-/// Measuring costs by the lanes there are: it takes one part in so many of the time, and is done after this long whatever it took.
+/// Measuring costs by the lanes in which mail waits: it takes one part in so many of the time, and is done after this long whatever it took.
 const MEASURE_SHARE: u32 = 20;
 const MEASURE_AFTER: Duration = Duration::from_secs(30);
 /// After the clock was set back: how many accounts one transaction searches for mail that is due too late.
@@ -92,6 +94,8 @@ impl Housekeeping {
             self.keep_timing_out_receipts(pace),
             self.keep_sweeping(pace),
             self.keep_retention(pace),
+            self.keep_mail_in_its_lanes(pace),
+            self.keep_retiring_lanes(pace),
             self.keep_space(pace),
             self.keep_reviewing_durability(pace),
         );
@@ -159,6 +163,18 @@ impl Housekeeping {
         }
     }
 
+    async fn keep_mail_in_its_lanes(&self, pace: &DutyPace) {
+        while pace.comes_on_duty().await {
+            pace.rest("moving mail to its lanes", self.move_misplaced().await).await;
+        }
+    }
+
+    async fn keep_retiring_lanes(&self, pace: &DutyPace) {
+        while pace.comes_on_duty().await {
+            pace.rest("retiring lanes", self.retire_lanes().await).await;
+        }
+    }
+
     async fn keep_space(&self, pace: &DutyPace) {
         let mut watch = SpaceWatch::default();
         while pace.goes_on() {
@@ -193,6 +209,36 @@ impl Housekeeping {
             tracing::info!(messages = round.removed, "removed what was kept long enough");
         }
         Ok(if round.more { EVERY } else { sweep::EVERY })
+    }
+
+    /// Moves mail that waits in lanes under earlier ids to where claims find it, for as long as a round may take.
+    async fn move_misplaced(&self) -> Result<Duration, StoreError> {
+        let (deadline, mut moved) = (Instant::now() + LANES_MAX, 0);
+        loop {
+            let page = self.store.move_misplaced().await?;
+            moved += page.done;
+            if page.is_last || Instant::now() >= deadline {
+                break;
+            }
+        }
+        if moved > 0 {
+            tracing::info!(messages = moved, "moved mail to its lanes");
+        }
+        Ok(EVERY)
+    }
+
+    /// Removes lanes to which no message refers any more.
+    async fn retire_lanes(&self) -> Result<Duration, StoreError> {
+        let deadline = Instant::now() + LANES_MAX;
+        loop {
+            let page = self.store.retire_lanes(self.clock.now()).await?;
+            if page.is_last {
+                return Ok(sweep::EVERY);
+            }
+            if Instant::now() >= deadline {
+                return Ok(EVERY);
+            }
+        }
     }
 
     /// Makes mail due that would wait for the time that the clock had before it was set back.

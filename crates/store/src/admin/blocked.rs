@@ -1,65 +1,55 @@
 //! How much mail is held back, and by what besides suspensions: accounts at fault, and limits that are used up.
 //!
-//! Everything is asked of accounts and lanes, never of messages one by one, so it costs the same however many wait. Only what is
-//! counted is walked along, and counting ends at [`Suspension::HELD_MAX`].
+//! Everything is asked of accounts and of lanes in which mail waits, never of messages one by one, so it costs the same however
+//! many wait. Only what is counted is walked along, and counting ends at [`Suspension::HELD_MAX`].
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
-use postway_domain::{AccountId, AccountSettings, Span, TenantId, Time, limit::LimitBehavior};
+use postway_domain::{
+    AccountId, AccountSettings, LaneId, LaneRange, Span, TenantId, Time, limit::LimitBehavior,
+};
 
 use super::suspensions::{count, is_suspended};
 use crate::{
     error::StoreError,
     record::{AccountGate, Suspension},
     sql::{
-        Session, Sql, Value, decode,
+        Session, Value, decode,
         multi_row::{Multi, MultiSql},
         values,
+        waiting_lanes::waiting_lanes,
     },
 };
 
-/// What waits in the lanes of a tenant, along the index of what waits, which MySQL has on a column of its own.
-macro_rules! waiting {
-    () => {
-        "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l JOIN message m ON m.lane = l.id WHERE m.due_at IS NOT NULL \
-         AND l.tenant = ? AND "
-    };
-}
-macro_rules! waiting_in_mysql {
-    () => {
-        "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l JOIN message m ON m.due_lane = l.id WHERE l.tenant = ? AND "
-    };
-}
-
-const SUSPENDED: Sql = Sql::or_mysql(
-    concat!(waiting!(), is_suspended!("l"), " LIMIT ?) AS found"),
-    concat!(waiting_in_mysql!(), is_suspended!("l"), " LIMIT ?) AS found"),
+/// The words of lanes that matter here: the account, and whether a suspension holds the lane.
+static LANES: Multi = Multi::new(
+    concat!(
+        "SELECT l.id, l.account, CASE WHEN ",
+        is_suspended!("l"),
+        " THEN 'suspended' ELSE '' END FROM lane l WHERE l.tenant = ? AND l.id IN ("
+    ),
+    1,
+    ")",
 );
-/// Behind these accounts, and behind no suspension, so that nothing is counted twice.
-pub(crate) static BEHIND: MultiSql = MultiSql {
+/// Counts what waits in some lanes, along the index of what waits, which MySQL has on a column of its own.
+pub(crate) static WAITING: MultiSql = MultiSql {
     sqlite: Multi::new(
-        concat!(waiting!(), "NOT ", is_suspended!("l"), " AND l.account IN ("),
+        "SELECT COUNT(*) FROM (SELECT m.due_at FROM message m WHERE m.due_at IS NOT NULL AND m.lane IN (",
         1,
         ") LIMIT ?) AS found",
     ),
     postgres: Multi::new(
-        concat!(waiting!(), "NOT ", is_suspended!("l"), " AND l.account IN ("),
+        "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l CROSS JOIN LATERAL (SELECT o.due_at FROM message o \
+         WHERE o.lane = l.id AND o.due_at IS NOT NULL ORDER BY o.due_at) AS m WHERE l.id IN (",
         1,
         ") LIMIT ?) AS found",
     ),
     mysql: Multi::new(
-        concat!(waiting_in_mysql!(), "NOT ", is_suspended!("l"), " AND l.account IN ("),
+        "SELECT COUNT(*) FROM (SELECT m.due_at FROM message m FORCE INDEX (message_due) WHERE m.due_lane IN (",
         1,
         ") LIMIT ?) AS found",
     ),
 };
-/// Accounts with anything waiting: of every lane its first is looked up.
-pub(crate) const WAITED_FOR: Sql = Sql::or_mysql(
-    "SELECT DISTINCT l.account FROM lane l WHERE l.tenant = ? AND (SELECT m.due_at FROM message m WHERE m.lane = l.id \
-     AND m.due_at IS NOT NULL ORDER BY m.due_at LIMIT 1) IS NOT NULL",
-    "SELECT DISTINCT l.account FROM lane l WHERE l.tenant = ? AND (SELECT m.due_at FROM message m \
-     FORCE INDEX (message_due) WHERE m.due_lane = l.id ORDER BY m.due_lane, m.due_at LIMIT 1) IS NOT NULL",
-);
 static CIRCUITS: Multi = Multi::new("SELECT account FROM circuit WHERE tenant = ? AND account IN (", 1, ")");
 macro_rules! used {
     ($integer:literal) => {
@@ -80,11 +70,10 @@ static USED: MultiSql =
 static SETTINGS: Multi = Multi::new("SELECT id, settings FROM account WHERE tenant = ? AND id IN (", 1, ")");
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     vec![
-        SUSPENDED,
-        BEHIND.sample(),
-        WAITED_FOR,
+        LANES.sample().into(),
+        WAITING.sample(),
         CIRCUITS.sample().into(),
         USED.sample(),
         SETTINGS.sample().into(),
@@ -151,20 +140,31 @@ async fn used_up(
 
 /// How many of a tenant's messages something holds; each once.
 pub(crate) async fn held(session: &mut dyn Session, tenant: &TenantId, now: Time) -> Result<i64, StoreError> {
-    let suspended = values![tenant.as_str(), Suspension::HELD_MAX];
-    let mut held = count(session, SUSPENDED, suspended).await?;
-    if held >= Suspension::HELD_MAX {
-        return Ok(held);
+    let waiting = waiting_lanes(session, LaneRange::of_tenant(tenant)).await?;
+    let (mut blocked, mut by_account): (Vec<LaneId>, BTreeMap<AccountId, Vec<LaneId>>) = Default::default();
+    for (sql, run) in LANES.runs(&waiting) {
+        let ids = run.iter().map(|lane| Value::from(lane.as_bytes()));
+        for row in session.rows(sql.into(), values![tenant.as_str()].into_iter().chain(ids).collect()).await?
+        {
+            let lane = LaneId::from_bytes(row.id16(0)?);
+            match row.text(2)? == "suspended" {
+                true => blocked.push(lane),
+                false => by_account.entry(row.parsed(1)?).or_default().push(lane),
+            }
+        }
     }
-    let rows = session.rows(WAITED_FOR, values![tenant.as_str()]).await?;
-    let accounts = rows.iter().map(|row| row.parsed(0)).collect::<Result<Vec<AccountId>, _>>()?;
-    let shut: HashSet<AccountId> =
+    let accounts: Vec<AccountId> = by_account.keys().cloned().collect();
+    let shut: BTreeSet<AccountId> =
         gates(session, tenant, &accounts, now).await?.into_iter().map(|(id, _)| id).collect();
-    let shut: Vec<AccountId> = shut.into_iter().collect();
-    for (sql, run) in BEHIND.runs(&shut) {
-        let mut values = named(values![tenant.as_str()], run);
-        values.push((Suspension::HELD_MAX - held).into());
-        held += count(session, sql, values).await?;
+    blocked.extend(shut.iter().filter_map(|id| by_account.get(id)).flatten());
+    let mut held = 0;
+    for (sql, run) in WAITING.runs(&blocked) {
+        if held >= Suspension::HELD_MAX {
+            break;
+        }
+        let left = Value::from(Suspension::HELD_MAX - held);
+        let ids = run.iter().map(|lane| Value::from(lane.as_bytes()));
+        held += count(session, sql, ids.chain([left]).collect()).await?;
     }
     Ok(held)
 }

@@ -282,7 +282,7 @@ pub trait Directory: Send + Sync {
     /// What of a tenant is paused.
     async fn suspensions(&self, tenant: &TenantId) -> Result<Vec<Suspension>, StoreError>;
 
-    /// A tenant's batches by code, after this one: those that have had messages, and those suspended before.
+    /// A tenant's batches by code, after this one: those of the lanes that there are, and those suspended before.
     async fn batches(
         &self,
         tenant: &TenantId,

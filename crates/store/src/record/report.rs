@@ -269,6 +269,15 @@ pub struct Expunge {
     pub limit: u32,
 }
 
+/// What a page of a walk along the lanes came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneUpkeep {
+    /// How many messages were moved, or how many lanes removed.
+    pub done: u32,
+    /// Whether the walk has come to its end; the next call begins again.
+    pub is_last: bool,
+}
+
 /// What erasing an address did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Erased {

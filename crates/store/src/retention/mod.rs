@@ -24,7 +24,7 @@ pub(crate) mod traces;
 #[cfg(test)]
 mod tests;
 
-use postway_domain::{MessageUid, TenantId, Time};
+use postway_domain::{Lane, MessageUid, TenantId, Time};
 
 pub(crate) use delivery_state::{backlog, of_messages};
 pub(crate) use message_parts::remove_parts;
@@ -35,9 +35,15 @@ pub(crate) use scan::{Seen, Walks, newest_before};
 use crate::{
     admin,
     error::StoreError,
-    queue::transaction::Engine,
-    record::{Erased, Expunge},
+    queue::{
+        lane_upkeep::{self, IdleLanes, MisplacedLane},
+        transaction::Engine,
+    },
+    record::{AccountKey, Erased, Expunge},
 };
+
+/// A lane is a small row: a transaction may carry this many for one message.
+const LANES_PER_MESSAGE: usize = 8;
 
 /// A write of retention.
 pub(crate) enum RetainJob {
@@ -51,6 +57,10 @@ pub(crate) enum RetainJob {
     Expunge(Box<Expunge>, Vec<Seen>),
     /// These mails that came in of a tenant, where they are still settled.
     ExpungeInbound(TenantId, Vec<MessageUid>),
+    /// Waiting mail of these lanes, to the ids that the lanes should have.
+    MoveWaiting(Vec<MisplacedLane>),
+    /// Lanes without messages at this time.
+    RetireLanes(IdleLanes, Time),
     /// An address in these messages of a tenant, where they are as they were seen, and these mails that came in.
     Erase(TenantId, String, Time, Vec<Seen>, Vec<MessageUid>),
 }
@@ -63,6 +73,10 @@ impl RetainJob {
             RetainJob::ForgetTraces(_, limit) => *limit as usize,
             RetainJob::Expunge(_, seen) => seen.len(),
             RetainJob::ExpungeInbound(_, uids) => uids.len(),
+            RetainJob::MoveWaiting(misplaced) => misplaced.len(),
+            RetainJob::RetireLanes(idle, _) => {
+                (idle.to_mark.len() + idle.to_remove.len()) / LANES_PER_MESSAGE
+            }
             RetainJob::Erase(.., seen, mails) => seen.len() + mails.len(),
         }
     }
@@ -81,6 +95,19 @@ pub(crate) async fn write(engine: &mut impl Engine, job: &RetainJob) -> Result<E
         RetainJob::Expunge(expunge, seen) => expunge::expunge(engine, expunge, seen).await?,
         RetainJob::ExpungeInbound(tenant, uids) => {
             inbound_mail::expunge(&mut *engine.session()?, tenant, uids).await?
+        }
+        RetainJob::MoveWaiting(misplaced) => {
+            let moved = lane_upkeep::move_waiting(&mut *engine.session()?, misplaced).await?;
+            let key = |lane: &Lane| AccountKey { tenant: lane.tenant.clone(), account: lane.account.clone() };
+            let after = engine.after();
+            after.wrote = true;
+            after.woken.extend(misplaced.iter().map(|one| key(&one.lane)));
+            moved
+        }
+        RetainJob::RetireLanes(idle, now) => {
+            let removed = lane_upkeep::retire_lanes(&mut *engine.session()?, idle, *now).await?;
+            engine.after().wrote = true;
+            removed
         }
         RetainJob::Erase(tenant, address, now, seen, mails) => {
             let mut erased = erase::erase(engine, tenant, address, *now, seen).await?;

@@ -16,6 +16,7 @@ use super::{delivery_state, rules::SLICE_MAX};
 use crate::{
     blob::BlobCursor,
     error::StoreError,
+    queue::lane_upkeep::LaneWalks,
     record::Expunge,
     sql::{Session, Sql, decode::coded, values},
 };
@@ -46,6 +47,7 @@ pub(crate) struct Seen {
 pub(crate) struct Walks {
     messages: Mutex<HashMap<TenantId, MessageUid>>,
     blobs: Mutex<Option<BlobCursor>>,
+    pub lanes: LaneWalks,
 }
 
 impl Walks {

@@ -94,7 +94,7 @@ pub(crate) fn statements() -> Vec<Sql> {
 }
 
 /// Removes a slice; when there is none left, the rest. [`Changed::Done`] while there may be more. The tenant's own row
-/// stays as a sign that the name was used, and so do its lanes, which other nodes may remember, and the audit log.
+/// stays as a sign that the name was used, and so does the audit log. Its lanes go later, as all lanes without messages do.
 pub(crate) async fn purge(
     session: &mut dyn Session,
     tenant: &TenantId,

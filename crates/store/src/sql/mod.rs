@@ -10,6 +10,7 @@ pub(crate) mod multi_row;
 pub mod schema;
 pub mod server_info;
 mod session;
+pub(crate) mod waiting_lanes;
 
 use async_trait::async_trait;
 use postway_domain::Time;

@@ -31,6 +31,10 @@ pub(crate) trait Portable: Send + Sync {
     fn handover(&self) -> &HandOver;
     /// How far retention has walked.
     fn walks(&self) -> &Walks;
+    /// Whether other processes, and older programs among them, may use the database at the same time.
+    fn has_other_processes(&self) -> bool {
+        true
+    }
     /// A connection to read from.
     async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError>;
 }

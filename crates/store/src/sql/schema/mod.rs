@@ -117,6 +117,7 @@ macro_rules! migrations {
         // before the thirteenth would send a packed mail as it lies in its row. The fourteenth and the sixteenth are indexes. Those before the
         // fifteenth see only the first of the events that share a row. Those before the seventeenth would write to readers who have left a
         // stream, and cannot read the events that say so, and those before the eighteenth let a key send from and to whom it may not.
+        // The nineteenth adds what older programs leave empty; mail that they accept is moved to lanes that newer ones find.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
@@ -136,6 +137,7 @@ macro_rules! migrations {
             step!("00", 16, "outcome", writable from 9),
             step!("00", 17, "streams", writable from 17),
             step!("00", 18, "key_restrictions", writable from 18),
+            step!("00", 19, "idle_lanes", writable from 18),
         ]
     }};
 }

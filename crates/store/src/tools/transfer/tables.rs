@@ -142,7 +142,11 @@ pub(super) static TABLES: &[Table] = &[
     )
     .summed("version")
     .seeds("tenant = 'default' AND id = 'sandbox'"),
-    Table::new("lane", 1, &[bytes("id"), text("tenant"), text("account"), int("priority"), text("batch")]),
+    Table::new(
+        "lane",
+        1,
+        &[bytes("id"), text("tenant"), text("account"), int("priority"), text("batch"), int("idle_since")],
+    ),
     Table::new(
         "dedup",
         3,
