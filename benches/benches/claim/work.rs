@@ -78,11 +78,29 @@ impl Bench {
         size: usize,
         place: impl Fn(usize) -> (&'a AccountKey, Option<&'a BatchCode>),
     ) -> anyhow::Result<()> {
+        self.fill_with(size, State::Ready, place).await
+    }
+
+    /// Stores messages that have ended already.
+    pub async fn fill_ended<'a>(
+        &self,
+        size: usize,
+        place: impl Fn(usize) -> (&'a AccountKey, Option<&'a BatchCode>),
+    ) -> anyhow::Result<()> {
+        self.fill_with(size, State::Suppressed, place).await
+    }
+
+    async fn fill_with<'a>(
+        &self,
+        size: usize,
+        state: State,
+        place: impl Fn(usize) -> (&'a AccountKey, Option<&'a BatchCode>),
+    ) -> anyhow::Result<()> {
         for start in (0..size).step_by(FILL_BATCH) {
             let numbers = start..(start + FILL_BATCH).min(size);
             let messages = numbers.map(|index| {
                 let (key, batch) = place(index);
-                message(lane(key, batch), index)
+                message(lane(key, batch), state, index)
             });
             self.store.accept(messages.collect::<anyhow::Result<_>>()?).await?;
         }
@@ -157,7 +175,7 @@ fn lane(key: &AccountKey, batch: Option<&BatchCode>) -> Lane {
     }
 }
 
-fn message(lane: Lane, index: usize) -> anyhow::Result<NewMessage> {
+fn message(lane: Lane, state: State, index: usize) -> anyhow::Result<NewMessage> {
     let at = Time::from_millis(START_MS + index as i64);
     let uid = MessageUid::new(at, &mut rand::rng());
     Ok(NewMessage {
@@ -166,8 +184,8 @@ fn message(lane: Lane, index: usize) -> anyhow::Result<NewMessage> {
         client_id: None,
         idempotency: None,
         fingerprint: [0; 32],
-        state: State::Ready,
-        due_at: Some(at),
+        state,
+        due_at: (state == State::Ready).then_some(at),
         created_at: at,
         expires_at: None,
         on_doubt: OnDoubt::Resend,

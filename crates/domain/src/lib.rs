@@ -39,7 +39,7 @@ pub use id::{AccountId, ClientId, Incarnation, LeaseToken, MessageUid, Recipient
 pub use inbound::InboundState;
 pub use key::{ApiKey, KeyDigest, Scope};
 pub use known_recipient::{KnownRecipient, PersonalDigest, RecipientKey};
-pub use lane::{Lane, LaneId};
+pub use lane::{Lane, LaneId, LaneRange};
 pub use limit::{AccountLimits, Span};
 pub use liveness::Liveness;
 pub use mailbox::WatchedMailbox;

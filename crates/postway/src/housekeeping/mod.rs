@@ -45,6 +45,8 @@ const EVERY: Duration = Duration::from_secs(1);
 const ROUND_MESSAGES: u32 = 500;
 /// How long one round of retention may take.
 const RETAIN_MAX: Duration = Duration::from_millis(200);
+/// How long one round along the lanes may take.
+const LANES_MAX: Duration = Duration::from_millis(100);
 /// How often a node searches for leases of its own that its subsystems do not know.
 const STRAYS_EVERY: Duration = Duration::from_secs(10);
 /// How often the database is asked whether it makes commits durable.
@@ -52,8 +54,8 @@ const DURABILITY_EVERY: Duration = Duration::from_secs(60);
 /// How long a lease of a living node must have been seen past its expiry, by this node's monotonic clock.
 /// That is as long as a lease lasts, so it has expired even if the time of day was set meanwhile.
 const OUTSTAYED_FOR: Duration = Duration::from_secs(10 * 60);
-/// Gauges cost O(lanes). At most 1/MEASURE_SHARE of the time is spent on them, but they are refreshed at
-/// least every MEASURE_AFTER.
+/// Gauges cost by the lanes in which mail waits. At most 1/MEASURE_SHARE of the time is spent on them, but they
+/// are refreshed at least every MEASURE_AFTER.
 const MEASURE_SHARE: u32 = 20;
 const MEASURE_AFTER: Duration = Duration::from_secs(30);
 /// After the clock was set back: how many accounts one transaction searches for mail that is due too late.
@@ -96,6 +98,8 @@ impl HousekeepingDuties {
             self.keep_timing_out_receipts(pace),
             self.keep_cleaning_up(pace),
             self.keep_retention(pace),
+            self.keep_mail_in_its_lanes(pace),
+            self.keep_retiring_lanes(pace),
             self.keep_space(pace),
             self.keep_reviewing_durability(pace),
         );
@@ -163,6 +167,18 @@ impl HousekeepingDuties {
         }
     }
 
+    async fn keep_mail_in_its_lanes(&self, pace: &DutyPace) {
+        while pace.wait_for_duty().await {
+            pace.wait_after("moving mail to its lanes", self.move_misplaced().await).await;
+        }
+    }
+
+    async fn keep_retiring_lanes(&self, pace: &DutyPace) {
+        while pace.wait_for_duty().await {
+            pace.wait_after("retiring lanes", self.retire_lanes().await).await;
+        }
+    }
+
     async fn keep_space(&self, pace: &DutyPace) {
         let mut watch = DiskSpaceWatch::default();
         while pace.is_running() {
@@ -197,6 +213,36 @@ impl HousekeepingDuties {
             tracing::info!(messages = round.removed, "removed what was kept long enough");
         }
         Ok(if round.more { EVERY } else { cleanup::EVERY })
+    }
+
+    /// Moves mail that waits in lanes under earlier ids to where claims find it, for as long as a round may take.
+    async fn move_misplaced(&self) -> Result<Duration, StoreError> {
+        let (deadline, mut moved) = (Instant::now() + LANES_MAX, 0);
+        loop {
+            let page = self.store.move_misplaced().await?;
+            moved += page.done;
+            if page.is_last || Instant::now() >= deadline {
+                break;
+            }
+        }
+        if moved > 0 {
+            tracing::info!(messages = moved, "moved mail to its lanes");
+        }
+        Ok(EVERY)
+    }
+
+    /// Removes lanes to which no message refers any more.
+    async fn retire_lanes(&self) -> Result<Duration, StoreError> {
+        let deadline = Instant::now() + LANES_MAX;
+        loop {
+            let page = self.store.retire_lanes(self.clock.now()).await?;
+            if page.is_last {
+                return Ok(cleanup::EVERY);
+            }
+            if Instant::now() >= deadline {
+                return Ok(EVERY);
+            }
+        }
     }
 
     /// After the clock was set back: makes mail due that would wait for the earlier time.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use postway_domain::{Account, AccountId, Status, TenantId, oauth::OAuthOwner, secret::Sealed};
+use postway_domain::{Account, AccountId, LaneRange, Status, TenantId, oauth::OAuthOwner, secret::Sealed};
 
 use super::{oauth, suspensions};
 use crate::{
@@ -11,7 +11,9 @@ use crate::{
     sql::{
         Row, Session, Sql, Value, is_new,
         multi_row::{Multi, MultiSql},
-        values, was_there,
+        values,
+        waiting_lanes::has_waiting,
+        was_there,
     },
 };
 
@@ -53,11 +55,11 @@ static THERE: MultiSql = MultiSql {
     postgres: there!(" ORDER BY tenant, id FOR KEY SHARE"),
     mysql: there!(" ORDER BY tenant, id LOCK IN SHARE MODE"),
 };
-/// Looks up the first waiting message of every lane, so the cost depends on lanes and not on messages.
-pub(crate) const HAS_WAITING: Sql = Sql::or_mysql(
-    "SELECT l.id FROM lane l WHERE l.tenant = ? AND l.account = ? AND (SELECT m.due_at FROM message m WHERE m.lane = l.id \
+/// Of lanes with earlier ids, which a walk does not find, the first message that waits is looked up in each.
+pub(crate) const HAS_MISPLACED: Sql = Sql::or_mysql(
+    "SELECT l.id FROM lane l WHERE l.tenant = ? AND l.account = ? AND (l.id < ? OR l.id > ?) AND (SELECT m.due_at FROM message m WHERE m.lane = l.id \
      AND m.due_at IS NOT NULL ORDER BY m.due_at LIMIT 1) IS NOT NULL LIMIT 1",
-    "SELECT l.id FROM lane l WHERE l.tenant = ? AND l.account = ? AND (SELECT m.due_at FROM message m \
+    "SELECT l.id FROM lane l WHERE l.tenant = ? AND l.account = ? AND (l.id < ? OR l.id > ?) AND (SELECT m.due_at FROM message m \
      FORCE INDEX (message_due) WHERE m.due_lane = l.id ORDER BY m.due_lane, m.due_at LIMIT 1) IS NOT NULL LIMIT 1",
 );
 /// Unfinished messages that are not due are found by their state, of which a tenant has few: how many there
@@ -92,7 +94,7 @@ pub(crate) const STATEMENTS: &[Sql] = &[
     ALL,
     IS_DEFAULT,
     HOLD,
-    HAS_WAITING,
+    HAS_MISPLACED,
     AMONG_UNFINISHED,
     AMONG_UNPREPARED,
     DELETE,
@@ -162,7 +164,12 @@ pub(crate) async fn delete(session: &mut dyn Session, key: &AccountKey) -> Resul
 /// examined.
 async fn has_mail(session: &mut dyn Session, key: &AccountKey) -> Result<bool, StoreError> {
     let (tenant, account) = (key.tenant.as_str(), key.account.as_str());
-    if !session.rows(HAS_WAITING, values![tenant, account]).await?.is_empty() {
+    let range = LaneRange::of_account(&key.tenant, &key.account);
+    if has_waiting(session, key, range).await? {
+        return Ok(true);
+    }
+    let outside = values![tenant, account, range.first.as_bytes(), range.last.as_bytes()];
+    if !session.rows(HAS_MISPLACED, outside).await?.is_empty() {
         return Ok(true);
     }
     let unprepared = (AMONG_UNPREPARED, values![account, tenant, LOOKED_AT_MAX]);

@@ -1,66 +1,56 @@
 //! How much mail is blocked, and what blocks it besides suspensions: open circuits and used-up limits.
 //!
-//! All questions are about accounts and lanes, never about single messages, so the cost does not depend on
-//! how many wait. Only counting reads messages, and it ends at [`Suspension::HELD_MAX`].
+//! All questions are about accounts and about lanes in which mail waits, never about single messages, so the cost
+//! does not depend on how many wait. Only counting reads messages, and it ends at [`Suspension::HELD_MAX`].
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
-use postway_domain::{AccountId, AccountSettings, Span, TenantId, Time, limit::LimitBehavior};
+use postway_domain::{
+    AccountId, AccountSettings, LaneId, LaneRange, Span, TenantId, Time, limit::LimitBehavior,
+};
 
 use super::suspensions::{count, is_suspended};
 use crate::{
     error::StoreError,
     record::{AccountGate, Suspension},
     sql::{
-        Session, Sql, Value, decode,
+        Session, Value, decode,
         multi_row::{Multi, MultiSql},
         values,
+        waiting_lanes::waiting_lanes,
     },
 };
 
-/// The waiting messages of a tenant's lanes, in the order of the index of waiting messages, which MySQL has
-/// on a generated column.
-macro_rules! waiting {
-    () => {
-        "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l JOIN message m ON m.lane = l.id WHERE m.due_at IS NOT NULL \
-         AND l.tenant = ? AND "
-    };
-}
-macro_rules! waiting_in_mysql {
-    () => {
-        "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l JOIN message m ON m.due_lane = l.id WHERE l.tenant = ? AND "
-    };
-}
-
-const SUSPENDED: Sql = Sql::or_mysql(
-    concat!(waiting!(), is_suspended!("l"), " LIMIT ?) AS found"),
-    concat!(waiting_in_mysql!(), is_suspended!("l"), " LIMIT ?) AS found"),
+/// The account of each lane, and whether a suspension blocks the lane.
+static LANES: Multi = Multi::new(
+    concat!(
+        "SELECT l.id, l.account, CASE WHEN ",
+        is_suspended!("l"),
+        " THEN 'suspended' ELSE '' END FROM lane l WHERE l.tenant = ? AND l.id IN ("
+    ),
+    1,
+    ")",
 );
-/// Waiting messages of these accounts that no suspension blocks, so that none is counted twice.
-pub(crate) static BEHIND: MultiSql = MultiSql {
+/// Counts the waiting messages of some lanes, along the index of waiting messages, which MySQL has on a generated
+/// column.
+pub(crate) static WAITING: MultiSql = MultiSql {
     sqlite: Multi::new(
-        concat!(waiting!(), "NOT ", is_suspended!("l"), " AND l.account IN ("),
+        "SELECT COUNT(*) FROM (SELECT m.due_at FROM message m WHERE m.due_at IS NOT NULL AND m.lane IN (",
         1,
         ") LIMIT ?) AS found",
     ),
     postgres: Multi::new(
-        concat!(waiting!(), "NOT ", is_suspended!("l"), " AND l.account IN ("),
+        "SELECT COUNT(*) FROM (SELECT m.due_at FROM lane l CROSS JOIN LATERAL (SELECT o.due_at FROM message o \
+         WHERE o.lane = l.id AND o.due_at IS NOT NULL ORDER BY o.due_at) AS m WHERE l.id IN (",
         1,
         ") LIMIT ?) AS found",
     ),
     mysql: Multi::new(
-        concat!(waiting_in_mysql!(), "NOT ", is_suspended!("l"), " AND l.account IN ("),
+        "SELECT COUNT(*) FROM (SELECT m.due_at FROM message m FORCE INDEX (message_due) WHERE m.due_lane IN (",
         1,
         ") LIMIT ?) AS found",
     ),
 };
-/// The accounts that have waiting messages: looks up the first of every lane.
-pub(crate) const WAITED_FOR: Sql = Sql::or_mysql(
-    "SELECT DISTINCT l.account FROM lane l WHERE l.tenant = ? AND (SELECT m.due_at FROM message m WHERE m.lane = l.id \
-     AND m.due_at IS NOT NULL ORDER BY m.due_at LIMIT 1) IS NOT NULL",
-    "SELECT DISTINCT l.account FROM lane l WHERE l.tenant = ? AND (SELECT m.due_at FROM message m \
-     FORCE INDEX (message_due) WHERE m.due_lane = l.id ORDER BY m.due_lane, m.due_at LIMIT 1) IS NOT NULL",
-);
 static CIRCUITS: Multi = Multi::new("SELECT account FROM circuit WHERE tenant = ? AND account IN (", 1, ")");
 macro_rules! used {
     ($integer:literal) => {
@@ -81,11 +71,10 @@ static USED: MultiSql =
 static SETTINGS: Multi = Multi::new("SELECT id, settings FROM account WHERE tenant = ? AND id IN (", 1, ")");
 
 #[cfg(test)]
-pub(crate) fn statements() -> Vec<Sql> {
+pub(crate) fn statements() -> Vec<crate::sql::Sql> {
     vec![
-        SUSPENDED,
-        BEHIND.sample(),
-        WAITED_FOR,
+        LANES.sample().into(),
+        WAITING.sample(),
         CIRCUITS.sample().into(),
         USED.sample(),
         SETTINGS.sample().into(),
@@ -156,20 +145,31 @@ pub(crate) async fn count_blocked(
     tenant: &TenantId,
     now: Time,
 ) -> Result<i64, StoreError> {
-    let suspended = values![tenant.as_str(), Suspension::HELD_MAX];
-    let mut held = count(session, SUSPENDED, suspended).await?;
-    if held >= Suspension::HELD_MAX {
-        return Ok(held);
+    let waiting = waiting_lanes(session, LaneRange::of_tenant(tenant)).await?;
+    let (mut blocked, mut by_account): (Vec<LaneId>, BTreeMap<AccountId, Vec<LaneId>>) = Default::default();
+    for (sql, run) in LANES.runs(&waiting) {
+        let ids = run.iter().map(|lane| Value::from(lane.as_bytes()));
+        for row in session.rows(sql.into(), values![tenant.as_str()].into_iter().chain(ids).collect()).await?
+        {
+            let lane = LaneId::from_bytes(row.id16(0)?);
+            match row.text(2)? == "suspended" {
+                true => blocked.push(lane),
+                false => by_account.entry(row.parsed(1)?).or_default().push(lane),
+            }
+        }
     }
-    let rows = session.rows(WAITED_FOR, values![tenant.as_str()]).await?;
-    let accounts = rows.iter().map(|row| row.parsed(0)).collect::<Result<Vec<AccountId>, _>>()?;
-    let shut: HashSet<AccountId> =
+    let accounts: Vec<AccountId> = by_account.keys().cloned().collect();
+    let shut: BTreeSet<AccountId> =
         gates(session, tenant, &accounts, now).await?.into_iter().map(|(id, _)| id).collect();
-    let shut: Vec<AccountId> = shut.into_iter().collect();
-    for (sql, run) in BEHIND.runs(&shut) {
-        let mut values = named(values![tenant.as_str()], run);
-        values.push((Suspension::HELD_MAX - held).into());
-        held += count(session, sql, values).await?;
+    blocked.extend(shut.iter().filter_map(|id| by_account.get(id)).flatten());
+    let mut held = 0;
+    for (sql, run) in WAITING.runs(&blocked) {
+        if held >= Suspension::HELD_MAX {
+            break;
+        }
+        let left = Value::from(Suspension::HELD_MAX - held);
+        let ids = run.iter().map(|lane| Value::from(lane.as_bytes()));
+        held += count(session, sql, ids.chain([left]).collect()).await?;
     }
     Ok(held)
 }

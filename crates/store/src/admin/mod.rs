@@ -20,10 +20,10 @@ use postway_domain::Time;
 
 pub(crate) use accounts::there as accounts_there;
 #[cfg(test)]
-pub(crate) use accounts::{AMONG_UNFINISHED, HAS_WAITING};
-pub(crate) use blocked::is_used_up;
+pub(crate) use accounts::{AMONG_UNFINISHED, HAS_MISPLACED};
 #[cfg(test)]
-pub(crate) use blocked::{BEHIND, WAITED_FOR};
+pub(crate) use blocked::WAITING as WAITING_IN_LANES;
+pub(crate) use blocked::is_used_up;
 pub(crate) use deleted_recipients::mark_departed;
 pub(crate) use scoped_suppressions::{add_new as add_scoped, remove_for as remove_scoped};
 pub(crate) use suppressions::{Recipients, Suppressed, report as suppress_reported, suppressed_of};

@@ -94,7 +94,7 @@ pub async fn a_lane_in_order_gives_out_one_at_a_time(store: &Shared) {
     for n in 1..=3 {
         forwards.push(accept(store, Sample::new(n).batch("mailbox:desk")).await);
     }
-    let other = accept(store, Sample::new(4).batch("mailbox:other")).await;
+    let other = accept(store, Sample::new(4).batch("mailbox:other").created(1)).await;
     let first = claim(store, 1, at(1), 10).await;
     assert_eq!(uids(&first), [forwards[0], other]);
     assert!(claim(store, 2, at(1), 10).await.is_empty(), "each of the lanes has one on its way");

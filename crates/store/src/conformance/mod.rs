@@ -30,6 +30,7 @@ pub mod inbound;
 mod inbound_rules;
 pub mod journal;
 pub mod keys;
+pub mod lanes;
 pub mod lease;
 pub mod limits;
 pub mod links;

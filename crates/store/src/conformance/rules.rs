@@ -181,6 +181,11 @@ macro_rules! conformance_tests {
                 a_key_is_revoked_once_and_by_its_tenant_only
                 the_last_use_of_a_key_only_moves_forward
             }
+            lanes {
+                mail_in_many_lanes_is_all_found
+                a_lane_without_messages_is_removed_and_made_again
+                a_lane_that_is_used_again_stays
+            }
             lease {
                 work_of_a_dead_process_is_found
                 work_of_a_living_process_is_found_only_past_the_backstop

@@ -292,8 +292,7 @@ pub trait Directory: Send + Sync {
     /// A tenant's suspensions.
     async fn suspensions(&self, tenant: &TenantId) -> Result<Vec<Suspension>, StoreError>;
 
-    /// A tenant's batches by code, after `after`: those that have had messages, and those that were suspended
-    /// before they had any.
+    /// A tenant's batches by code, after `after`: those of existing lanes, and those that are suspended.
     async fn batches(
         &self,
         tenant: &TenantId,

@@ -10,7 +10,7 @@ use postway_domain::{Event, MessageUid, Subscriber, TenantId, Time, id::Subscrib
 use crate::{
     error::StoreError,
     record::{
-        BegunCall, DeliveryPage, DueSubscriber, Erased, Expunge, Fate, FeedEvent, FeedPosition,
+        BegunCall, DeliveryPage, DueSubscriber, Erased, Expunge, Fate, FeedEvent, FeedPosition, LaneUpkeep,
         NotificationKey, NotificationState, NotificationView, Notified, ReportRequest, ReportState,
         ResendPage, ResendRequest, StatisticsRow, ToNotify, Tombstone,
     },
@@ -157,6 +157,14 @@ pub trait Retain: Send + Sync {
         now: Time,
         limit: u32,
     ) -> Result<Erased, StoreError>;
+
+    /// Moves mail that waits in lanes with earlier ids to the lanes in which claims find it, as far as one page of a
+    /// walk along the lanes goes. The next call continues behind it.
+    async fn move_misplaced(&self) -> Result<LaneUpkeep, StoreError>;
+
+    /// Removes lanes to which no message has referred for long enough, and marks those to which none refers now, as
+    /// far as one page of a walk along the lanes goes. The next call continues behind it.
+    async fn retire_lanes(&self, now: Time) -> Result<LaneUpkeep, StoreError>;
 
     /// The hourly counters of a tenant's accounts, from `since` until before `until`.
     async fn statistics(

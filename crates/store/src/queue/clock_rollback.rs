@@ -4,31 +4,60 @@
 //! Ready mail waits for nothing else, so right after a step all of it is due now. What waits for a retry or a resend is known by
 //! its time: none is due later than its account's longest delay from now. So is what waits to be prepared.
 
-use postway_domain::{Status, Time, message::Wait};
+use postway_domain::{LaneRange, Status, Time, message::Wait};
 
 use crate::{
     error::StoreError,
     record::{AccountKey, Changed},
-    sql::{Session, Sql, values},
+    sql::{
+        Session, Sql, Value,
+        multi_row::{Multi, MultiSql},
+        values,
+        waiting_lanes::waiting_lanes,
+    },
 };
 
-const PULL: Sql = Sql::or_mysql(
-    "UPDATE message SET due_at = ? WHERE status = 2 AND due_at > ? AND uid IN (SELECT uid FROM (\
-     SELECT m.uid FROM lane l CROSS JOIN message m WHERE m.lane = l.id AND m.due_at > ? AND m.status = 2 LIMIT ?) \
-     AS ahead)",
-    "UPDATE message SET due_at = ? WHERE status = 2 AND due_at > ? AND uid IN (SELECT uid FROM (\
-     SELECT m.uid FROM lane l STRAIGHT_JOIN message m FORCE INDEX (message_due) ON m.due_lane = l.id \
-     WHERE m.due_at > ? AND m.status = 2 LIMIT ?) AS ahead)",
-);
-const PULL_BEYOND: Sql = Sql::or_mysql(
-    "UPDATE message SET due_at = ? WHERE due_at > ? AND uid IN (SELECT uid FROM (\
-     SELECT m.uid FROM lane l CROSS JOIN message m WHERE l.tenant = ? AND l.account = ? AND m.lane = l.id \
-     AND m.due_at > ? AND (m.status = 2 OR m.status = 8 OR (m.status = 3 AND m.wait = 2)) LIMIT ?) AS ahead)",
-    "UPDATE message SET due_at = ? WHERE due_at > ? AND uid IN (SELECT uid FROM (\
-     SELECT m.uid FROM lane l STRAIGHT_JOIN message m FORCE INDEX (message_due) ON m.due_lane = l.id \
-     WHERE l.tenant = ? AND l.account = ? \
-     AND m.due_at > ? AND (m.status = 2 OR m.status = 8 OR (m.status = 3 AND m.wait = 2)) LIMIT ?) AS ahead)",
-);
+/// Ready mail of some lanes that is due later than now.
+macro_rules! pull {
+    ($from:literal) => {
+        Multi::new(
+            concat!(
+                "UPDATE message SET due_at = ? WHERE status = 2 AND due_at > ? AND uid IN (SELECT uid FROM (SELECT m.uid FROM ",
+                $from,
+                " AND m.due_at > ? AND m.status = 2 AND l.id IN ("
+            ),
+            1,
+            ") LIMIT ?) AS ahead)",
+        )
+    };
+}
+static PULL: MultiSql = MultiSql {
+    sqlite: pull!("lane l CROSS JOIN message m WHERE m.lane = l.id"),
+    postgres: pull!("lane l CROSS JOIN message m WHERE m.lane = l.id"),
+    mysql: pull!("lane l STRAIGHT_JOIN message m FORCE INDEX (message_due) ON m.due_lane = l.id WHERE TRUE"),
+};
+/// Mail of some lanes that waits for its next attempt until later than it can have to.
+macro_rules! pull_beyond {
+    ($from:literal) => {
+        Multi::new(
+            concat!(
+                "UPDATE message SET due_at = ? WHERE due_at > ? AND uid IN (SELECT uid FROM (SELECT m.uid FROM ",
+                $from,
+                " AND l.tenant = ? AND l.account = ? AND m.due_at > ? \
+                 AND (m.status = 2 OR m.status = 8 OR (m.status = 3 AND m.wait = 2)) AND l.id IN ("
+            ),
+            1,
+            ") LIMIT ?) AS ahead)",
+        )
+    };
+}
+static PULL_BEYOND: MultiSql = MultiSql {
+    sqlite: pull_beyond!("lane l CROSS JOIN message m WHERE m.lane = l.id"),
+    postgres: pull_beyond!("lane l CROSS JOIN message m WHERE m.lane = l.id"),
+    mysql: pull_beyond!(
+        "lane l STRAIGHT_JOIN message m FORCE INDEX (message_due) ON m.due_lane = l.id WHERE TRUE"
+    ),
+};
 /// Which rows wait for a time that the clock had: of a message that was not tried yet, or of one whose fetch was put off. Those of
 /// refused messages are never due, and stay so.
 macro_rules! pull_preparation {
@@ -49,16 +78,26 @@ const PULL_PREPARATION: Sql = Sql::or_mysql(
     ),
 );
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[PULL, PULL_BEYOND, PULL_PREPARATION];
-
-/// Makes so many ready messages due now. [`Changed::Already`] where there are none.
-pub(crate) async fn pull(session: &mut dyn Session, now: Time, limit: u32) -> Result<Changed, StoreError> {
-    let now = now.as_millis();
-    let pulled = session.execute(PULL, values![now, now, now, i64::from(limit)]).await?;
-    Ok(if pulled > 0 { Changed::Done } else { Changed::Already })
+pub(crate) fn statements() -> Vec<Sql> {
+    vec![PULL.sample(), PULL_BEYOND.sample(), PULL_PREPARATION]
 }
 
-/// Makes so many messages of each account due now whose next attempt is later than its latest time.
+/// Makes at most `limit` ready messages due now. [`Changed::Already`] if there are none.
+pub(crate) async fn pull(session: &mut dyn Session, now: Time, limit: u32) -> Result<Changed, StoreError> {
+    let lanes = waiting_lanes(session, LaneRange::ALL).await?;
+    let (mut left, most) = (u64::from(limit), u64::from(limit));
+    for (sql, run) in PULL.runs(&lanes) {
+        let ids = run.iter().map(|lane| Value::from(lane.as_bytes())).collect();
+        let values = [values![now, now, now], ids, values![left as i64]].concat();
+        left -= session.execute(sql, values).await?.min(left);
+        if left == 0 {
+            break;
+        }
+    }
+    Ok(if left < most { Changed::Done } else { Changed::Already })
+}
+
+/// Makes at most `limit` messages of each account due now whose next attempt is later than the account's latest time.
 pub(crate) async fn pull_beyond(
     session: &mut dyn Session,
     latest: &[(AccountKey, Time)],
@@ -67,10 +106,19 @@ pub(crate) async fn pull_beyond(
 ) -> Result<Changed, StoreError> {
     let mut pulled = 0;
     for (key, latest) in latest {
-        let (now, latest) = (now.as_millis(), latest.as_millis());
         let (tenant, account) = (key.tenant.as_str(), key.account.as_str());
-        let values = values![now, latest, tenant, account, latest, i64::from(limit)];
-        pulled += session.execute(PULL_BEYOND, values).await?;
+        let lanes = waiting_lanes(session, LaneRange::of_account(&key.tenant, &key.account)).await?;
+        let mut left = u64::from(limit);
+        for (sql, run) in PULL_BEYOND.runs(&lanes) {
+            let ids = run.iter().map(|lane| Value::from(lane.as_bytes())).collect();
+            let values =
+                [values![now, *latest, tenant, account, *latest], ids, values![left as i64]].concat();
+            let some = session.execute(sql, values).await?.min(left);
+            (pulled, left) = (pulled + some, left - some);
+            if left == 0 {
+                break;
+            }
+        }
     }
     Ok(if pulled > 0 { Changed::Done } else { Changed::Already })
 }

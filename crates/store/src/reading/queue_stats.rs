@@ -1,17 +1,21 @@
 //! The state of the queue: messages in each status, and how long the due and the blocked ones have waited.
 //! The same for every SQL database.
 //!
-//! Writers keep the counts. Ages are read from lanes and accounts, with one index lookup each, so the cost
-//! does not depend on how many messages wait. Doubts on hold have no index, which every write would pay for:
-//! they are counted among the newest [`Stats::DOUBTS_MAX`] in doubt.
+//! Writers keep the counts. Ages are read from the lanes in which mail waits and from accounts, with one index
+//! lookup each, so the cost does not depend on how many messages wait. Doubts on hold have no index, which every
+//! write would pay for: they are counted among the newest [`Stats::DOUBTS_MAX`] in doubt.
 
-use postway_domain::{AccountSettings, Span, Status, TenantId, Time};
+use postway_domain::{AccountSettings, LaneRange, Span, Status, TenantId, Time};
 
 use crate::{
     admin::{is_suspended, is_used_up},
     error::StoreError,
     record::Stats,
-    sql::{Row, Session, Sql, Value, decode},
+    sql::{
+        Row, Session, Sql, Value, decode,
+        multi_row::{Multi, MultiSql},
+        waiting_lanes::waiting_lanes,
+    },
 };
 
 const TALLY: Sql = Sql::or_mysql(
@@ -42,18 +46,24 @@ macro_rules! used {
         )
     };
 }
-/// Every account with due mail: since when unblocked mail is due, and suspended mail; whether the circuit is
-/// open; its limit use; its settings. Each step reads what the one before leaves, and runs once for a lane:
-/// `$once` makes PostgreSQL and SQLite do so, and `$all` makes MySQL.
+/// Every account with mail due in these lanes: since when unblocked mail is due, and suspended mail; whether the
+/// circuit is open; its limit use; its settings. Each step reads what the one before leaves, and runs once for a
+/// lane: `$once` makes PostgreSQL and SQLite do so, and `$all` makes MySQL.
 macro_rules! due {
     ($once:literal, $all:literal, $first:literal, $lanes:literal, $integer:literal) => {
-        concat!(
-            "WITH waiting AS ",
-            $once,
-            "(SELECT l.tenant AS tenant, l.account AS account, l.batch AS batch, (SELECT m.due_at FROM message m ",
-            $first,
-            " LIMIT 1) AS due_at FROM lane l",
-            $lanes,
+        Multi::new(
+            concat!(
+                "WITH waiting AS ",
+                $once,
+                "(SELECT l.tenant AS tenant, l.account AS account, l.batch AS batch, (SELECT m.due_at FROM message m ",
+                $first,
+                " LIMIT 1) AS due_at FROM lane l",
+                $lanes,
+                "l.id IN ("
+            ),
+            1,
+            concat!(
+            ")",
             $all,
             "), due AS ",
             $once,
@@ -69,35 +79,44 @@ macro_rules! due {
             used!(2, $integer),
             used!(3, $integer),
             "a.settings FROM oldest o LEFT JOIN account a ON a.tenant = o.tenant AND a.id = o.account",
+            ),
+        )
+    };
+}
+macro_rules! due_here {
+    ($lanes:literal) => {
+        due!(
+            "MATERIALIZED ",
+            "",
+            "WHERE m.lane = l.id AND m.due_at IS NOT NULL ORDER BY m.due_at",
+            $lanes,
+            "BIGINT"
         )
     };
 }
 macro_rules! due_of {
     ($lanes:literal) => {
-        Sql::or_mysql(
-            due!(
-                "MATERIALIZED ",
-                "",
-                "WHERE m.lane = l.id AND m.due_at IS NOT NULL ORDER BY m.due_at",
-                $lanes,
-                "BIGINT"
-            ),
-            due!(
+        MultiSql {
+            sqlite: due_here!($lanes),
+            postgres: due_here!($lanes),
+            mysql: due!(
                 "",
                 " LIMIT 18446744073709551615",
                 "FORCE INDEX (message_due) WHERE m.due_lane = l.id ORDER BY m.due_lane, m.due_at",
                 $lanes,
                 "SIGNED"
             ),
-        )
+        }
     };
 }
-pub(crate) const DUE: Sql = due_of!(" WHERE l.tenant = ?");
+pub(crate) static DUE: MultiSql = due_of!(" WHERE l.tenant = ? AND ");
 /// Mail of deleted tenants does not count.
-const DUE_OF_ALL: Sql = due_of!(" JOIN tenant t ON t.id = l.tenant WHERE t.deleted_at IS NULL");
+static DUE_OF_ALL: MultiSql = due_of!(" JOIN tenant t ON t.id = l.tenant WHERE t.deleted_at IS NULL AND ");
 
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[Sql] = &[TALLY, TALLY_OF_ALL, DOUBTS, DOUBTS_OF_ALL, DUE, DUE_OF_ALL];
+pub(crate) fn statements() -> Vec<Sql> {
+    vec![TALLY, TALLY_OF_ALL, DOUBTS, DOUBTS_OF_ALL, DUE.sample(), DUE_OF_ALL.sample()]
+}
 
 /// The state of a tenant's queue, or of all.
 pub(crate) async fn stats(
@@ -111,13 +130,21 @@ pub(crate) async fn stats(
     for row in session.rows(tally, whose().into_iter().collect()).await? {
         stats.by_status.insert(decode::coded(row.int(0)?, Status::from_code)?, row.int(1)?);
     }
-    let due = if tenant.is_some() { DUE } else { DUE_OF_ALL };
-    let rest = [Value::from(now)].into_iter().chain(Span::ALL.map(|span| span.oldest_counted(now).into()));
-    for row in session.rows(due, whose().into_iter().chain(rest).collect()).await? {
-        stats.note_held(row.opt_time(1)?);
-        match is_shut(&row, now)? {
-            true => stats.note_held(row.opt_time(0)?),
-            false => stats.note_due(row.opt_time(0)?),
+    let (due, range) = match tenant {
+        Some(tenant) => (&DUE, LaneRange::of_tenant(tenant)),
+        None => (&DUE_OF_ALL, LaneRange::ALL),
+    };
+    let lanes = waiting_lanes(session, range).await?;
+    for (sql, run) in due.runs(&lanes) {
+        let ids = run.iter().map(|lane| Value::from(lane.as_bytes()));
+        let times =
+            [Value::from(now)].into_iter().chain(Span::ALL.map(|span| span.oldest_counted(now).into()));
+        for row in session.rows(sql, whose().into_iter().chain(ids).chain(times).collect()).await? {
+            stats.note_held(row.opt_time(1)?);
+            match is_shut(&row, now)? {
+                true => stats.note_held(row.opt_time(0)?),
+                false => stats.note_due(row.opt_time(0)?),
+            }
         }
     }
     if stats.by_status.get(&Status::InDoubt).is_some_and(|doubts| *doubts > 0) {

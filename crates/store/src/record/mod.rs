@@ -39,8 +39,8 @@ pub use outcome::{Fate, OutcomeView, Telling, Told};
 pub use prepare::{Link, NewLink, Preparation, PreparationState, PrepareRequest, Prepared, ToPrepare};
 pub use report::{
     BegunCall, Call, Counts, DeliveryPage, DueSubscriber, Erased, Expunge, FeedEvent, FeedPosition,
-    NotificationKey, NotificationState, NotificationView, Notified, ReportRequest, ReportState, ResendPage,
-    ResendRequest, StatisticsRow, ToNotify, Tombstone,
+    LaneUpkeep, NotificationKey, NotificationState, NotificationView, Notified, ReportRequest, ReportState,
+    ResendPage, ResendRequest, StatisticsRow, ToNotify, Tombstone,
 };
 pub use stream::{ReaderDecision, ScopeFilter, ScopedSuppression, SuppressionScope};
 pub use view::{

@@ -272,6 +272,15 @@ pub struct Expunge {
     pub limit: u32,
 }
 
+/// The result of one page of a walk along the lanes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneUpkeep {
+    /// The number of messages moved, or of lanes removed.
+    pub done: u32,
+    /// Whether the walk has reached its end; the next call begins again.
+    pub is_last: bool,
+}
+
 /// The result of erasing an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Erased {

@@ -26,7 +26,7 @@ pub(crate) mod traces;
 #[cfg(test)]
 mod tests;
 
-use postway_domain::{MessageUid, TenantId, Time};
+use postway_domain::{Lane, MessageUid, TenantId, Time};
 
 pub(crate) use delivery_state::{backlog, of_messages};
 pub(crate) use message_parts::remove_parts;
@@ -37,9 +37,15 @@ pub(crate) use scan::{RetentionScans, SeenMessage, newest_before};
 use crate::{
     admin,
     error::StoreError,
-    queue::transaction::Engine,
-    record::{Erased, Expunge},
+    queue::{
+        lane_upkeep::{self, IdleLanes, MisplacedLane},
+        transaction::Engine,
+    },
+    record::{AccountKey, Erased, Expunge},
 };
+
+/// A lane is a small row: a transaction may carry this many for one message.
+const LANES_PER_MESSAGE: usize = 8;
 
 /// A write job of retention.
 pub(crate) enum RetainJob {
@@ -53,6 +59,10 @@ pub(crate) enum RetainJob {
     Expunge(Box<Expunge>, Vec<SeenMessage>),
     /// Removes these inbound mails of a tenant if they are still settled.
     ExpungeInbound(TenantId, Vec<MessageUid>),
+    /// Moves the waiting mail of these lanes to the ids that the lanes should have.
+    MoveWaiting(Vec<MisplacedLane>),
+    /// Removes these lanes if they still have no messages at this time.
+    RetireLanes(IdleLanes, Time),
     /// Erases an address from these messages of a tenant if they have not changed since they were seen, and
     /// removes these inbound mails.
     Erase(TenantId, String, Time, Vec<SeenMessage>, Vec<MessageUid>),
@@ -66,6 +76,10 @@ impl RetainJob {
             RetainJob::ForgetTraces(_, limit) => *limit as usize,
             RetainJob::Expunge(_, seen) => seen.len(),
             RetainJob::ExpungeInbound(_, uids) => uids.len(),
+            RetainJob::MoveWaiting(misplaced) => misplaced.len(),
+            RetainJob::RetireLanes(idle, _) => {
+                (idle.to_mark.len() + idle.to_remove.len()) / LANES_PER_MESSAGE
+            }
             RetainJob::Erase(.., seen, mails) => seen.len() + mails.len(),
         }
     }
@@ -84,6 +98,19 @@ pub(crate) async fn write(engine: &mut impl Engine, job: &RetainJob) -> Result<E
         RetainJob::Expunge(expunge, seen) => expunge::expunge(engine, expunge, seen).await?,
         RetainJob::ExpungeInbound(tenant, uids) => {
             inbound_mail::expunge(&mut *engine.session()?, tenant, uids).await?
+        }
+        RetainJob::MoveWaiting(misplaced) => {
+            let moved = lane_upkeep::move_waiting(&mut *engine.session()?, misplaced).await?;
+            let key = |lane: &Lane| AccountKey { tenant: lane.tenant.clone(), account: lane.account.clone() };
+            let after = engine.after();
+            after.wrote = true;
+            after.woken.extend(misplaced.iter().map(|one| key(&one.lane)));
+            moved
+        }
+        RetainJob::RetireLanes(idle, now) => {
+            let removed = lane_upkeep::retire_lanes(&mut *engine.session()?, idle, *now).await?;
+            engine.after().wrote = true;
+            removed
         }
         RetainJob::Erase(tenant, address, now, seen, mails) => {
             let mut erased = erase::erase(engine, tenant, address, *now, seen).await?;

@@ -16,6 +16,7 @@ use super::{delivery_state, rules::SLICE_MAX};
 use crate::{
     blob::BlobCursor,
     error::StoreError,
+    queue::lane_upkeep::LaneWalks,
     record::Expunge,
     sql::{Session, Sql, decode::coded, values},
 };
@@ -47,6 +48,7 @@ pub(crate) struct SeenMessage {
 pub(crate) struct RetentionScans {
     messages: Mutex<HashMap<TenantId, MessageUid>>,
     blobs: Mutex<Option<BlobCursor>>,
+    pub lanes: LaneWalks,
 }
 
 impl RetentionScans {

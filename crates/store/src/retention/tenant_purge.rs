@@ -94,8 +94,8 @@ pub(crate) fn statements() -> Vec<Sql> {
 }
 
 /// Removes a slice, and when no slice is left, the remaining rows. [`Changed::Done`] while there may be more.
-/// The tenant's own row stays, because the name was used; its lanes stay, because other nodes may have them
-/// in memory; and so does the audit log.
+/// The tenant's own row stays, because the name was used, and so does the audit log. Its lanes are removed later,
+/// as all lanes without messages are.
 pub(crate) async fn purge(
     session: &mut dyn Session,
     tenant: &TenantId,

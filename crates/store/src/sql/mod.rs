@@ -12,6 +12,7 @@ mod row;
 pub mod schema;
 pub mod server_info;
 mod session;
+pub(crate) mod waiting_lanes;
 
 use async_trait::async_trait;
 use postway_domain::Time;

@@ -32,6 +32,10 @@ pub(crate) trait Portable: Send + Sync {
     fn handover(&self) -> &HandOver;
     /// The positions of retention's scans.
     fn walks(&self) -> &RetentionScans;
+    /// Whether other processes, possibly of an older version, may use the database at the same time.
+    fn has_other_processes(&self) -> bool {
+        true
+    }
     /// A reading connection.
     async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError>;
 }

@@ -7,7 +7,8 @@ use super::Portable;
 use crate::{
     error::StoreError,
     port::Retain,
-    record::{Erased, Expunge, StatisticsRow, Tombstone},
+    queue::lane_upkeep,
+    record::{Erased, Expunge, LaneUpkeep, StatisticsRow, Tombstone},
     retention::{RetainJob, SLICE_MAX, delivery_state, erase, inbound_mail, scan, statistics, traces},
 };
 
@@ -68,6 +69,34 @@ impl<T: Portable> Retain for T {
         }
         erased.waiting = waiting + behind + mails_waiting + found - erased.removed - erased.redacted;
         Ok(erased)
+    }
+
+    async fn move_misplaced(&self) -> Result<LaneUpkeep, StoreError> {
+        let page = lane_upkeep::find_misplaced(&mut *self.reader().await?, &self.walks().lanes).await?;
+        let mut upkeep = LaneUpkeep { done: 0, is_last: page.is_last };
+        for some in page.found.chunks(lane_upkeep::MOVED_LANES) {
+            // Again until no lane has more, or the lanes in order that are left have to wait.
+            loop {
+                let moved =
+                    self.writers().retain(RetainJob::MoveWaiting(some.to_vec())).await.map(removed)?;
+                upkeep.done += moved;
+                if moved < lane_upkeep::MOVED_MESSAGES {
+                    break;
+                }
+            }
+        }
+        Ok(upkeep)
+    }
+
+    async fn retire_lanes(&self, now: Time) -> Result<LaneUpkeep, StoreError> {
+        let (walks, is_shared) = (&self.walks().lanes, self.has_other_processes());
+        let page = lane_upkeep::find_idle(&mut *self.reader().await?, walks, now, is_shared).await?;
+        let mut upkeep = LaneUpkeep { done: 0, is_last: page.is_last };
+        if !page.found.to_mark.is_empty() || !page.found.to_remove.is_empty() {
+            let job = RetainJob::RetireLanes(page.found, now);
+            upkeep.done = self.writers().retain(job).await.map(removed)?;
+        }
+        Ok(upkeep)
     }
 
     async fn statistics(

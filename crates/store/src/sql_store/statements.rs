@@ -8,18 +8,17 @@ use crate::{
     blob, content,
     engine::write_probe,
     inbound,
-    queue::{clock_rollback, collapse, preparation, rate_limit},
+    queue::{clock_rollback, collapse, lane_upkeep, preparation, queue_state, rate_limit},
     reading::{queue_stats, search},
     reporting,
     retention::{self, tenant_purge},
-    sql::Sql,
+    sql::{Sql, waiting_lanes},
 };
 
 /// Every such statement.
 pub(crate) fn statements() -> Vec<Sql> {
     let listed = [
         accounts::STATEMENTS,
-        clock_rollback::STATEMENTS,
         audit::STATEMENTS,
         keys::STATEMENTS,
         oauth::STATEMENTS,
@@ -34,7 +33,6 @@ pub(crate) fn statements() -> Vec<Sql> {
         preparation::STATEMENTS,
         blob::STATEMENTS,
         write_probe::STATEMENTS,
-        queue_stats::STATEMENTS,
     ];
     let multi =
         preparation::multi().into_iter().chain([&deleted_recipients::DEPARTED]).chain(suspensions::multi());
@@ -44,6 +42,11 @@ pub(crate) fn statements() -> Vec<Sql> {
         multi,
         vec![suppressions::multi(), scoped_suppressions::multi(), accounts::multi()],
         blocked::statements(),
+        clock_rollback::statements(),
+        queue_stats::statements(),
+        waiting_lanes::statements(),
+        queue_state::statements(),
+        lane_upkeep::statements(),
         tenant_purge::statements(),
         reporting::statements(),
         content::statements(),

@@ -149,6 +149,8 @@ pass! {
         forget_traces(now: Time, limit: u32) -> u32;
         expunge(expunge: Expunge) -> u32;
         erase(tenant: &TenantId, address: &str, now: Time, limit: u32) -> Erased;
+        move_misplaced() -> LaneUpkeep;
+        retire_lanes(now: Time) -> LaneUpkeep;
         statistics(tenant: &TenantId, since: Time, until: Time) -> Vec<StatisticsRow>;
     }
     Inbound {

@@ -1,5 +1,7 @@
 //! Storing new messages, set-wise.
 
+use std::time::Instant;
+
 use postway_domain::{MessageUid, Time};
 
 use super::{engine::Txn, failed};
@@ -25,7 +27,7 @@ const PACKET_SPARE_BYTES: u64 = 1024 * 1024;
 pub(super) static INSERT_LANE: Multi = Multi::new(
     "INSERT INTO lane (id, tenant, account, priority, batch) VALUES ",
     5,
-    " ON DUPLICATE KEY UPDATE id = id",
+    " ON DUPLICATE KEY UPDATE idle_since = NULL",
 );
 pub(super) static INSERT_MESSAGE: Multi = Multi::of_pieces(
     "INSERT INTO message (uid, tenant, lane, status, wait, due_at, attempt, on_doubt, lease_node, lease_token, \
@@ -103,10 +105,9 @@ fn check_sizes(txn: &Txn, messages: &[&PackedMessage]) -> Result<(), StoreError>
 }
 
 async fn insert_lanes(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
-    let mut fresh = Vec::new();
+    let (mut fresh, stored_at) = (Vec::new(), Instant::now());
     for &Entry { message, lane: id, .. } in entries {
-        if !txn.known_lanes.contains(&id) && !txn.new_lanes.contains(&id) {
-            txn.new_lanes.push(id);
+        if txn.lanes.note(id, stored_at, message.created_at) {
             fresh.push((id, &message.lane));
         }
     }

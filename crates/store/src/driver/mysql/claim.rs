@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use postway_domain::{
-    Lane, LaneId, MessageUid, Priority, RecipientKind, RecipientStatus, Time,
+    Lane, LaneId, LaneRange, MessageUid, Priority, RecipientKind, RecipientStatus, Time,
     fairness::DueLane,
     id::BatchCode,
     message::{Input, transition},
@@ -21,21 +21,27 @@ use crate::{
     queue::{
         claim::{DueWork, KnownRecipient},
         packing::unpack,
+        transaction::Engine,
     },
     record::{AccountKey, ClaimRequest, Claimed, ClaimedRecipient, NewEvent},
     sql::{
         decode::{dsn_wishes, kept_address, parsed},
         multi_row::Multi,
+        waiting_lanes::waiting_lanes,
     },
 };
 
 /// The first message of a lane that can go decides, so later ones are not looked at. The order names the lane too: MySQL takes
 /// only a constant for one, and would sort all that is due.
-pub(super) const DUE_LANES: &str = "SELECT id, priority, batch, due_at FROM (\
+pub(super) static DUE_LANES: Multi = Multi::new(
+    "SELECT id, priority, batch, due_at FROM (\
      SELECT l.id, l.priority, l.batch, (SELECT m.due_at FROM message m FORCE INDEX (message_due) \
      WHERE m.due_lane = l.id AND NOT (m.wait <=> 3) AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status = 8) \
      ORDER BY m.due_lane, m.due_at LIMIT 1) AS due_at \
-     FROM lane l WHERE l.tenant = ? AND l.account = ?) AS lanes WHERE due_at <= ?";
+     FROM lane l WHERE l.tenant = ? AND l.account = ? AND l.id IN (",
+    1,
+    ")) AS lanes WHERE due_at <= ?",
+);
 
 pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, \
      m.retries, m.doubts, m.lost_leases, m.on_doubt, m.created_at, m.expires_at, m.event_seq \
@@ -116,25 +122,27 @@ async fn due_lanes(
     key: &AccountKey,
     now: Time,
 ) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError> {
-    let rows = sqlx::query(DUE_LANES)
-        .bind(now.as_millis())
-        .bind(key.tenant.as_str())
-        .bind(key.account.as_str())
-        .bind(due_by(txn, key, now))
-        .fetch_all(txn.conn()?)
-        .await
-        .map_err(failed)?;
-    rows.iter()
-        .map(|row| {
+    let due_by = due_by(txn, key, now);
+    let range = LaneRange::of_account(&key.tenant, &key.account);
+    let waiting = waiting_lanes(&mut *txn.session()?, range).await?;
+    let mut due = Vec::new();
+    for (sql, run) in DUE_LANES.runs(&waiting) {
+        let mut query =
+            sqlx::query(sql).bind(now.as_millis()).bind(key.tenant.as_str()).bind(key.account.as_str());
+        for lane in run {
+            query = query.bind(lane.as_bytes().as_slice());
+        }
+        for row in query.bind(due_by).fetch_all(txn.conn()?).await.map_err(failed)? {
             let lane = DueLane {
-                lane: LaneId::from_bytes(bytes16(row, 0)?),
-                priority: coded(row, 1, Priority::from_code)?,
+                lane: LaneId::from_bytes(bytes16(&row, 0)?),
+                priority: coded(&row, 1, Priority::from_code)?,
                 oldest_due_at: Time::from_millis(row.try_get(3).map_err(failed)?),
             };
             let batch: Option<&str> = row.try_get(2).map_err(failed)?;
-            Ok((lane, batch.map(parsed).transpose()?))
-        })
-        .collect()
+            due.push((lane, batch.map(parsed).transpose()?));
+        }
+    }
+    Ok(due)
 }
 
 /// Two statements: the second must see what whoever held the lane before has committed.

@@ -1,17 +1,13 @@
-//! Reads for the dispatcher: what is stalled, overdue or due.
+//! Reads for housekeeping: what is stalled or overdue.
 
-use postway_domain::{Incarnation, LaneId, MessageUid, Time};
+use postway_domain::{Incarnation, MessageUid, Time};
 use sqlx::{MySql, MySqlPool, QueryBuilder, Row, mysql::MySqlRow};
 
 use super::{bytes16, failed, on_doubt, state, time};
 use crate::{
-    admin::is_suspended,
     error::StoreError,
-    record::{AccountKey, DueAccount, QueueState, Stalled},
-    sql::{
-        decode::{self, parsed},
-        multi_row::Multi,
-    },
+    record::{AccountKey, Stalled},
+    sql::decode::{self, parsed},
 };
 
 /// The columns that [`read_stalled`] takes.
@@ -37,25 +33,6 @@ pub(super) const STALLED: &str =
     stalled!("message_status", "m.status IN (1, 4) AND (m.lease_until <= ? OR m.lease_node IS NULL OR NOT ");
 pub(super) const OVERDUE: &str =
     stalled!("message_expiry", "m.waits_until <= ? ORDER BY m.waits_until LIMIT ?");
-/// For every lane with waiting mail: when its first message is due.
-pub(super) const QUEUE: &str = concat!(
-    "SELECT id, tenant, account, due_at, version, weight FROM (\
-     SELECT l.id, l.tenant, l.account, a.version, t.weight, (SELECT m.due_at FROM message m FORCE INDEX (message_due) \
-     WHERE m.due_lane = l.id AND NOT (m.wait <=> 3) AND (m.expires_at IS NULL OR m.expires_at > ? OR m.status = 8) \
-     ORDER BY m.due_lane, m.due_at LIMIT 1) AS due_at FROM lane l JOIN account a ON a.tenant = l.tenant AND a.id = l.account \
-     JOIN tenant t ON t.id = l.tenant WHERE NOT ",
-    is_suspended!("l"),
-    ") AS lanes WHERE due_at IS NOT NULL ORDER BY tenant, account",
-);
-/// The first message after now, of lanes that have others before: each lane by itself, so that the server starts there
-/// and does not read through what is due.
-pub(super) static LATER: Multi = Multi::of_pieces(
-    "SELECT MIN(due_at) FROM (",
-    "SELECT (SELECT m.due_at FROM message m FORCE INDEX (message_due) WHERE m.due_lane = ? AND m.due_at > ? \
-     AND NOT (m.wait <=> 3) ORDER BY m.due_at LIMIT 1) AS due_at",
-    " UNION ALL ",
-    ") AS firsts",
-);
 
 fn read_stalled(row: &MySqlRow) -> Result<Stalled, StoreError> {
     Ok(Stalled {
@@ -109,40 +86,4 @@ pub(super) async fn overdue(pool: &MySqlPool, now: Time, limit: u32) -> Result<V
     let query = sqlx::query(OVERDUE).bind(now.as_millis()).bind(i64::from(limit));
     let rows = query.fetch_all(pool).await.map_err(failed)?;
     rows.iter().map(read_stalled).collect()
-}
-
-pub(super) async fn queue_state(pool: &MySqlPool, now: Time) -> Result<QueueState, StoreError> {
-    let mut queue = QueueState::default();
-    let mut due_lanes = Vec::new();
-    let sooner = |queue: &mut QueueState, later: Time| {
-        queue.next_due_at = Some(queue.next_due_at.map_or(later, |earlier| earlier.min(later)));
-    };
-    for row in sqlx::query(QUEUE).bind(now.as_millis()).fetch_all(pool).await.map_err(failed)? {
-        match time(&row, 3)? {
-            Some(later) if later > now => sooner(&mut queue, later),
-            _ => {
-                due_lanes.push(LaneId::from_bytes(bytes16(&row, 0)?));
-                let key = AccountKey {
-                    tenant: parsed(row.try_get(1).map_err(failed)?)?,
-                    account: parsed(row.try_get(2).map_err(failed)?)?,
-                };
-                if queue.due.last().is_none_or(|last| last.key != key) {
-                    let (version, weight) =
-                        (row.try_get(4).map_err(failed)?, row.try_get(5).map_err(failed)?);
-                    queue.due.push(DueAccount { key, version, weight: decode::weight(weight) });
-                }
-            }
-        }
-    }
-    for (sql, run) in LATER.runs(&due_lanes) {
-        let mut query = sqlx::query(sql);
-        for lane in run {
-            query = query.bind(lane.as_bytes().as_slice()).bind(now.as_millis());
-        }
-        let row = query.fetch_one(pool).await.map_err(failed)?;
-        if let Some(later) = time(&row, 0)? {
-            sooner(&mut queue, later);
-        }
-    }
-    Ok(queue)
 }

@@ -1,13 +1,9 @@
 //! A connection that writes. It is replaced when it breaks, before the next transaction begins.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use postway_domain::{LaneId, MessageUid, Status, TenantId, Time};
+use postway_domain::{MessageUid, Status, TenantId, Time};
 use sqlx::MySqlConnection;
 use tokio::time::timeout;
 
@@ -24,6 +20,7 @@ use crate::{
     queue::{
         claim,
         hand_over::HandOver,
+        lane_memory::LaneMemory,
         lease_conditions::Terms,
         packing::PackedMessage,
         transaction::{After, Engine},
@@ -72,8 +69,7 @@ pub(super) struct Txn {
     pub seat: Seat,
     pub packet_bytes_max: u64,
     pub handover: Arc<HandOver>,
-    pub known_lanes: BTreeSet<LaneId>,
-    pub new_lanes: Vec<LaneId>,
+    pub lanes: LaneMemory,
     pub after: After,
     /// Events of what a claim has found and not yet leased.
     pub claim_events: Vec<(MessageUid, i64, Time, NewEvent)>,
@@ -99,8 +95,7 @@ impl Txn {
             seat,
             packet_bytes_max,
             handover,
-            known_lanes: BTreeSet::new(),
-            new_lanes: Vec::new(),
+            lanes: LaneMemory::default(),
             after: After::default(),
             claim_events: Vec::new(),
             moved: BTreeMap::new(),
@@ -224,7 +219,7 @@ impl Txn {
     }
 
     fn forget(&mut self) {
-        self.new_lanes.clear();
+        self.lanes.forget_new();
         self.claim_events.clear();
         self.moved.clear();
         self.after = After::default();
@@ -297,7 +292,7 @@ impl Engine for Txn {
         let done = timeout(STEP_LASTS_MAX, silences.hear(self.write_counts())).await;
         self.in_time(done)?;
         self.finish().await?;
-        self.known_lanes.extend(self.new_lanes.drain(..));
+        self.lanes.keep_new();
         Ok(std::mem::take(&mut self.after))
     }
 

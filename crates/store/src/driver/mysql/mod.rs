@@ -47,7 +47,7 @@ use crate::{
     error::StoreError,
     nodes::{placement::Peers, registry::Registrar},
     port::{Intake, Operate, Read, Work},
-    queue::{hand_over::HandOver, packing::PackingPolicy},
+    queue::{hand_over::HandOver, packing::PackingPolicy, queue_state},
     reading::{queue_stats, search},
     record::{
         Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DedupKind, Filter, MessageBrief,
@@ -139,7 +139,7 @@ impl Work for MysqlStore {
     }
 
     async fn queue_state(&self, now: Time) -> Result<QueueState, StoreError> {
-        in_time(due_work::queue_state(&self.readers, now)).await?
+        queue_state::queue_state(&mut *self.reader().await?, now).await
     }
 
     async fn woken(&self) -> Vec<AccountKey> {

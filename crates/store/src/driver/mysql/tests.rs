@@ -20,11 +20,11 @@ use crate::{
     error::StoreError,
     journal,
     port::{Operate, Store},
-    queue::preparation,
+    queue::{lane_upkeep, preparation, queue_state},
     reading::queue_stats,
     record::{Acceptance, FeedPosition},
     reporting,
-    sql::{durability::LossMoment, multi_row::Multi},
+    sql::{durability::LossMoment, multi_row::Multi, waiting_lanes},
 };
 
 /// A fresh database; it goes with the server at the end of the tests.
@@ -322,6 +322,7 @@ fn multi_row() -> Vec<&'static Multi> {
         &accept::INSERT_RECIPIENT,
         &accept::INSERT_EVENT,
         &accept::INSERT_TAG,
+        &claim::DUE_LANES,
         &claim::LEASE,
         &claim::CONTENTS,
         &claim::OPEN_RECIPIENTS,
@@ -333,7 +334,6 @@ fn multi_row() -> Vec<&'static Multi> {
         &recipients_and_attempts::INSERT_ATTEMPT,
         &change::LANES,
         &engine::COUNT,
-        &due_work::LATER,
     ]
 }
 
@@ -342,7 +342,6 @@ async fn every_statement_prepares() {
     let (store, url) = mariadb().await;
     let pool = MySqlPool::connect(&url).await.unwrap();
     let single = [
-        claim::DUE_LANES,
         claim::DUE_MESSAGES,
         read::FIND_CLIENT,
         read::RECIPIENTS,
@@ -352,7 +351,6 @@ async fn every_statement_prepares() {
         read::PAYLOAD,
         read::KEPT,
         due_work::OVERDUE,
-        due_work::QUEUE,
         engine::MARK,
         engine::MARKED,
         migrate::WRITABLE,
@@ -449,7 +447,7 @@ async fn hot_statements_use_their_indexes() {
     let report_due = reporting::DUE.mysql.replace(") = 1 ORDER", ") IS NULL ORDER");
     for (sql, table, index) in [
         (claim::DUE_MESSAGES, "m", "message_due"),
-        (claim::DUE_LANES, "m", "message_due"),
+        (claim::DUE_LANES.sample(), "m", "message_due"),
         (preparation::DUE.mysql, "m", "PRIMARY"),
         (preparation::HEADS.mysql, "m", "PRIMARY"),
         (&report_due, "n", "notification_due"),
@@ -459,11 +457,13 @@ async fn hot_statements_use_their_indexes() {
         (reporting::LEASED.sample().mysql, "notification", "PRIMARY"),
         (journal::UNPLACED.mysql, "journal", "journal_position"),
         (journal::PLACE.sample().mysql, "j", "PRIMARY"),
-        (due_work::QUEUE, "m", "message_due"),
-        (queue_stats::DUE.mysql, "m", "message_due"),
-        (due_work::LATER.sample(), "m", "message_due"),
+        (waiting_lanes::WALK.mysql, "m", "message_due"),
+        (queue_state::HEADS.sample().mysql, "m", "message_due"),
+        (queue_state::LATER.sample().mysql, "m", "message_due"),
+        (queue_stats::DUE.sample().mysql, "m", "message_due"),
+        (lane_upkeep::PAGE.mysql, "m", "message_lane"),
         (due_work::OVERDUE, "m", "message_expiry"),
-        (admin::HAS_WAITING.mysql, "m", "message_due"),
+        (admin::HAS_MISPLACED.mysql, "m", "message_due"),
         (admin::AMONG_UNFINISHED.mysql, "message", "message_status"),
         (change::LOCK.sample(), "message", "PRIMARY"),
         (change::COMMIT_WIRE.sample(), "m", "PRIMARY"),

@@ -1,5 +1,7 @@
 //! Storing new messages, set-wise.
 
+use std::time::Instant;
+
 use postway_domain::{MessageUid, Time};
 
 use super::{column, engine::Txn, text, undone};
@@ -19,9 +21,10 @@ use crate::{
 /// Bodies in one statement, about: an array parameter has a limit, and so has memory.
 const STATEMENT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-pub(super) const INSERT_LANE: &str = "INSERT INTO lane (id, tenant, account, priority, batch) \
+/// A lane that was to be removed stays, and a lane that is being removed is waited for and made again.
+pub(super) const INSERT_LANE: &str = "INSERT INTO lane AS l (id, tenant, account, priority, batch) \
      SELECT * FROM UNNEST($1::bytea[], $2::text[], $3::text[], $4::bigint[], $5::text[]) \
-     ON CONFLICT (id) DO NOTHING";
+     ON CONFLICT (id) DO UPDATE SET idle_since = NULL WHERE l.idle_since IS NOT NULL";
 pub(super) const INSERT_MESSAGE: &str = "INSERT INTO message (uid, tenant, lane, status, wait, due_at, attempt, \
      retries, doubts, lost_leases, on_doubt, lease_node, lease_token, lease_until, wire_committed, version, event_seq, \
      created_at, updated_at, expires_at, exhausted, error) \
@@ -84,10 +87,9 @@ pub(super) async fn accept(
 }
 
 async fn insert_lanes(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
-    let mut fresh = Vec::new();
+    let (mut fresh, stored_at) = (Vec::new(), Instant::now());
     for &Entry { message, lane: id, .. } in entries {
-        if !txn.known_lanes.contains(&id) && !txn.new_lanes.contains(&id) {
-            txn.new_lanes.push(id);
+        if txn.lanes.note(id, stored_at, message.created_at) {
             fresh.push((id, &message.lane));
         }
     }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use postway_domain::{
-    Lane, LaneId, MessageUid, Priority, RecipientKind, RecipientStatus, Time,
+    Lane, LaneId, LaneRange, MessageUid, Priority, RecipientKind, RecipientStatus, Time,
     fairness::DueLane,
     id::BatchCode,
     message::{Input, transition},
@@ -24,10 +24,17 @@ use crate::{
     sql::decode::{dsn_wishes, kept_address, parsed},
 };
 
-pub(super) const DUE_LANES: &str = "SELECT l.id, l.priority, l.batch, head.due_at FROM lane l CROSS JOIN LATERAL (\
-     SELECT m.due_at FROM message m WHERE m.lane = l.id AND m.due_at <= $3 AND m.wait IS DISTINCT FROM 3 \
-     AND (m.expires_at IS NULL OR m.expires_at > $3 OR m.status = 8) ORDER BY m.due_at LIMIT 1) AS head \
-     WHERE l.tenant = $1 AND l.account = $2";
+/// Goes along the lanes of the account in which mail waits, as [`crate::sql::waiting_lanes`] does.
+pub(super) const DUE_LANES: &str = "WITH RECURSIVE waiting (lane) AS (SELECT (SELECT m.lane FROM message m \
+     WHERE m.due_at IS NOT NULL AND m.lane >= $1 ORDER BY m.lane, m.due_at, m.uid LIMIT 1) UNION ALL \
+     SELECT (SELECT m.lane FROM message m WHERE m.due_at IS NOT NULL AND m.lane > w.lane \
+     ORDER BY m.lane, m.due_at, m.uid LIMIT 1) FROM waiting w WHERE w.lane < $2) \
+     SELECT words.id, words.priority, words.batch, head.due_at FROM waiting w CROSS JOIN LATERAL (\
+     SELECT l.id, l.priority, l.batch FROM lane l WHERE l.id = w.lane AND l.tenant = $3 AND l.account = $4 OFFSET 0) AS words \
+     CROSS JOIN LATERAL (\
+     SELECT m.due_at FROM message m WHERE m.lane = w.lane AND m.due_at <= $5 AND m.wait IS DISTINCT FROM 3 \
+     AND (m.expires_at IS NULL OR m.expires_at > $5 OR m.status = 8) ORDER BY m.due_at LIMIT 1) AS head \
+     WHERE w.lane <= $2";
 
 /// What another writer has locked is its own.
 pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, \
@@ -91,7 +98,10 @@ async fn due_lanes(
     key: &AccountKey,
     now: Time,
 ) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError> {
+    let range = LaneRange::of_account(&key.tenant, &key.account);
     let rows = sqlx::query(DUE_LANES)
+        .bind(range.first.as_bytes().as_slice())
+        .bind(range.last.as_bytes().as_slice())
         .bind(key.tenant.as_str())
         .bind(key.account.as_str())
         .bind(now.as_millis())

@@ -5,14 +5,10 @@
 //! wrote. The server's own number of the transaction would not do: a standby that is promoted gives out again
 //! what it has not seen.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use postway_domain::{LaneId, MessageUid, Status, TenantId, Time};
+use postway_domain::{MessageUid, Status, TenantId, Time};
 use sqlx::{Connection, PgConnection, postgres::PgConnectOptions};
 
 use super::{
@@ -29,6 +25,7 @@ use crate::{
     queue::{
         claim,
         hand_over::HandOver,
+        lane_memory::LaneMemory,
         lease_conditions::Terms,
         packing::PackedMessage,
         transaction::{After, Engine},
@@ -67,8 +64,7 @@ pub(super) struct Seat {
 pub(super) struct Txn {
     pub conn: PgConnection,
     pub handover: Arc<HandOver>,
-    pub known_lanes: BTreeSet<LaneId>,
-    pub new_lanes: Vec<LaneId>,
+    pub lanes: LaneMemory,
     pub after: After,
     /// Events of what a claim has found and not yet leased.
     pub claim_events: Vec<(MessageUid, i64, Time, NewEvent)>,
@@ -84,8 +80,7 @@ impl Txn {
         Self {
             conn,
             handover,
-            known_lanes: BTreeSet::new(),
-            new_lanes: Vec::new(),
+            lanes: LaneMemory::default(),
             after: After::default(),
             claim_events: Vec::new(),
             moved: HashMap::new(),
@@ -138,7 +133,7 @@ impl Txn {
     }
 
     fn forget(&mut self) {
-        self.new_lanes.clear();
+        self.lanes.forget_new();
         self.claim_events.clear();
         self.moved.clear();
         self.after = After::default();
@@ -265,7 +260,7 @@ impl Engine for Txn {
     async fn commit(&mut self) -> Result<After, StoreError> {
         let done = self.finish().await;
         self.noted(done)?;
-        self.known_lanes.extend(self.new_lanes.drain(..));
+        self.lanes.keep_new();
         Ok(std::mem::take(&mut self.after))
     }
 

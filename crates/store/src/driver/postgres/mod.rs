@@ -39,7 +39,7 @@ use crate::{
     error::StoreError,
     nodes::{placement::Peers, registry::Registrar},
     port::{Intake, Operate, Read, Work},
-    queue::{hand_over::HandOver, packing::PackingPolicy},
+    queue::{hand_over::HandOver, packing::PackingPolicy, queue_state},
     reading::{queue_stats, search},
     record::{
         Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DedupKind, Filter, MessageBrief,
@@ -134,7 +134,7 @@ impl Work for PostgresStore {
     }
 
     async fn queue_state(&self, now: Time) -> Result<QueueState, StoreError> {
-        within(read::queue_state(&self.readers, now)).await
+        queue_state::queue_state(&mut *self.reader().await?, now).await
     }
 
     async fn woken(&self) -> Vec<AccountKey> {

@@ -3,6 +3,8 @@
 //! Hot statements say `OR FAIL`: an error rolls the whole transaction back anyway, and SQLite need not copy each page
 //! it touches into a journal of the statement.
 
+use std::time::Instant;
+
 use super::{engine::Txn, insert_event_rows};
 use crate::{
     error::StoreError,
@@ -16,8 +18,8 @@ use crate::{
     record::{Acceptance, Body},
 };
 
-pub(super) const INSERT_LANE: &str =
-    "INSERT INTO lane (id, tenant, account, priority, batch) VALUES (?,?,?,?,?) ON CONFLICT (id) DO NOTHING";
+pub(super) const INSERT_LANE: &str = "INSERT INTO lane (id, tenant, account, priority, batch) VALUES (?,?,?,?,?) \
+     ON CONFLICT (id) DO UPDATE SET idle_since = NULL WHERE idle_since IS NOT NULL";
 pub(super) const INSERT_MESSAGE: &str = "INSERT OR FAIL INTO message (uid, tenant, lane, status, wait, due_at, attempt, \
      retries, doubts, lost_leases, on_doubt, lease_node, lease_token, lease_until, wire_committed, version, event_seq, \
      created_at, updated_at, expires_at, exhausted, error) \
@@ -69,11 +71,11 @@ pub(super) async fn accept(
 }
 
 fn insert_lanes(txn: &mut Txn, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+    let stored_at = Instant::now();
     for &Entry { message, lane: id, .. } in entries {
-        if txn.known_lanes.contains(&id) || txn.new_lanes.contains(&id) {
+        if !txn.lanes.note(id, stored_at, message.created_at) {
             continue;
         }
-        txn.new_lanes.push(id);
         let lane = &message.lane;
         txn.conn
             .query(INSERT_LANE)?

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use postway_domain::{
-    Lane, LaneId, MessageUid, Priority, RecipientKind, RecipientStatus, Time,
+    Lane, LaneId, LaneRange, MessageUid, Priority, RecipientKind, RecipientStatus, Time,
     fairness::DueLane,
     id::BatchCode,
     message::{Input, transition},
@@ -24,10 +24,16 @@ use crate::{
     },
 };
 
-pub(super) const DUE_LANES: &str = "SELECT id, priority, batch, due_at FROM (\
-     SELECT id, priority, batch, (SELECT due_at FROM message WHERE lane = lane.id AND due_at IS NOT NULL \
-     AND wait IS NOT 3 AND (expires_at IS NULL OR expires_at > ?3 OR status = 8) ORDER BY due_at LIMIT 1) AS due_at \
-     FROM lane WHERE tenant = ?1 AND account = ?2) WHERE due_at <= ?3";
+/// Goes along the lanes of the account in which mail waits, as [`crate::sql::waiting_lanes`] does.
+pub(super) const DUE_LANES: &str = "WITH RECURSIVE waiting (lane) AS (SELECT (SELECT m.lane FROM message m \
+     WHERE m.due_at IS NOT NULL AND m.lane >= ?1 ORDER BY m.lane, m.due_at, m.uid LIMIT 1) UNION ALL \
+     SELECT (SELECT m.lane FROM message m WHERE m.due_at IS NOT NULL AND m.lane > w.lane \
+     ORDER BY m.lane, m.due_at, m.uid LIMIT 1) FROM waiting w WHERE w.lane < ?2) \
+     SELECT id, priority, batch, due_at FROM (SELECT l.id, l.priority, l.batch, (SELECT m.due_at FROM message m \
+     WHERE m.lane = w.lane AND m.due_at <= ?5 AND m.wait IS NOT 3 \
+     AND (m.expires_at IS NULL OR m.expires_at > ?5 OR m.status = 8) ORDER BY m.due_at LIMIT 1) AS due_at \
+     FROM waiting w CROSS JOIN lane l ON l.id = w.lane WHERE w.lane <= ?2 AND l.tenant = ?3 AND l.account = ?4) \
+     WHERE due_at IS NOT NULL";
 
 /// A bare parameter as its limit would have it prepared anew each time: SQLite plans by that number.
 pub(super) const DUE_MESSAGES: &str = "SELECT m.uid, m.status, m.wait, m.wire_committed, m.version, m.attempt, \
@@ -87,9 +93,12 @@ fn due_lanes(
     key: &AccountKey,
     now: Time,
 ) -> Result<Vec<(DueLane, Option<BatchCode>)>, StoreError> {
+    let range = LaneRange::of_account(&key.tenant, &key.account);
     let rows = txn
         .conn
         .query(DUE_LANES)?
+        .bind(range.first.as_bytes().as_slice())
+        .bind(range.last.as_bytes().as_slice())
         .bind(key.tenant.as_str())
         .bind(key.account.as_str())
         .bind(now.as_millis())

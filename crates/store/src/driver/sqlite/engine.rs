@@ -1,13 +1,9 @@
 //! The one connection that writes.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use postway_domain::{LaneId, MessageUid, Status, TenantId, Time};
+use postway_domain::{MessageUid, Status, TenantId, Time};
 
 use super::{
     accept, change,
@@ -21,6 +17,7 @@ use crate::{
     queue::{
         claim,
         hand_over::HandOver,
+        lane_memory::LaneMemory,
         lease_conditions::Terms,
         packing::PackedMessage,
         transaction::{After, Engine},
@@ -42,8 +39,7 @@ pub(super) struct Txn {
     /// to begin.
     is_locked_out: bool,
     pub handover: Arc<HandOver>,
-    pub known_lanes: BTreeSet<LaneId>,
-    pub new_lanes: Vec<LaneId>,
+    pub lanes: LaneMemory,
     pub after: After,
     /// Events of what a claim has found and not yet leased.
     pub claim_events: Vec<(MessageUid, i64, Time, NewEvent)>,
@@ -69,8 +65,7 @@ impl Txn {
             files,
             is_locked_out: false,
             handover,
-            known_lanes: BTreeSet::new(),
-            new_lanes: Vec::new(),
+            lanes: LaneMemory::default(),
             after: After::default(),
             claim_events: Vec::new(),
             moved: HashMap::new(),
@@ -114,7 +109,7 @@ impl Txn {
     }
 
     fn forget(&mut self) {
-        self.new_lanes.clear();
+        self.lanes.forget_new();
         self.claim_events.clear();
         self.moved.clear();
         self.after = After::default();
@@ -176,7 +171,7 @@ impl Engine for Txn {
         self.conn.commit()?;
         // Durable in the file that was opened, which need not be the one that the next start finds.
         self.files.check().map_err(|gone| StoreError::Unsettled(gone.to_string()))?;
-        self.known_lanes.extend(self.new_lanes.drain(..));
+        self.lanes.keep_new();
         Ok(std::mem::take(&mut self.after))
     }
 

@@ -34,7 +34,7 @@ use crate::{
     journal::event_row::EventRow,
     nodes::single::LocalNodes,
     port::{Intake, Nodes, Operate, Read, Work},
-    queue::{hand_over::HandOver, packing::PackingPolicy},
+    queue::{hand_over::HandOver, packing::PackingPolicy, queue_state},
     reading::{queue_stats, search},
     record::{
         Acceptance, AccountKey, Body, Change, ClaimRequest, Claimed, DedupKind, DutyRecord, Filter,
@@ -121,7 +121,7 @@ impl Work for SqliteStore {
     }
 
     async fn queue_state(&self, now: Time) -> Result<QueueState, StoreError> {
-        read::queue_state(&self.readers, now).await
+        queue_state::queue_state(&mut *self.reader().await?, now).await
     }
 
     async fn woken(&self) -> Vec<AccountKey> {
@@ -188,6 +188,10 @@ impl Portable for SqliteStore {
 
     fn walks(&self) -> &RetentionScans {
         &self.walks
+    }
+
+    fn has_other_processes(&self) -> bool {
+        false
     }
 
     async fn reader(&self) -> Result<Box<dyn Session + '_>, StoreError> {

@@ -8,13 +8,12 @@ use sqlx::{QueryBuilder, Row, Sqlite, SqlitePool, sqlite::SqliteRow};
 
 use super::{bytes16, coded, failed, on_doubt, state};
 use crate::{
-    admin::is_suspended,
     error::StoreError,
     journal::event_row::events_of,
     queue::packing::unpack,
     record::{
-        AccountKey, AttemptView, Body, DueAccount, Kept, MessageKey, MessageRecord, MessageSummary,
-        QueueState, RecipientView, SmtpReply, Stalled,
+        AccountKey, AttemptView, Body, Kept, MessageKey, MessageRecord, MessageSummary, RecipientView,
+        SmtpReply, Stalled,
     },
     sql::decode::{self, parsed},
 };
@@ -67,16 +66,6 @@ pub(super) const OVERDUE: &str = "SELECT m.uid, m.status, m.wait, m.wire_committ
      EXISTS (SELECT 1 FROM recipient WHERE uid = m.uid AND status = 1), \
      (SELECT sensitive FROM content WHERE uid = m.uid) FROM message m JOIN lane l ON l.id = m.lane \
      WHERE m.expires_at <= ?1 AND m.status < 4 ORDER BY m.expires_at LIMIT ?2";
-/// For every account with waiting mail: when its first message is due, and the first one after now.
-pub(super) const QUEUE: &str = concat!(
-    "SELECT l.tenant, l.account, min((SELECT due_at FROM message WHERE lane = l.id \
-     AND due_at IS NOT NULL AND wait IS NOT 3 AND (expires_at IS NULL OR expires_at > ?1 OR status = 8) ORDER BY due_at LIMIT 1)), \
-     min((SELECT due_at FROM message WHERE lane = l.id AND due_at > ?1 AND wait IS NOT 3 ORDER BY due_at LIMIT 1)), a.version, t.weight FROM lane l \
-     JOIN account a ON a.tenant = l.tenant AND a.id = l.account JOIN tenant t ON t.id = l.tenant \
-     WHERE NOT ",
-    is_suspended!("l"),
-    " GROUP BY l.tenant, l.account",
-);
 
 fn time(row: &SqliteRow, index: usize) -> Result<Option<Time>, StoreError> {
     Ok(row.try_get::<Option<i64>, _>(index).map_err(failed)?.map(Time::from_millis))
@@ -302,24 +291,6 @@ pub(super) async fn overdue(pool: &SqlitePool, now: Time, limit: u32) -> Result<
     let query = sqlx::query(OVERDUE).bind(now.as_millis()).bind(i64::from(limit));
     let rows = query.fetch_all(pool).await.map_err(failed)?;
     rows.iter().map(read_stalled).collect()
-}
-
-pub(super) async fn queue_state(pool: &SqlitePool, now: Time) -> Result<QueueState, StoreError> {
-    let mut queue = QueueState::default();
-    for row in sqlx::query(QUEUE).bind(now.as_millis()).fetch_all(pool).await.map_err(failed)? {
-        if time(&row, 2)?.is_some_and(|due| due <= now) {
-            let key = AccountKey {
-                tenant: parsed(row.try_get(0).map_err(failed)?)?,
-                account: parsed(row.try_get(1).map_err(failed)?)?,
-            };
-            let (version, weight) = (row.try_get(4).map_err(failed)?, row.try_get(5).map_err(failed)?);
-            queue.due.push(DueAccount { key, version, weight: decode::weight(weight) });
-        }
-        if let Some(later) = time(&row, 3)? {
-            queue.next_due_at = Some(queue.next_due_at.map_or(later, |earlier| earlier.min(later)));
-        }
-    }
-    Ok(queue)
 }
 
 /// A statement that only a test prepares needs no more than its text.

@@ -19,9 +19,9 @@ use crate::{
     error::StoreError,
     journal,
     port::Store,
-    queue::preparation,
+    queue::{lane_upkeep, preparation, queue_state},
     reporting,
-    sql::multi_row::Multi,
+    sql::{multi_row::Multi, waiting_lanes},
 };
 
 async fn sqlite() -> (Arc<dyn Store>, TempDir) {
@@ -146,7 +146,6 @@ async fn every_statement_prepares() {
         read::KEPT,
         read::STALLED,
         read::OVERDUE,
-        read::QUEUE,
     ];
     for sql in multi.iter().map(|multi| multi.sample()).chain(single) {
         pool.prepare(sql.into_sql_str()).await.unwrap_or_else(|error| panic!("{error}: {sql}"));
@@ -176,7 +175,12 @@ async fn hot_statements_use_their_indexes() {
         (journal::UNPLACED.sqlite, "journal_position"),
         (read::STALLED, "message_status"),
         (read::OVERDUE, "message_expiry"),
-        (admin::HAS_WAITING.sqlite, "message_due"),
+        (admin::HAS_MISPLACED.sqlite, "message_due"),
+        (waiting_lanes::WALK.sqlite, "message_due"),
+        (queue_state::HEADS.sample().sqlite, "message_due"),
+        (queue_state::LATER.sample().sqlite, "message_due"),
+        (lane_upkeep::MOVE.sqlite, "message_due"),
+        (lane_upkeep::PAGE.sqlite, "message_lane"),
         (admin::AMONG_UNFINISHED.sqlite, "message_status"),
     ] {
         let plan: Vec<(i64, i64, i64, String)> =

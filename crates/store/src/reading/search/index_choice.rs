@@ -24,12 +24,15 @@ use crate::{
 const FEW: i64 = 1_000;
 /// If the account is not the only condition, its lanes are followed if there are at most this many.
 const LANES_FEW: usize = 64;
+/// If it is the only condition, they are followed up to this many, each with a lookup of its own. Beyond it, the
+/// tenant's messages are followed.
+const LANES_MANY: usize = 1_024;
 
 const COUNT: Sql = Sql::or_mysql(
     "SELECT count FROM tally WHERE tenant = ? AND status = ?",
     "SELECT `count` FROM tally WHERE tenant = ? AND status = ?",
 );
-const LANES_OF_ACCOUNT: Sql = Sql::same("SELECT id FROM lane WHERE tenant = ? AND account = ?");
+const LANES_OF_ACCOUNT: Sql = Sql::same("SELECT id FROM lane WHERE tenant = ? AND account = ? LIMIT ?");
 const LANES_OF_BATCH: Sql = Sql::same("SELECT id FROM lane WHERE tenant = ? AND batch = ?");
 const LANES_OF_BOTH: Sql = Sql::same("SELECT id FROM lane WHERE tenant = ? AND batch = ? AND account = ?");
 
@@ -196,7 +199,7 @@ impl SearchLead {
         if filter.account.is_some() {
             let lanes = lanes(session, tenant, filter).await?;
             let is_alone = filter.status.is_none() && !super::check::reads_text(filter);
-            if is_alone || lanes.len() <= LANES_FEW {
+            if lanes.len() <= if is_alone { LANES_MANY } else { LANES_FEW } {
                 return Ok(SearchLead::Lanes(lanes));
             }
         }
@@ -343,7 +346,7 @@ async fn lanes(
     let (sql, values) = match (&filter.batch, &filter.account) {
         (Some(batch), Some(account)) => (LANES_OF_BOTH, values![tenant, batch.as_str(), account.as_str()]),
         (Some(batch), None) => (LANES_OF_BATCH, values![tenant, batch.as_str()]),
-        (None, Some(account)) => (LANES_OF_ACCOUNT, values![tenant, account.as_str()]),
+        (None, Some(account)) => (LANES_OF_ACCOUNT, values![tenant, account.as_str(), LANES_MANY as u32 + 1]),
         (None, None) => return Ok(Vec::new()),
     };
     session.rows(sql, values).await?.iter().map(|row| row.id16(0).map(LaneId::from_bytes)).collect()

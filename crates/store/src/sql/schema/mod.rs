@@ -118,7 +118,8 @@ macro_rules! migrations {
         // sign in by tokens wait with them. Before 13, a packed mail would be sent as it is stored. Steps 14
         // and 16 are indexes. Before 15, only the first of the events that share a row is visible. Before 17,
         // mail would go to readers who left a stream, and the events about it cannot be read. Before 18, a
-        // key could send from and to addresses it may not.
+        // key could send from and to addresses it may not. Step 19 adds what older programs
+        // leave empty; mail that they accept is moved to lanes that newer ones find.
         &[
             step!(1, "ground", writable from 1),
             step!(2, "nodes", writable from 2),
@@ -138,6 +139,7 @@ macro_rules! migrations {
             step!("00", 16, "outcome", writable from 9),
             step!("00", 17, "streams", writable from 17),
             step!("00", 18, "key_restrictions", writable from 18),
+            step!("00", 19, "idle_lanes", writable from 18),
         ]
     }};
 }

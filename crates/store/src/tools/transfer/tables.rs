@@ -145,7 +145,7 @@ pub(super) static TABLES: &[CopiedTable] = &[
     CopiedTable::new(
         "lane",
         1,
-        &[bytes("id"), text("tenant"), text("account"), int("priority"), text("batch")],
+        &[bytes("id"), text("tenant"), text("account"), int("priority"), text("batch"), int("idle_since")],
     ),
     CopiedTable::new(
         "dedup",

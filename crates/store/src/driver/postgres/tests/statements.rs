@@ -7,8 +7,9 @@ use crate::{
     admin,
     driver::postgres::{accept, change, claim, connect, dedup, engine, hints, migrate, read, summaries},
     journal,
-    queue::preparation,
+    queue::{lane_upkeep, preparation, queue_state},
     reporting,
+    sql::waiting_lanes,
 };
 
 #[tokio::test]
@@ -51,7 +52,6 @@ async fn every_statement_prepares() {
         read::KEPT,
         read::STALLED,
         read::OVERDUE,
-        read::QUEUE,
         hints::NOTIFY,
         migrate::WRITABLE,
     ] {
@@ -72,7 +72,12 @@ async fn hot_statements_use_their_indexes() {
     let (_store, database) = postgres().await;
     let options = connect::options(&database.url()).unwrap();
     let [
-        has_waiting,
+        has_misplaced,
+        walk,
+        lane_heads,
+        later,
+        lane_page,
+        lane_move,
         among_unfinished,
         due,
         heads,
@@ -84,7 +89,12 @@ async fn hot_statements_use_their_indexes() {
         unplaced,
         place,
     ] = [
-        admin::HAS_WAITING,
+        admin::HAS_MISPLACED,
+        waiting_lanes::WALK,
+        queue_state::HEADS.sample(),
+        queue_state::LATER.sample(),
+        lane_upkeep::PAGE,
+        lane_upkeep::MOVE,
         admin::AMONG_UNFINISHED,
         preparation::DUE,
         preparation::HEADS,
@@ -99,7 +109,12 @@ async fn hot_statements_use_their_indexes() {
     .map(|sql| crate::sql::numbered(sql.postgres));
     for (settings, sql, parameters, index) in [
         (connect::WRITER_SETTINGS, due.as_str(), 4, "preparation_due"),
-        (connect::WRITER_SETTINGS, &has_waiting, 2, "message_due"),
+        (connect::WRITER_SETTINGS, &has_misplaced, 4, "message_due"),
+        (connect::WRITER_SETTINGS, &walk, 3, "message_due"),
+        ("", &lane_heads, 3, "message_due"),
+        ("", &later, 4, "message_due"),
+        ("", &lane_page, 2, "message_lane"),
+        (connect::WRITER_SETTINGS, &lane_move, 4, "message_due"),
         (connect::WRITER_SETTINGS, &among_unfinished, 4, "message_status"),
         ("", &heads, 2, "preparation_due"),
         (connect::WRITER_SETTINGS, &report_due, 7, "notification_due"),
@@ -109,7 +124,7 @@ async fn hot_statements_use_their_indexes() {
         (connect::WRITER_SETTINGS, &lease, 8, "Index Scan using notification_"),
         (connect::WRITER_SETTINGS, &unplaced, 1, "journal_unsequenced"),
         (connect::WRITER_SETTINGS, &place, 4, "journal_pkey"),
-        (connect::WRITER_SETTINGS, claim::DUE_LANES, 3, "message_due"),
+        (connect::WRITER_SETTINGS, claim::DUE_LANES, 5, "message_due"),
         (connect::WRITER_SETTINGS, claim::DUE_MESSAGES, 4, "message_due"),
         (connect::WRITER_SETTINGS, claim::LEASE, 5, "message_pkey"),
         (connect::WRITER_SETTINGS, claim::OPEN_RECIPIENTS, 1, "recipient_pkey"),
@@ -122,7 +137,6 @@ async fn hot_statements_use_their_indexes() {
         (connect::WRITER_SETTINGS, dedup::DROP_DEDUP, 1, "dedup_uid"),
         ("", read::STALLED, 3, "message_status"),
         ("", read::OVERDUE, 2, "message_expiry"),
-        ("", read::QUEUE, 1, "message_due"),
         ("", read::RAW, 2, "content_pkey"),
         ("", summaries::RECIPIENTS, 2, "recipient_pkey"),
     ] {
