@@ -6,6 +6,7 @@
 mod cleanup;
 mod clock_rollback;
 mod disk_space;
+mod lanes;
 mod retention;
 mod verdict;
 
@@ -45,8 +46,6 @@ const EVERY: Duration = Duration::from_secs(1);
 const ROUND_MESSAGES: u32 = 500;
 /// How long one round of retention may take.
 const RETAIN_MAX: Duration = Duration::from_millis(200);
-/// How long one round along the lanes may take.
-const LANES_MAX: Duration = Duration::from_millis(100);
 /// How often a node searches for leases of its own that its subsystems do not know.
 const STRAYS_EVERY: Duration = Duration::from_secs(10);
 /// How often the database is asked whether it makes commits durable.
@@ -213,36 +212,6 @@ impl HousekeepingDuties {
             tracing::info!(messages = round.removed, "removed what was kept long enough");
         }
         Ok(if round.more { EVERY } else { cleanup::EVERY })
-    }
-
-    /// Moves mail that waits in lanes under earlier ids to where claims find it, for as long as a round may take.
-    async fn move_misplaced(&self) -> Result<Duration, StoreError> {
-        let (deadline, mut moved) = (Instant::now() + LANES_MAX, 0);
-        loop {
-            let page = self.store.move_misplaced().await?;
-            moved += page.done;
-            if page.is_last || Instant::now() >= deadline {
-                break;
-            }
-        }
-        if moved > 0 {
-            tracing::info!(messages = moved, "moved mail to its lanes");
-        }
-        Ok(EVERY)
-    }
-
-    /// Removes lanes to which no message refers any more.
-    async fn retire_lanes(&self) -> Result<Duration, StoreError> {
-        let deadline = Instant::now() + LANES_MAX;
-        loop {
-            let page = self.store.retire_lanes(self.clock.now()).await?;
-            if page.is_last {
-                return Ok(cleanup::EVERY);
-            }
-            if Instant::now() >= deadline {
-                return Ok(EVERY);
-            }
-        }
     }
 
     /// After the clock was set back: makes mail due that would wait for the earlier time.
